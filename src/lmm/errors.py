@@ -1,0 +1,128 @@
+"""Errors with a place, a cause and a next step.
+
+::
+
+    LmmError                    anything we raise on purpose
+    ├── DocumentError           a document on disk cannot be read or written
+    │   ├── FileReadError
+    │   ├── FileWriteError
+    │   └── DocumentBusy        another process holds the document's lock
+    ├── MetadataError           a metadata block cannot be read or edited safely
+    ├── ConfigError             config.toml, the environment or a header asks for something we do not know
+    │   └── UntrustedConfig     a config.toml would send a key to a server that nobody has approved
+    └── ModelError              a model did not answer
+        ├── ModelNotInstalled   the package that speaks to this provider is missing
+        ├── ModelKeyMissing     no API key, or one that the provider refuses
+        ├── ModelNotFound       the provider does not know the model
+        ├── ModelBusy           429: too many requests, or no quota left
+        ├── ModelUnavailable    5xx, refused or broken connection
+        ├── ModelTimeout        nothing came for the configured time
+        ├── ModelRejected       any other refusal (the text is too long, a bad parameter)
+        └── EmptyReply          the model answered with nothing
+"""
+
+from __future__ import annotations
+
+
+class LmmError(Exception):
+    """Base of our errors: what happened, where, and what to do next.
+
+    >>> print(LmmError("the file is not UTF-8", where="notes.md:3:7", hint="convert it with iconv"))
+    notes.md:3:7: the file is not UTF-8 (convert it with iconv)
+    """
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message, self.where, self.hint = message, where, hint
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        advice = f" ({self.hint})" if self.hint else ""
+        return f"{place}{self.message}{advice}"
+
+
+class DocumentError(LmmError):
+    """A document cannot be read or written."""
+
+
+class FileReadError(DocumentError):
+    """The file is missing, a directory, not readable, or not UTF-8."""
+
+
+class FileWriteError(DocumentError):
+    """The file could not be replaced; what was there is still there."""
+
+
+class DocumentBusy(DocumentError):
+    """Another process is working on this document."""
+
+
+class MetadataError(LmmError):
+    """A metadata block cannot be read, or not be edited without touching other bytes.
+
+    `line` and `column` count from 1 within the block's body.
+    """
+
+    def __init__(self, message: str, *, line: int = 1, column: int = 1, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.line, self.column = line, column
+
+
+class ConfigError(LmmError):
+    """A setting is unknown, missing or of the wrong kind."""
+
+
+class UntrustedConfig(ConfigError):
+    """A configuration file names a server that would receive a key from the environment."""
+
+
+class ModelError(LmmError):
+    """A model did not answer. `retry_after` is in seconds, if the server named a time."""
+
+    retryable = False
+
+    def __init__(
+        self, message: str, *, where: str = "", hint: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.retry_after = retry_after
+
+
+class ModelNotInstalled(ModelError):
+    """The package that talks to the provider is not installed."""
+
+
+class ModelKeyMissing(ModelError):
+    """No key was found for the provider, or the provider refused it (401, 403)."""
+
+
+class ModelNotFound(ModelError):
+    """The provider has no such model (404)."""
+
+
+class ModelBusy(ModelError):
+    """Too many requests (429)."""
+
+    retryable = True
+
+
+class ModelUnavailable(ModelError):
+    """The server failed (5xx), or the connection was refused or cut."""
+
+    retryable = True
+
+
+class ModelTimeout(ModelError):
+    """Nothing arrived within the configured time."""
+
+    retryable = True
+
+
+class ModelRejected(ModelError):
+    """The provider refused the request for another reason (400, 413, 422)."""
+
+
+class EmptyReply(ModelError):
+    """The model answered, with no text."""
+
+    retryable = True

@@ -1,0 +1,236 @@
+"""Blocks: the pieces a markdown document is made of, each holding its exact source.
+
+The sources of a document's blocks, joined, are the document: `serialize` is a join. What a block
+*means* (a heading's title, a paragraph's text, metadata values) is derived from its source when asked
+for. Blocks are immutable values; a changed block is a new block.
+
+Line ends are LF or CRLF. Form feeds, U+0085, U+2028 and lone carriage returns are characters like any
+other, as in CommonMark and Pandoc.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from lmm.markdown import metadata, yaml_core
+from lmm.markdown.prompt_lines import Prompt, find_prompts
+
+# A byte order mark and blank lines before a document's first block belong to that block's source.
+PREFIX = r"\ufeff?(?:[ \t]*\r?\n)*"
+_PREFIX = re.compile(PREFIX)
+_TRAILING_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
+_OPENING = re.compile(PREFIX + r"---[^\n]*\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", re.MULTILINE)
+_HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})(?:[ \t]+([^\n]*?))?[ \t\r]*(?:\n|\Z)")
+_ATTRIBUTE = r"(?:[#.][^\s{}#.=][^\s{}=]*|[A-Za-z_:][\w:.\-]*=(?:\"[^\"]*\"|'[^']*'|[^\s{}\"']+)|-)"
+_ATTRIBUTES = re.compile(rf"(?:^|[ \t]*)(\{{[ \t]*{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*\}})\Z")
+_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a document: its exact `source`, and the 1-based `line` on which its content begins."""
+
+    kind: ClassVar[str]
+
+    source: str
+    line: int
+
+    @property
+    def content(self) -> str:
+        """The source without the blank lines around it (and without a byte order mark)."""
+        start = _PREFIX.match(self.source)
+        return _TRAILING_BLANKS.sub("", self.source[start.end() if start else 0 :])
+
+    @property
+    def newline(self) -> str:
+        """The line end this block uses: LF or CRLF."""
+        end = self.source.find("\n")
+        return "\r\n" if end > 0 and self.source[end - 1] == "\r" else "\n"
+
+    @property
+    def trailing(self) -> str:
+        """What follows the content in the source: the last line's end and blank lines."""
+        found = _TRAILING_BLANKS.search(self.source)
+        return found[0] if found else ""
+
+    def with_source(self, source: str) -> Self:
+        """The same block at the same line with another source."""
+        return replace(self, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataBlock(Block):
+    """A metadata block: ``---``, a YAML mapping and prompt lines, ``---`` or ``...``."""
+
+    kind = "metadata"
+
+    @classmethod
+    def make(cls, values: Mapping[str, Any], *, newline: str = "\n", line: int = 0) -> Self:
+        """A new block from values.
+
+        >>> MetadataBlock.make({"type": "exercise"}).source
+        '---\\ntype: exercise\\n---\\n'
+        """
+        body = "".join(yaml_core.entry(key, value, newline=newline) for key, value in values.items())
+        return cls(f"---{newline}{body}---{newline}", line)
+
+    @property
+    def body(self) -> str:
+        """The lines between the markers."""
+        start, end = self._span()
+        return self.source[start:end]
+
+    @property
+    def body_line(self) -> int:
+        """The 1-based line of the document on which the body begins."""
+        return self.line + 1
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """The pending prompt lines, in order."""
+        return find_prompts(self.body)
+
+    def values(self) -> dict[str, Any]:
+        """The metadata as a new dictionary, pending prompts excluded.
+
+        >>> MetadataBlock("---\\ndate: 2025-05-21\\nok: yes\\n---\\n", 1).values()
+        {'date': '2025-05-21', 'ok': 'yes'}
+        """
+        return metadata.read(self.body)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value that counts for `key`, whoever wrote it (see `lmm.markdown.metadata.lookup`)."""
+        return metadata.lookup(self.values(), key, default)
+
+    def with_body(self, body: str) -> Self:
+        """The same block with another body between the same markers."""
+        start, end = self._span()
+        if body and not body.endswith("\n"):
+            body += self.newline
+        return replace(self, source=self.source[:start] + body + self.source[end:])
+
+    def with_key(self, key: str, value: Any) -> Self:
+        """The block with one key set; every other line stays byte for byte.
+
+        Raises:
+            MetadataError: that cannot be done without touching other keys.
+        """
+        return self.with_body(metadata.set_key(self.body, key, value, newline=self.newline))
+
+    def without_key(self, key: str) -> Self:
+        """The block without one key; every other line stays byte for byte."""
+        return self.with_body(metadata.remove_key(self.body, key))
+
+    def _span(self) -> tuple[int, int]:
+        opening = _OPENING.match(self.source)
+        start = opening.end() if opening else 0
+        closing = _CLOSING.search(self.source, start)
+        return start, closing.start() if closing else len(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderBlock(MetadataBlock):
+    """The metadata block at the start of a document; it annotates the whole document."""
+
+    kind = "header"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadingBlock(Block):
+    """An ATX heading of level 1 to 6.
+
+    >>> h = HeadingBlock("## Least squares {#ols .key} \\n\\n", 1)
+    >>> h.level, h.title, h.attributes
+    (2, 'Least squares', '{#ols .key}')
+    """
+
+    kind = "heading"
+
+    @classmethod
+    def make(cls, level: int, title: str, *, newline: str = "\n", line: int = 0) -> Self:
+        """A new heading with a blank line after it."""
+        return cls(f"{'#' * level} {title}{newline}{newline}", line)
+
+    @property
+    def level(self) -> int:
+        """1 to 6."""
+        return len(self._parts()[0])
+
+    @property
+    def title(self) -> str:
+        """The heading's text, without closing hashes and a trailing attribute group."""
+        return self._parts()[1]
+
+    @property
+    def attributes(self) -> str:
+        """A trailing attribute group such as ``{#id .class}`` or ``{-}``, or the empty string."""
+        return self._parts()[2]
+
+    def with_title(self, title: str) -> Self:
+        """The same heading with another title; level, attributes and blank lines stay."""
+        match = _HEADING.match(self.source)
+        text = (match[2] or "") if match else ""
+        at = (match.start(2) if match[2] is not None else match.end(1)) if match else 0
+        old = self.title
+        offset = text.find(old) if old else 0
+        lead = "" if match and match[2] is not None else " "
+        if not old and text:  # "## ##" or "## {#id}": the title goes before what is there
+            return self.with_source(self.source[:at] + title + " " + self.source[at:])
+        return self.with_source(self.source[: at + offset] + lead + title + self.source[at + offset + len(old) :])
+
+    def _parts(self) -> tuple[str, str, str]:
+        match = _HEADING.match(self.source)
+        if match is None:
+            raise ValueError(f"not a heading: {self.source!r}")
+        text = match[2] or ""
+        group = _ATTRIBUTES.search(text)
+        attributes = group[1] if group else ""
+        if group:
+            text = text[: group.start()].rstrip()
+        return match[1], _CLOSING_HASHES.sub("", text), attributes
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock(Block):
+    """A paragraph, list, table, code fence, display equation, comment: anything up to a blank line."""
+
+    kind = "text"
+
+    @classmethod
+    def make(cls, text: str, *, newline: str = "\n", line: int = 0) -> Self:
+        """A new text block with a blank line after it."""
+        return cls(f"{text}{newline}{newline}", line)
+
+    @property
+    def text(self) -> str:
+        """The text as written, without the blank lines after it."""
+        return self.content
+
+    def with_text(self, text: str) -> Self:
+        """The same block with another text; the blank lines around it stay."""
+        start = _PREFIX.match(self.source)
+        return self.with_source(self.source[: start.end() if start else 0] + text + self.trailing)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBlock(Block):
+    """A block that was meant as metadata and cannot be read as such.
+
+    `error_line` and `error_column` are 1-based positions in the document; `hint` says how to mend it.
+    """
+
+    kind = "error"
+
+    reason: str = ""
+    hint: str = ""
+    error_line: int = 0
+    error_column: int = 1
+
+
+def serialize(blocks: Iterable[Block]) -> str:
+    """The document that the blocks were parsed from: the inverse of `parse_markdown_text`."""
+    return "".join(block.source for block in blocks)

@@ -1,0 +1,319 @@
+"""Metadata bodies: what stands between the two ``---`` lines, as values, and edited one key at a time.
+
+A body is a YAML mapping, or a list of mappings that is read as one. Prompt lines are taken out before
+YAML sees the body (see `lmm.markdown.prompt_lines`). Edits splice the text of one entry and leave every
+other character alone: comments, quoting, order and style included; each edit is read back before it
+is returned.
+
+Keys have three spellings: ``key`` and the locked ``key=`` are the author's, ``~key`` was written by a
+model, ``~~key`` is the program's bookkeeping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from lmm.errors import MetadataError
+from lmm.markdown import yaml_core
+from lmm.markdown.prompt_lines import Prompt, find_prompts, mask_prompts
+
+# Bodies that are certainly a YAML mapping, recognised without calling the YAML parser: composing costs
+# 50 µs, and three thousand blocks would dominate the time to parse a document. A property test holds
+# this expression to its word.
+_TEXT = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff:#]"
+_VALUE = rf"[A-Za-z0-9_](?:{_TEXT}|:(?=[^\s:]))*+"
+_DQ = r'"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff"\\]*+"'
+_KEY = r"~{0,2}[A-Za-z_][A-Za-z0-9_.\-]*+=?"
+_SURELY_MAPPING = re.compile(
+    rf"(?:{_KEY}:(?:[ ](?:{_VALUE}|{_DQ}))?\n(?:(?<=[^:]\n)|(?:[ ][ ]{_KEY}:[ ](?:{_VALUE}|{_DQ})\n)*+|(?:[ ][ ]-[ ](?:{_VALUE}|{_DQ})\n)*+))*+\Z"
+)
+_STARTS_LIKE_METADATA = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))")
+_ASSIGNMENT = re.compile(r"^[ \t]*[\w.~-]+[ \t]*=[ \t]*\S", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class NotMetadata:
+    """Why a body is not metadata, and whether the author clearly meant it to be."""
+
+    meant: bool
+    reason: str
+    line: int
+    column: int
+    hint: str
+
+
+def check(body: str) -> NotMetadata | None:
+    """Whether `body` is metadata: None if it is, else why not.
+
+    >>> check("title: x\\n") is None
+    True
+    >>> check("just prose\\n").meant
+    False
+    """
+    if _SURELY_MAPPING.match(body):
+        return None
+    try:
+        read(body)
+    except MetadataError as error:
+        meant = bool(find_prompts(body)) or _STARTS_LIKE_METADATA.match(body) is not None
+        return NotMetadata(meant, error.message, error.line, error.column, error.hint or _hint(body))
+    return None
+
+
+def _hint(body: str) -> str:
+    if re.search(r"^- ", body, re.MULTILINE) and re.search(r"^[\w~]+:", body, re.MULTILINE):
+        return "a list and 'key: value' lines cannot be mixed: drop the leading '- '"
+    if _ASSIGNMENT.search(body):
+        return "write 'key: value', with a colon"
+    return "quote values that contain ': ' or ' #', or start with a special character"
+
+
+def starts_like_metadata(body: str) -> bool:
+    """Whether the first line reads ``key:`` or is a prompt."""
+    first = find_prompts(body[: body.find("\n") + 1] or body)
+    return bool(first) or _STARTS_LIKE_METADATA.match(body) is not None
+
+
+def read(body: str) -> dict[str, Any]:
+    """The values of a metadata body, prompt lines excluded.
+
+    Raises:
+        MetadataError: it is not a YAML mapping, nor a list of mappings.
+
+    >>> read("- model:\\n  - major: OpenAI/gpt-4.1-mini\\n- lang: de\\n")
+    {'model': [{'major': 'OpenAI/gpt-4.1-mini'}], 'lang': 'de'}
+    """
+    return _normalise(yaml_core.compose(mask_prompts(body, find_prompts(body))))
+
+
+def _normalise(node: yaml.Node | None) -> dict[str, Any]:
+    value = yaml_core.to_value(node)
+    if value is None and (node is None or node.value == ""):
+        return {}
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        merged: dict[str, Any] = {}
+        for item in value:
+            merged.update(item)
+        return merged
+    kind = "a list" if isinstance(value, list) else "plain text"
+    raise MetadataError(f"expected 'key: value' lines, found {kind}", hint="start the block with 'key: value'")
+
+
+def duplicate_keys(body: str) -> list[tuple[str, int]]:
+    """Keys that stand more than once at the top of `body`, with the line (from 1) of each repetition."""
+    node = yaml_core.compose(mask_prompts(body, find_prompts(body)))
+    seen: set[str] = set()
+    found = []
+    for key in _keys(node):
+        name = yaml_core.key_text(key)
+        if name in seen:
+            found.append((name, key.start_mark.line + 1))
+        seen.add(name)
+    return found
+
+
+def key_line(body: str, name: str) -> int | None:
+    """The line (from 1) on which the top-level key `name` stands in `body`."""
+    keys = _keys(yaml_core.compose(mask_prompts(body, find_prompts(body))))
+    return next((k.start_mark.line + 1 for k in keys if k.value == name), None)
+
+
+def _keys(node: yaml.Node | None) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [key for key, _ in node.value]
+    if isinstance(node, yaml.SequenceNode):
+        return [key for item in node.value if isinstance(item, yaml.MappingNode) for key, _ in item.value]
+    return []
+
+
+# -- ownership -----------------------------------------------------------------------------------
+
+
+def lookup(values: Mapping[str, Any], key: str, default: Any = None) -> Any:
+    """The value that counts for `key`: ``key=`` or ``~key=``, else ``key``, else ``~key``.
+
+    >>> lookup({"~questions": "model's", "questions=": "mine"}, "questions")
+    'mine'
+    """
+    for spelling in (f"{key}=", f"~{key}=", key, f"~{key}"):
+        if spelling in values:
+            return values[spelling]
+    return default
+
+
+def base_name(key: str) -> str:
+    """`key` without its owner's marks: ``~key``, ``~~key`` and ``key=`` are all ``key``."""
+    return key.lstrip("~").removesuffix("=")
+
+
+# -- editing -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where one top-level entry stands: `start` is its key, `end` the end of its last line."""
+
+    key: str
+    start: int
+    end: int
+    column: int
+    node: yaml.Node
+
+
+def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int | None = None) -> str:
+    """`body` with `key` set to `value`; every line of other keys stays byte for byte.
+
+    A new key goes to the end, or before the offset `before` (the start of a line).
+
+    Raises:
+        MetadataError: the entry cannot be rewritten without touching others (say, it holds an anchor
+            that another entry uses).
+
+    >>> set_key("a: 1   # one\\nb:   2\\n", "b", "two")
+    'a: 1   # one\\nb: two\\n'
+    """
+    masked = mask_prompts(body, find_prompts(body))
+    node = yaml_core.compose(masked)
+    expected = _normalise(node)
+    if isinstance(node, yaml.MappingNode) and node.flow_style:
+        changed = _set_in_flow(masked, body, node, key, value)
+    else:
+        old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
+        if old is not None:
+            changed = body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
+        else:
+            changed = _insert(body, masked, node, key, value, newline, before)
+    return _checked(changed, expected | {key: value}, key)
+
+
+def remove_key(body: str, key: str) -> str:
+    """`body` without the entries of `key`; the same text if there is none."""
+    masked = mask_prompts(body, find_prompts(body))
+    node = yaml_core.compose(masked)
+    expected = _normalise(node)
+    if key not in expected:
+        return body
+    del expected[key]
+    if isinstance(node, yaml.MappingNode) and node.flow_style:
+        raise MetadataError(f"cannot remove '{key}' from a block written as {{…}}", hint="write one key per line")
+    for old in reversed([e for e in _entries(masked, node) if e.key == key]):
+        line_start = body.rfind("\n", 0, old.start) + 1
+        body = body[:line_start] + body[old.end :]
+    return _checked(body, expected, key)
+
+
+def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
+    """`body` with `value` added at the end of the list under `key`, the items before it untouched."""
+    masked = mask_prompts(body, find_prompts(body))
+    node = yaml_core.compose(masked)
+    expected = _normalise(node)
+    old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
+    items = expected.get(key)
+    if old is None or not isinstance(items, list) or not items or not isinstance(old.node, yaml.SequenceNode):
+        return set_key(body, key, [*_as_list(items), value], newline=newline)
+    if old.node.flow_style or not old.start < old.node.start_mark.index < old.end:
+        return set_key(body, key, [*items, value], newline=newline)
+    column = old.node.start_mark.column
+    head = body[: old.end]
+    if not head.endswith("\n"):
+        head += newline
+    changed = head + yaml_core.item(value, indent=column, newline=newline) + body[old.end :]
+    return _checked(changed, expected | {key: [*items, value]}, key)
+
+
+def remove_prompt(body: str, prompt: Prompt) -> str:
+    """`body` without the lines of one pending prompt."""
+    return body[: prompt.start] + body[prompt.end :]
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
+    """Top-level entries in order. An entry ends where only blank lines and comments at its margin follow."""
+    pairs: list[tuple[yaml.Node, yaml.Node]] = []
+    if isinstance(node, yaml.MappingNode):
+        pairs = list(node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        pairs = [pair for item in node.value if isinstance(item, yaml.MappingNode) for pair in item.value]
+    starts = [key.start_mark.index for key, _ in pairs]
+    if starts != sorted(starts):
+        raise MetadataError("keys that are aliases cannot be edited", hint="write the keys out")
+    bounds = [masked.rfind("\n", 0, start) + 1 for start in starts[1:]]
+    if starts:
+        bounds.append(len(masked))
+    entries = []
+    for (key, value), start, bound in zip(pairs, starts, bounds, strict=True):
+        line_start = masked.rfind("\n", 0, start) + 1
+        if masked[line_start:start].strip(" -\t"):
+            raise MetadataError(
+                f"'{key.value}' is written in a way that cannot be edited", line=key.start_mark.line + 1,
+                hint="write it as 'key: value' on its own line")
+        end = start + len(_without_tail(masked[start:bound]))
+        entries.append(_Entry(yaml_core.key_text(key), start, end, key.start_mark.column, value))
+    return entries
+
+
+def _without_tail(source: str) -> str:
+    """An entry's source without the blank lines and column-0 comments that follow it."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", source)
+    while len(lines) > 1 and (not lines[-1].strip(" \t\r\n") or lines[-1].startswith("#")):
+        lines.pop()
+    return "".join(lines)
+
+
+def _insert(
+    body: str, masked: str, node: yaml.Node | None, key: str, value: Any, newline: str, before: int | None
+) -> str:
+    column = node.start_mark.column if node is not None and node.value else 0
+    pad = " " * column
+    if isinstance(node, yaml.SequenceNode):
+        text = yaml_core.item({key: value}, indent=column, newline=newline)
+    else:
+        text = pad + yaml_core.entry(key, value, indent=column, newline=newline)
+    at = len(body) if before is None or column else before
+    head = body[:at]
+    if head and not head.endswith("\n"):
+        head += newline
+    return head + text + body[at:]
+
+
+def _set_in_flow(masked: str, body: str, node: yaml.MappingNode, key: str, value: Any) -> str:
+    for name, old in reversed(node.value):
+        if name.value == key:
+            return body[: old.start_mark.index] + yaml_core.flow(value) + body[old.end_mark.index :]
+    close = node.end_mark.index - 1
+    head = body[:close].rstrip()
+    comma = "" if head.endswith(("{", ",")) else ","
+    return f"{head}{comma} {yaml_core.quoted(key)}: {yaml_core.flow(value)}{body[close:]}"
+
+
+def _checked(changed: str, expected: dict[str, Any], key: str) -> str:
+    """The guard behind every edit: it must read back as what was meant, everything else unchanged."""
+    try:
+        found = read(changed)
+    except MetadataError as error:
+        raise MetadataError(f"'{key}' cannot be changed without breaking the block: {error.message}",
+                            line=error.line, column=error.column, hint="edit the block by hand") from error
+    if repr(sorted(found.items())) != repr(sorted((k, _plain(v)) for k, v in expected.items())):
+        raise MetadataError(f"'{key}' cannot be changed without changing other keys", hint="edit the block by hand")
+    return changed
+
+
+def _plain(value: Any) -> Any:
+    """What a value reads back as: tuples as lists, other mappings as dicts, keys as text."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value

@@ -1,0 +1,181 @@
+"""Text to blocks: lossless, linear in the text, and never raising.
+
+The parser jumps from one line that can matter to the next (a regular expression finds blank lines and
+the openings of opaque constructs), so that prose costs next to nothing. What a block start means is
+decided by the rules in `_block_end`, in this order: metadata, heading, text.
+
+The dialect is Pandoc's markdown as the seed restricts it; docs/formats.md has the rules with examples.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from lmm.markdown import metadata
+from lmm.markdown.blocks import PREFIX, Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+
+_PREFIX = re.compile(PREFIX)
+_BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
+_HEADING = re.compile(rf" {{0,3}}#{{1,6}}(?:[ \t][^\n]*|\r?(?=\n|\Z))(?:\n|\Z){_BLANKS}")
+_METADATA_OPEN = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*(?:\r?\n|\Z))")
+_METADATA_CLOSE = re.compile(rf"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANKS}|\r?\Z)", re.MULTILINE)
+_MARKER = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
+# Where a broken block ends at the latest: before a heading, or after a blank line that no indented
+# line continues.
+_RECOVERY = re.compile(rf"\n(?:(?= {{0,3}}#{{1,6}}[ \t\r\n])|(?:[ \t]*\r?\n)+(?![ \t])(?:[ \t]+\Z)?|\Z)")
+
+_LIST_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
+_OPAQUE = rf"[ \t]*{_LIST_ITEM}(?P<mark>`{{3,}}|~{{3,}}|\$\$|<!--)"
+_TEXT_STOP = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|{_OPAQUE})")
+_OPAQUE_START = re.compile(_OPAQUE)
+_AFTER_OPAQUE = re.compile(r"[ \t]*\r?\n(?= {0,3}#{1,6}(?:[ \t\r\n]|\Z)|---[ \t]*(?:#[^\n]*)?\r?\n)")
+
+
+def parse_markdown_text(text: str) -> list[Block]:
+    """The blocks of a markdown document, in order; their sources joined are `text`, whatever it is.
+
+    The empty string gives the empty list.
+
+    >>> [b.kind for b in parse_markdown_text("---\\ntitle: T\\n---\\n# A\\n\\n---\\n?: why?\\n---\\nBecause.\\n")]
+    ['header', 'heading', 'metadata', 'text']
+    """
+    return _Parser(text).parse()
+
+
+class _Parser:
+    """One pass over one text; remembers which closers are known to be missing, to stay linear."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.missing: set[str] = set()
+
+    def parse(self) -> list[Block]:
+        text, size = self.text, len(self.text)
+        if not size:
+            return []
+        blocks: list[Block] = []
+        prefix = _PREFIX.match(text)
+        at = prefix.end() if prefix else 0
+        start, line = 0, 1 + text.count("\n", 0, at)
+        while start < size:
+            block = self._block(start, at, line)
+            blocks.append(block)
+            start += len(block.source)
+            line += text.count("\n", at, start)
+            at = start
+        return blocks
+
+    def _block(self, start: int, at: int, line: int) -> Block:
+        """The block whose source begins at `start` and whose content begins at `at`."""
+        text = self.text
+        if text.startswith("---", at):
+            block = self._metadata(start, at, line)
+            if block is not None:
+                return block
+        elif (heading := _HEADING.match(text, at)) is not None:
+            return HeadingBlock(text[start : heading.end()], line)
+        return TextBlock(text[start : self._text_end(at)], line)
+
+    # -- metadata --------------------------------------------------------------------------------
+
+    def _metadata(self, start: int, at: int, line: int) -> Block | None:
+        """A metadata or error block, or None if the ``---`` is a horizontal rule."""
+        text = self.text
+        opening = _METADATA_OPEN.match(text, at)
+        if opening is None:
+            return None
+        closing = None if "---" in self.missing else _METADATA_CLOSE.search(text, opening.end())
+        if closing is None:
+            self.missing.add("---")
+            if not metadata.starts_like_metadata(text[opening.end() : opening.end() + 1000]):
+                return None
+            hint = "end the block with a line '---', or put a blank line after this one if it is a horizontal rule"
+            return self._error(start, at, line, "this metadata block never closes", hint, line, 1)
+        problem = metadata.check(text[opening.end() : closing.start()].replace("\r\n", "\n"))
+        if problem is None:
+            kind = HeaderBlock if start == 0 else MetadataBlock
+            return kind(text[start : closing.end()], line)
+        if not problem.meant:
+            return None
+        return self._error(start, at, line, problem.reason, problem.hint, line + problem.line, problem.column)
+
+    def _error(
+        self, start: int, at: int, line: int, reason: str, hint: str, error_line: int, error_column: int
+    ) -> ErrorBlock:
+        """An error block up to its closing marker, the next heading or the next blank line."""
+        text = self.text
+        recovery = _RECOVERY.search(text, at)
+        end = recovery.end() if recovery else len(text)
+        closing = _METADATA_CLOSE.search(text, text.index("\n", at) + 1)
+        if closing is not None and closing.start() < end:
+            end = closing.end()
+        return ErrorBlock(text[start:end], line, reason, hint, error_line, error_column)
+
+    # -- text ------------------------------------------------------------------------------------
+
+    def _text_end(self, at: int) -> int:
+        """The end of the text block at `at`, with the blank lines that follow it."""
+        text = self.text
+        first = _OPAQUE_START.match(text, at)
+        if first is not None:
+            at, done = self._skip_opaque(first)
+            if done:
+                return at
+        while True:
+            stop = _TEXT_STOP.search(text, at)
+            if stop is None:
+                return len(text)
+            if stop["mark"] is None:
+                return stop.end()
+            at, done = self._skip_opaque(stop)
+            if done:
+                return at
+
+    def _skip_opaque(self, opening: re.Match[str]) -> tuple[int, bool]:
+        """Where to go on after an opaque construct, and whether the text block ends there.
+
+        A construct that never closes is ordinary text, as in Pandoc. After one that does, a heading or
+        a metadata block may follow without a blank line.
+        """
+        closer = self._closer(opening)
+        if closer is None:
+            return opening.end(), False
+        after = _AFTER_OPAQUE.match(self.text, closer)
+        return (after.end(), True) if after else (closer, False)
+
+    def _closer(self, opening: re.Match[str]) -> int | None:
+        """The end of the construct that `opening` opens, or None."""
+        text, mark = self.text, opening["mark"]
+        if mark[0] in "`~":
+            return self._fence_closer(opening, mark)
+        closer = "-->" if mark == "<!--" else mark
+        if closer in self.missing:
+            return None
+        found = text.find(closer, opening.end())
+        if found < 0:
+            self.missing.add(closer)
+            return None
+        return found + len(closer)
+
+    def _fence_closer(self, opening: re.Match[str], mark: str) -> int | None:
+        text = self.text
+        line_end = text.find("\n", opening.end())
+        if line_end < 0 or (mark[0] == "`" and "`" in text[opening.end() : line_end]):
+            return None
+        indented = opening.start("mark") - (text.rfind("\n", 0, opening.start("mark")) + 1) > 3
+        for length in range(3, len(mark) + 1):
+            if f"{mark[0]}{length}{indented}" in self.missing:
+                return None
+        found = _fence_close(mark[0], len(mark), indented).search(text, line_end)
+        if found is None:
+            self.missing.add(f"{mark[0]}{len(mark)}{indented}")
+            return None
+        return found.end()
+
+
+@lru_cache(maxsize=64)
+def _fence_close(char: str, length: int, indented: bool) -> re.Pattern[str]:
+    """A line of at least `length` fence characters, indented no more than its opening line allows."""
+    margin = "[ \t]*" if indented else " {0,3}"
+    return re.compile(rf"\n{margin}{re.escape(char)}{{{length},}}(?=[ \t]*(?:\r?\n|\Z))")

@@ -1,0 +1,97 @@
+"""Prompt lines: the part of a metadata block that is read literally, before YAML.
+
+``?:`` or ``query:`` starts a chat, ``+:`` or ``message:`` continues it, ``=:`` or ``edit:`` asks for an
+edit. They count only at column 0. The rest of the line and the indented lines under it are the
+prompt, as typed: ``?: is this right: yes or no? # honestly`` is that whole text, although YAML would
+refuse it. Block scalars (``|``, ``>``) and complete quoted scalars keep their YAML meaning.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+
+import yaml
+
+from lmm.errors import MetadataError
+from lmm.markdown import yaml_core
+
+WORDS = {"?": "query", "query": "query", "+": "message", "message": "message", "=": "edit", "edit": "edit"}
+
+_PROMPT = re.compile(
+    r"^(?P<word>[?+=]|query|message|edit):(?:(?<=[?+=]:)|(?=[ \t\r\n]|\Z))"
+    r"(?P<text>[^\n]*(?:\n|\Z)(?:(?:[ \t]*\r?\n)*[ \t]+[^\s][^\n]*(?:\n|\Z))*)",
+    re.MULTILINE,
+)
+_BLOCK_SCALAR = re.compile(r"[|>][-+0-9]{0,2}[ \t]*(?:#[^\n]*)?\r?\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One pending prompt line of a metadata block.
+
+    `word` is ``query``, ``message`` or ``edit``; `spelling` is what the author typed before the colon;
+    `start` and `end` delimit its lines in the block's body, in characters; `line` counts from 1 there.
+    """
+
+    word: str
+    spelling: str
+    text: str
+    start: int
+    end: int
+    line: int
+
+
+def find_prompts(body: str) -> tuple[Prompt, ...]:
+    """The prompt lines of a metadata body, in order.
+
+    >>> [(p.word, p.text) for p in find_prompts("title: x\\n?: right: yes or no? # honestly\\n+: more\\n")]
+    [('query', 'right: yes or no? # honestly'), ('message', 'more')]
+    """
+    if ":" not in body:
+        return ()
+    return tuple(
+        Prompt(
+            word=WORDS[match["word"]],
+            spelling=match["word"],
+            text=_prompt_text(match["text"]),
+            start=match.start(),
+            end=match.end(),
+            line=body.count("\n", 0, match.start()) + 1,
+        )
+        for match in _PROMPT.finditer(body)
+    )
+
+
+def mask_prompts(body: str, prompts: tuple[Prompt, ...]) -> str:
+    """`body` with prompt lines turned into YAML comments of the same length.
+
+    Comments and not blanks, because a comment at column 0 also ends a block scalar.
+    """
+    for prompt in prompts:
+        hidden = re.sub(r"[^\r\n]", "#", body[prompt.start : prompt.end])
+        body = body[: prompt.start] + hidden + body[prompt.end :]
+    return body
+
+
+def _prompt_text(source: str) -> str:
+    if source.lstrip(" \t")[:1] in {'"', "'"} or _BLOCK_SCALAR.match(source.lstrip(" \t")):
+        value = _yaml_text(source)
+        if value is not None:
+            return value
+    first, _, rest = source.replace("\r\n", "\n").partition("\n")
+    more = textwrap.dedent(rest).rstrip()
+    return "\n".join(part for part in (first.strip(" \t"), more) if part)
+
+
+def _yaml_text(source: str) -> str | None:
+    """The value if `source` is exactly one quoted or block scalar, else None."""
+    try:
+        node = yaml_core.compose("k:" + source)
+    except MetadataError:
+        return None
+    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
+        return None
+    value = node.value[0][1]
+    return value.value if isinstance(value, yaml.ScalarNode) and value.style in tuple("'\"|>") else None

@@ -1,0 +1,293 @@
+"""Read YAML with the YAML 1.2 core schema, and write entries that survive any reader.
+
+Reading goes through PyYAML's composed nodes (libyaml where it is installed), because they carry
+marks: where each key stands in the text. Types are decided here: only ``true``, ``false``, ``null``,
+integers and floats are typed, everything else is the text that was typed, so that ``yes``, ``on``
+and ``2025-05-21`` stay what they are (YAML 1.2.2, section 10.3).
+
+Writing picks the plainest spelling that reads back exactly: plain, literal block (``|-``), or
+double-quoted. A text that knitr would run even inside YAML is double-quoted with its backticks
+written as ``\\x60``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from lmm.errors import MetadataError
+
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
+BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
+INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
+FLOAT = re.compile(
+    r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+)
+
+# libyaml composes recursively in C: a hundred thousand brackets end the process, not the parse.
+MAX_DEPTH = 100
+
+
+class _CoreLoader(_BaseLoader):  # type: ignore[misc]  # the C or the Python loader, chosen at import
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own protocol
+
+
+def compose(text: str) -> yaml.Node | None:
+    """Compose one YAML document to nodes whose marks count characters of `text`.
+
+    Raises:
+        MetadataError: it is not YAML, holds several documents, or nests too deeply.
+    """
+    if text.startswith("\ufeff"):
+        raise MetadataError("a byte order mark inside metadata", hint="delete the invisible first character")
+    loader = None
+    try:
+        _check_depth(text)
+        loader = _CoreLoader(text)
+        node: yaml.Node | None = loader.get_single_node()
+        return node
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise MetadataError(str(error.problem or error.context), line=line, column=column) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise MetadataError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _check_depth(text: str) -> None:
+    """Refuse nesting that the recursive composer could not survive."""
+    openers = sum(text.count(mark) for mark in ("[", "{", "- ", "? ", "\n ", "-\t", "?\t"))
+    if openers < MAX_DEPTH:
+        return
+    depth = 0
+    for event in yaml.parse(text, _CoreLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise MetadataError(f"nested more than {MAX_DEPTH} levels deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def to_value(node: yaml.Node | None) -> Any:
+    """The plain Python value of a node: dict, list, str, int, float, bool or None.
+
+    >>> to_value(compose("{a: yes, b: 1.5, c: 2025-05-21, d: true, 1: null}"))
+    {'a': 'yes', 'b': 1.5, 'c': '2025-05-21', 'd': True, '1': None}
+    """
+    return None if node is None else _value(node, {}, set())
+
+
+def _value(node: yaml.Node, done: dict[int, Any], open_: set[int]) -> Any:
+    key = id(node)
+    if key in done:  # an alias: share the object instead of copying it a billion times
+        return done[key]
+    if key in open_:
+        raise MetadataError("an alias that contains itself", line=node.start_mark.line + 1)
+    open_.add(key)
+    value: Any
+    if isinstance(node, yaml.MappingNode):
+        value = {key_text(k): _value(v, done, open_) for k, v in node.value}
+    elif isinstance(node, yaml.SequenceNode):
+        value = [_value(item, done, open_) for item in node.value]
+    else:
+        value = scalar_value(node.value) if not node.style and _untagged(node) else node.value
+    open_.discard(key)
+    done[key] = value
+    return value
+
+
+def key_text(node: yaml.Node) -> str:
+    """A mapping key as it was typed; keys are never numbers, booleans or null."""
+    if not isinstance(node, yaml.ScalarNode):
+        raise MetadataError("a key that is a list or a mapping", line=node.start_mark.line + 1)
+    return str(node.value)
+
+
+def _untagged(node: yaml.Node) -> bool:
+    return str(node.tag) == "tag:yaml.org,2002:str"
+
+
+def scalar_value(text: str) -> Any:
+    """Type one plain scalar by the YAML 1.2 core schema.
+
+    >>> [scalar_value(s) for s in ("yes", "017", "0x1F", "1.10", ".5", "~", "12:30")]
+    ['yes', 17, 31, 1.1, 0.5, None, '12:30']
+    """
+    if NULL.match(text):
+        return None
+    if BOOL.match(text):
+        return text[0] in "tT"
+    if INT.match(text):
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        # Python refuses to read integers beyond 4,300 digits; they stay text.
+        return int(text.removeprefix("0o"), base) if len(text) < 1000 else text
+    if FLOAT.match(text):
+        return float(text if text[-1] not in "fFnN" else text.replace(".", "", 1))
+    return text
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+_PLAIN = re.compile(
+    r"[A-Za-z0-9_\u00c0-\u024f\u0370-\u1fff]"  # a first character that means nothing in YAML
+    r"(?:[^\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff:#]|:(?=[^\s:])|(?<=[^\s#])#)*\Z"
+)
+# What YAML 1.1 readers (R, Pandoc, most editors) would take for a boolean, number or date.
+_YAML_1_1 = re.compile(r"(?:y|n|yes|no|on|off|true|false|null)\Z|[0-9][0-9_,.:+\-eExXoOtTzZ ]*\Z|0x[0-9a-f_]*\Z", re.I)
+_KNITR = re.compile(r"`\s*\{|`r(?:[^\w]|\Z)|<<.*>>=")
+_NEEDS_ESCAPE = re.compile(r'[\x00-\x1f\x7f-\xa0"\\\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]')
+_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_NOT_LITERAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+_PLAIN_KEY = re.compile(r"~{0,2}[A-Za-z_][\w.\-]*=?\Z", re.ASCII)
+LINE_WIDTH = 80
+
+
+def runs_in_knitr(text: str) -> bool:
+    """Whether knitr would execute something in `text`, even inside a YAML block.
+
+    knitr's chunk pattern is three backticks and ``{``, its inline pattern a backtick and ``r``; both
+    were seen to run inside metadata. Any backtick before a brace counts, for Quarto's inline code.
+    """
+    return _KNITR.search(text) is not None
+
+
+def quoted(text: str) -> str:
+    """`text` as one double-quoted YAML line.
+
+    >>> print(quoted('say "hi"\\n`r 1+1`'))
+    "say \\"hi\\"\\n\\x60r 1+1\\x60"
+    """
+    escaped = _NEEDS_ESCAPE.sub(_escape, text)
+    if runs_in_knitr(text):
+        escaped = escaped.replace("`", "\\x60").replace("<<", "\\x3c\\x3c")
+    return f'"{escaped}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    if char in _SHORT:
+        return _SHORT[char]
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def scalar(value: Any) -> str:
+    """A scalar on one line: plain where that is unmistakable, else double-quoted."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, int):
+        return str(value)
+    text = str(value)
+    plain = _PLAIN.match(text) and text[-1:] not in " :" and not _YAML_1_1.match(text) and not runs_in_knitr(text)
+    return text if plain else quoted(text)
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    return repr(value)
+
+
+def key_source(key: str) -> str:
+    """A mapping key as it is written: plain for names, else double-quoted."""
+    return key if _PLAIN_KEY.match(key) and not _YAML_1_1.match(key) else quoted(key)
+
+
+def entry(key: str, value: Any, *, indent: int = 0, newline: str = "\n") -> str:
+    """The lines of one ``key: value`` entry, without indentation before the key itself.
+
+    `indent` is the column of the key in spaces; further lines are indented relative to it.
+
+    >>> print(entry("~summary", "one\\ntwo"), end="")
+    ~summary: |-
+      one
+      two
+    >>> print(entry("a", [1, {"b": "yes"}]), end="")
+    a:
+      - 1
+      - b: "yes"
+    """
+    return key_source(key) + ":" + _after_colon(value, indent, newline)
+
+
+def item(value: Any, *, indent: int, newline: str = "\n") -> str:
+    """The lines of one ``- value`` list item at column `indent`, with its indentation."""
+    return " " * indent + "-" + _after_dash(value, indent, newline)
+
+
+def _after_colon(value: Any, indent: int, newline: str) -> str:
+    if isinstance(value, Mapping) and value:
+        pad = " " * (indent + 2)
+        return newline + "".join(pad + entry(str(k), v, indent=indent + 2, newline=newline) for k, v in value.items())
+    if isinstance(value, (list, tuple)) and value:
+        return newline + "".join(item(v, indent=indent + 2, newline=newline) for v in value)
+    return _scalar_or_empty(value, indent + 2, newline)
+
+
+def _after_dash(value: Any, indent: int, newline: str) -> str:
+    if isinstance(value, Mapping) and value:
+        pad = " " * (indent + 2)
+        parts = (entry(str(k), v, indent=indent + 2, newline=newline) for k, v in value.items())
+        return " " + pad.join(parts)
+    if isinstance(value, (list, tuple)) and value:
+        return newline + "".join(item(v, indent=indent + 2, newline=newline) for v in value)
+    return _scalar_or_empty(value, indent + 2, newline)
+
+
+def _scalar_or_empty(value: Any, indent: int, newline: str) -> str:
+    if isinstance(value, Mapping):
+        return " {}" + newline
+    if isinstance(value, (list, tuple)):
+        return " []" + newline
+    if isinstance(value, str):
+        line = scalar(value)
+        wants_block = "\n" in value or (line.startswith('"') and len(line) > LINE_WIDTH)
+        block = literal(value, indent=indent, newline=newline) if wants_block else None
+        return " " + (block if block is not None else line + newline)
+    return " " + scalar(value) + newline
+
+
+def literal(text: str, *, indent: int, newline: str = "\n") -> str | None:
+    """`text` as a literal block scalar, or None where that would not read back exactly."""
+    if not text or text[0] in " \t\n" or _NOT_LITERAL.search(text) or runs_in_knitr(text):
+        return None
+    body = text.removesuffix("\n")
+    if body.endswith("\n"):  # a second final newline would need "|+", which depends on what follows
+        return None
+    pad = " " * indent
+    lines = "".join(f"{pad}{line}{newline}" if line else newline for line in body.split("\n"))
+    block = ("|" if text.endswith("\n") else "|-") + newline + lines
+    return block if _reads_back("k: " + block, text) else None
+
+
+def _reads_back(source: str, text: str) -> bool:
+    try:
+        return bool(to_value(compose(source)) == {"k": text})
+    except MetadataError:
+        return False
+
+
+def flow(value: Any) -> str:
+    """A value on one line in flow style, for keys that live in ``{a: 1}``."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{quoted(str(k))}: {flow(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return quoted(value) if isinstance(value, str) else scalar(value)
+
