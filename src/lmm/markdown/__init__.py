@@ -1,0 +1,50 @@
+"""Markdown documents as blocks and as section trees, without losing a byte.
+
+>>> text = "# Cells\\n\\nCells divide.\\n"
+>>> serialize(parse_markdown_text(text)) == text
+True
+"""
+
+from lmm.markdown.blocks import (
+    Block,
+    ErrorBlock,
+    HeaderBlock,
+    HeadingBlock,
+    MetadataBlock,
+    TextBlock,
+    serialize,
+)
+from lmm.markdown.ioutils import load_markdown, load_text, load_tree, save_markdown, save_tree
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import (
+    HeaderNode,
+    HeadingNode,
+    MarkdownTree,
+    Node,
+    TextNode,
+    blocks_to_tree,
+    tree_to_blocks,
+)
+
+__all__ = [
+    "Block",
+    "ErrorBlock",
+    "HeaderBlock",
+    "HeaderNode",
+    "HeadingBlock",
+    "HeadingNode",
+    "MarkdownTree",
+    "MetadataBlock",
+    "Node",
+    "TextBlock",
+    "TextNode",
+    "blocks_to_tree",
+    "load_markdown",
+    "load_text",
+    "load_tree",
+    "parse_markdown_text",
+    "save_markdown",
+    "save_tree",
+    "serialize",
+    "tree_to_blocks",
+]

@@ -179,3 +179,30 @@ def _fence_close(char: str, length: int, indented: bool) -> re.Pattern[str]:
     """A line of at least `length` fence characters, indented no more than its opening line allows."""
     margin = "[ \t]*" if indented else " {0,3}"
     return re.compile(rf"\n{margin}{re.escape(char)}{{{length},}}(?=[ \t]*(?:\r?\n|\Z))")
+
+
+def unclosed_construct(text: str) -> tuple[int, str] | None:
+    """Where a fence, display equation or comment opens in a text block and never closes: offset and mark.
+
+    >>> unclosed_construct("text\\n```r\\nx <- 1")
+    (5, '```')
+    """
+    parser, at = _Parser(text), 0
+    opening = _OPAQUE_START.match(text)
+    while True:
+        if opening is not None and opening["mark"] is not None:
+            closer = parser._closer(opening)
+            if closer is None and not _is_inline_code(text, opening):
+                return opening.start("mark"), opening["mark"]
+            at = opening.end() if closer is None else closer
+        elif opening is not None:
+            at = opening.end()
+        opening = _TEXT_STOP.search(text, at)
+        if opening is None:
+            return None
+
+
+def _is_inline_code(text: str, opening: re.Match[str]) -> bool:
+    """Whether backticks that look like a fence are code within a line: more backticks follow on it."""
+    line_end = text.find("\n", opening.end())
+    return "`" in text[opening.end() : line_end if line_end >= 0 else len(text)]

@@ -1,0 +1,27 @@
+"""The command table: name, module, one line of help. Modules are imported when their command is used.
+
+Other packages' commands are named here too, so that `lmm --help` imports none of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """One row: `module` has a Typer app called `app`."""
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS = (
+    Command("demo", "lmm.cli.demo", "show the whole round on an example course: offline, in a temporary folder"),
+    Command("init", "lmm.cli.setup", "write a commented config.toml"),
+    Command("status", "lmm.cli.setup", "show which models are used, and where each setting comes from"),
+    Command("trust", "lmm.cli.setup", "approve a config.toml that sends a key to another server"),
+    Command("scan", "lmm.cli.scan", "complete the header, report problems"),
+    Command("messages", "lmm.cli.messages", "answer the questions that wait in a document"),
+    Command("clear", "lmm.cli.scan", "remove the chats from a document"),
+)

@@ -1,0 +1,71 @@
+"""What commands share: running a Typer app, exit codes, colours, and how an error is told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO
+
+import typer
+
+from lmm.errors import ConfigError, LmmError
+
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
+    """Run the Typer app of one command; errors of ours become one line and an exit code."""
+    try:
+        # An app that holds several commands expects their name, one that holds a single one does not.
+        several = len(app.registered_commands) > 1
+        result = app(words if several else words[1:], prog_name="lmm" if several else f"lmm {name}", standalone_mode=False)
+        return result if isinstance(result, int) else DONE
+    except LmmError as error:
+        tell_error(error)
+        return USAGE if isinstance(error, ConfigError) else FAILED
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("\nlmm: interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader (head, less) went away
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
+        return DONE
+    except Exception as error:
+        if type(error).__module__.startswith("typer._click") or hasattr(error, "format_message"):
+            show = getattr(error, "show", None)
+            if show is not None:
+                show()
+            return int(getattr(error, "exit_code", USAGE))
+        raise
+
+
+def make_app() -> typer.Typer:
+    """A Typer app as all our commands use it: plain help, no completion machinery, fast to start."""
+    return typer.Typer(
+        rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def tell_error(error: LmmError) -> None:
+    """One line on standard error: where, what, and what to do next."""
+    sys.stderr.write(f"{style('lmm:', 'red', sys.stderr)} {error}\n")
+
+
+def style(text: str, name: str, stream: IO[str]) -> str:
+    """`text` in a style, if `stream` is a terminal and NO_COLOR is not set."""
+    if not stream.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{_STYLES[name]}m{text}\x1b[0m"
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "reply"), count(2, "reply"), count(3, "file")
+    ('1 reply', '2 replies', '3 files')
+    """
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number} {noun if number == 1 else plural}"

@@ -1,0 +1,103 @@
+"""`lmm messages`: answer the questions that wait in documents."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from lmm.cli import console
+from lmm.cli.progress import Progress, usage_text
+from lmm.errors import LmmError
+from lmm.files import read_document
+from lmm.markdown.blocks import HeaderBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.models.port import Usage, render
+from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
+from lmm.scan.messages import chat_before, request_for
+from lmm.scan.chat_log import Exchange
+from lmm.scan.run import pending
+
+app = console.make_app()
+STDIN = Path("-")
+
+
+@app.command()
+def messages(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Markdown files; - reads standard input and writes standard output.")],
+    at: Annotated[Optional[int], typer.Option(metavar="LINE", help="Answer only the metadata block on this line.")] = None,
+    model: Annotated[Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")] = None,
+    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Ask anew what an earlier run already got a reply to.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, ask nothing.")] = False,
+) -> int:
+    """Answer every pending ?:, query:, +: and message: of the files, inside the files.
+
+    Nothing else in a file changes. A prompt whose call fails stays where it is, and the exit code is 1.
+    """
+    options = MessageOptions(model=model, config=config, at=at, again=again)
+    work = _show_requests if dry_run else _answer
+    codes = []
+    for path in files:
+        try:
+            codes.append(work(path, options))
+        except LmmError as error:
+            if len(files) == 1:
+                raise
+            console.tell_error(error)
+            codes.append(console.FAILED)
+        if codes[-1] == console.INTERRUPTED:
+            break
+    return max(codes)
+
+
+def _answer(path: Path, options: MessageOptions) -> int:
+    if path == STDIN:
+        text = sys.stdin.buffer.read().decode("utf-8")
+        outcome = scan_messages_text(text, options, listener=Progress("-", sys.stderr))
+        sys.stdout.buffer.write(outcome.text.encode("utf-8"))
+        return _summary("-", outcome, to_stderr=True)
+    outcome = scan_messages(path, options, listener=Progress(str(path), sys.stdout))
+    return _summary(str(path), outcome)
+
+
+def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
+    out = sys.stderr if to_stderr else sys.stdout
+    if outcome.side_file:
+        console.tell_error(LmmError(
+            "the document changed meanwhile and a reply found no place in it", where=name,
+            hint=f"the reply is in {outcome.side_file}"))
+    if not outcome.answered and not outcome.failed and not outcome.interrupted:
+        out.write(f"{name}: no question waits\n")
+        return console.DONE
+    parts = [console.count(len(outcome.answered), "reply")]
+    if outcome.failed:
+        parts.append(f"{len(outcome.failed)} not answered")
+    if outcome.usage != Usage():
+        parts.append(usage_text(outcome.usage))
+    if outcome.interrupted:
+        parts.append("interrupted; what had arrived is saved")
+    out.write(f"{name}: {', '.join(parts)}\n")
+    if outcome.interrupted:
+        return console.INTERRUPTED
+    return console.FAILED if outcome.failed or outcome.side_file else console.DONE
+
+
+def _show_requests(path: Path, options: MessageOptions) -> int:
+    text = sys.stdin.buffer.read().decode("utf-8") if path == STDIN else read_document(path)
+    blocks = parse_markdown_text(text)
+    header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
+    settings = options.settings(None if path == STDIN else path, header)
+    threads = pending(blocks, options, settings, title=path.stem)
+    for thread in threads:
+        log = thread.log
+        for ask in thread.asks:
+            sys.stdout.write(f"── {path}:{ask.line} → {settings.major.model} · {ask.subject}\n")
+            for message in request_for(ask, chat_before(ask, log), settings.system).messages:
+                sys.stdout.write(f"[{message.role}]\n{render(message)}\n\n")
+            log = (*log, Exchange(ask.prompt.word, ask.prompt.text, "(the reply to this)"))
+    asked = sum(len(t.asks) for t in threads)
+    sys.stdout.write(f"{path}: {console.count(asked, 'request')} would be sent to {settings.major.model}\n")
+    return console.DONE

@@ -1,0 +1,86 @@
+"""Show a scan as it happens. Prompts of different blocks are answered side by side; they are shown one
+after the other, each reply streaming when its turn has come."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from typing import IO
+
+from lmm.cli.console import style
+from lmm.models.port import Usage
+from lmm.scan import events
+from lmm.scan.messages import Ask
+
+_Key = tuple[int, int]
+
+
+class Progress:
+    """Prints the events of one document to `out`."""
+
+    def __init__(self, document: str, out: IO[str]) -> None:
+        self.document, self.out = document, out
+        self.turn: _Key | None = None
+        self.waiting: dict[_Key, list[events.Event]] = defaultdict(list)
+
+    def __call__(self, event: events.Event) -> None:
+        if isinstance(event, events.Waiting):
+            sys.stderr.write(f"{self.document}: another lmm is working on it; waiting\n")
+            return
+        key = _key(event.ask)
+        if self.turn is None:
+            self.turn = key
+        if key != self.turn:
+            self.waiting[key].append(event)
+            return
+        self._show(event)
+        while isinstance(event, (events.Answered, events.Failed)) and self.waiting:
+            self.turn = min(self.waiting)
+            for event in self.waiting.pop(self.turn):
+                self._show(event)
+        if isinstance(event, (events.Answered, events.Failed)):
+            self.turn = None
+
+    def _show(self, event: events.Event) -> None:
+        if isinstance(event, events.Asking):
+            self._question(event.ask)
+        elif isinstance(event, events.Piece):
+            self.out.write(event.text)
+        elif isinstance(event, events.Again):
+            self.out.write(style(f"\n  {event.reason}; again in {event.wait:.1f} s\n", "yellow", self.out))
+        elif isinstance(event, events.Answered):
+            self._answered(event)
+        elif isinstance(event, events.Failed):
+            self.out.write("\n")
+            sys.stderr.write(f"{style('lmm:', 'red', sys.stderr)} {self.document}:{event.ask.line}: {event.error}\n")
+        self.out.flush()
+
+    def _question(self, ask: Ask) -> None:
+        place = style(f"{self.document}:{ask.line}", "cyan", self.out)
+        about = style(f"({ask.subject}, {len(ask.subject.text):,} characters)", "dim", self.out)
+        self.out.write(f"{place} {style(ask.prompt.spelling + ': ' + ask.prompt.text, 'bold', self.out)} {about}\n")
+
+    def _answered(self, event: events.Answered) -> None:
+        if event.source == "journal":
+            self._question(event.ask)
+            self.out.write(f"{event.reply.text}\n")
+            note = f"{event.reply.model}, remembered from an earlier run; --again asks anew"
+        else:
+            note = f"{event.reply.model}, {usage_text(event.reply.usage)}"
+        cut = "; cut off at the model's output limit" if event.reply.cut else ""
+        end = "" if event.source == "journal" or event.reply.text.endswith("\n") else "\n"
+        self.out.write(f"{end}{style(f'  [{note}{cut}]', 'dim', self.out)}\n\n")
+
+
+def _key(ask: Ask) -> _Key:
+    return ask.line, ask.prompt.start
+
+
+def usage_text(usage: Usage) -> str:
+    """Tokens and cost in words.
+
+    >>> usage_text(Usage(1200, 34, 0.00012, 1))
+    '1,200 tokens in, 34 out, $0.0001'
+    """
+    cost = f", ${usage.cost:.4f}" if usage.cost else ""
+    return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"

@@ -1,0 +1,67 @@
+"""`lmm scan` and `lmm clear`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmm.cli import console
+from lmm.errors import LmmError
+from lmm.scan import Problem, clear_messages, scan as scan_file
+
+app = console.make_app()
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.")]
+
+
+@app.command()
+def scan(
+    files: Files,
+    check: Annotated[bool, typer.Option("--check", help="Report only; write nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON lines.")] = False,
+) -> int:
+    """Add title and docid to headers that lack them, and report problems as path:line:col: message.
+
+    The exit code is 1 if there is an error; warnings alone leave it 0.
+    """
+    code = console.DONE
+    for path in files:
+        try:
+            report = scan_file(path, check=check)
+        except LmmError as error:
+            console.tell_error(error)
+            code = console.FAILED
+            continue
+        for problem in report.problems:
+            sys.stdout.write(_line(path, problem, as_json))
+        if report.changed and not as_json:
+            sys.stdout.write(f"{path}: completed the header\n")
+        if any(problem.severity == "error" for problem in report.problems):
+            code = console.FAILED
+    return code
+
+
+def _line(path: Path, problem: Problem, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({
+            "path": str(path), "line": problem.line, "column": problem.column, "severity": problem.severity,
+            "message": problem.message, "hint": problem.hint,
+        }, ensure_ascii=False) + "\n"
+    warning = "warning: " if problem.severity == "warning" else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{path}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}\n"
+
+
+@app.command()
+def clear(
+    files: Files,
+    pending: Annotated[bool, typer.Option("--pending", help="Remove unanswered prompts too.")] = False,
+) -> int:
+    """Remove the chats from files; metadata blocks that held nothing else go with them."""
+    for path in files:
+        changed = clear_messages(path, pending=pending)
+        sys.stdout.write(f"{path}: {'removed the chats' if changed else 'there are no chats'}\n")
+    return console.DONE

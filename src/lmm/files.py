@@ -1,0 +1,158 @@
+"""Documents on disk: read exactly, replaced whole, locked.
+
+Reading keeps every byte: newlines, a byte order mark, a missing final newline. Replacing writes a
+temporary file in the same folder, flushes it to the disk and renames it, so that a crash leaves the old
+file or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from lmm.errors import DocumentBusy, FileReadError, FileWriteError
+
+
+def state_folder(environment: dict[str, str] | os._Environ[str] | None = None) -> Path:
+    """Where the journal, locks and approvals live: ``$LMM_STATE_DIR``, else the user's state folder."""
+    env = os.environ if environment is None else environment
+    if env.get("LMM_STATE_DIR"):
+        return Path(env["LMM_STATE_DIR"])
+    from platformdirs import user_state_path
+
+    return user_state_path("lmmarkdown", appauthor=False)
+
+
+def read_document(path: Path) -> str:
+    """The text of a UTF-8 file, every character as it is on disk.
+
+    Raises:
+        FileReadError: it is missing, a folder, not readable, or not UTF-8.
+    """
+    data = _read_bytes(path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
+        raise FileReadError(
+            f"byte 0x{data[error.start]:02x} is not UTF-8", where=f"{path}:{line}:{column}",
+            hint=f"convert the file, for example: iconv -f {_guess_encoding(data)} -t UTF-8 {path}",
+        ) from error
+
+
+def _guess_encoding(data: bytes) -> str:
+    return "UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "WINDOWS-1252"
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise FileReadError("there is no such file", where=str(path), hint="check the path") from error
+    except IsADirectoryError as error:
+        raise FileReadError("this is a folder, not a file", where=str(path), hint=f"name its files: {path}/*.md") from error
+    except PermissionError as error:
+        raise FileReadError("you may not read this file", where=str(path), hint=f"chmod u+r {path}") from error
+    except OSError as error:
+        raise FileReadError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+
+
+def check_writable(path: Path) -> None:
+    """Fail early, before a model is paid, if `path` could not be replaced.
+
+    Raises:
+        FileWriteError: the file or its folder is write-protected.
+    """
+    target = path.resolve()
+    if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
+        raise FileWriteError("the file is read-only", where=str(path), hint=f"chmod u+w {path}")
+    if not os.access(target.parent, os.W_OK):
+        raise FileWriteError("its folder is read-only", where=str(path), hint=f"chmod u+w {target.parent}")
+
+
+def replace_document(path: Path, text: str) -> None:
+    """Replace a file's content in one step, keeping its mode; a link is followed, not replaced.
+
+    Raises:
+        FileWriteError: the disk is full, or the folder may not be written to; the old content stays.
+    """
+    target = path.resolve()
+    temporary = None
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        temporary = Path(name)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        _copy_ownership(target, temporary)
+        temporary.replace(target)
+        temporary = None
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise FileWriteError(
+            f"cannot be written: {error.strerror or error}", where=str(path),
+            hint="the file is as it was; free some space or check the folder's permissions, then run again",
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _copy_ownership(target: Path, temporary: Path) -> None:
+    """Give the new file the mode and, where allowed, the owner of the old one (else 0666 less the umask)."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        return
+    with contextlib.suppress(OSError, AttributeError):  # only a superuser may give files away; no chown on Windows
+        os.chown(temporary, old.st_uid, old.st_gid)
+    temporary.chmod(stat.S_IMODE(old.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where folders can be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, timeout: float = -1) -> Iterator[None]:
+    """Hold the advisory lock of one document; `on_wait` is called once if another process has it.
+
+    `timeout` is in seconds; negative waits for ever. The lock goes with the process, however it ends.
+
+    Raises:
+        DocumentBusy: the lock was not free within `timeout`.
+    """
+    from filelock import FileLock, Timeout
+
+    folder = state_folder() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
+    lock = FileLock(folder / f"{name}.lock", thread_local=False)
+    try:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            on_wait()
+            lock.acquire(timeout=timeout)
+    except Timeout as error:
+        raise DocumentBusy("another lmm is working on this document", where=str(path), hint="try again later") from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,63 @@
+"""Replies as they arrive, so that a crash or an overwritten file never pays twice.
+
+One small file per reply, named by a digest of what was asked, written whole and flushed before anything
+else happens with the reply. The journal lives in the user's state folder, readable by the user only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from lmm.errors import LmmError
+from lmm.files import read_document, replace_document, state_folder
+
+KEEP_DAYS = 90
+
+
+def key_of(*parts: Any) -> str:
+    """A digest of what was asked: prompt, text, earlier exchanges, system message, model."""
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def put(key: str, reply: dict[str, Any]) -> None:
+    """Remember a reply. On return it is on the disk."""
+    path = _path(key)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    replace_document(path, json.dumps(reply, ensure_ascii=True))
+    path.chmod(0o600)
+
+
+def get(key: str) -> dict[str, Any] | None:
+    """The reply remembered under `key`, or None. A damaged entry counts as none."""
+    path = _path(key)
+    if not path.is_file():
+        return None
+    with contextlib.suppress(LmmError, ValueError):
+        reply = json.loads(read_document(path))
+        return reply if isinstance(reply, dict) else None
+    return None
+
+
+def forget_old(days: float = KEEP_DAYS) -> int:
+    """Delete replies older than `days`; how many there were."""
+    limit = time.time() - days * 86400
+    count = 0
+    for path in _folder().glob("*/*.json"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < limit:
+                path.unlink()
+                count += 1
+    return count
+
+
+def _folder() -> Path:
+    return state_folder() / "journal"
+
+
+def _path(key: str) -> Path:
+    return _folder() / key[:2] / f"{key}.json"

@@ -1,0 +1,65 @@
+"""One background event loop for the whole process.
+
+Every coroutine of ours runs here, whoever calls: a script, a notebook whose own loop is running, a
+server. Vendors' clients are bound to the loop they were first used on; with one loop, that is settled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def _background() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="lmm-loop", daemon=True).start()
+        return _loop
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on the background loop and return its result.
+
+    Ctrl-C cancels the coroutine and waits until it has cleaned up; if it returns a result all the same,
+    that result is returned, else `KeyboardInterrupt` is raised.
+    """
+    loop, done = _background(), Future[T]()
+    started: list[asyncio.Task[T]] = []
+
+    def start() -> None:
+        task = loop.create_task(coroutine)
+        started.append(task)
+        task.add_done_callback(lambda t: _hand_over(t, done))
+
+    loop.call_soon_threadsafe(start)
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        loop.call_soon_threadsafe(lambda: started[0].cancel())
+        try:
+            return done.result()
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+
+async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the background loop and await it from another; cancelling passes through."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _background()))
+
+
+def _hand_over(task: asyncio.Task[T], done: Future[T]) -> None:
+    if task.cancelled():
+        done.set_exception(asyncio.CancelledError())
+    elif (error := task.exception()) is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(task.result())

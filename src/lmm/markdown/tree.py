@@ -1,0 +1,337 @@
+"""The section tree of a document, and the way back to its blocks.
+
+A tree shows the same document as the block list: `tree_to_blocks(blocks_to_tree(blocks)) == blocks` for
+every document. Nodes hold the blocks they came from; changing a node re-renders only its own blocks.
+
+Three kinds of node: the root `HeaderNode` (the document and its header), `HeadingNode` (a heading with
+everything under it) and the leaf `TextNode`. A metadata block belongs to the node made of the block that
+follows it; before another metadata block, or at the end, it belongs to an empty text node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.prompt_lines import Prompt
+
+
+class Node:
+    """What all nodes share: a parent, and metadata of their own."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, metadata_block: MetadataBlock | None = None) -> None:
+        self.parent: HeadingNode | None = None
+        self.metadata_block = metadata_block
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """This node's own metadata, as a new dictionary; change it with `set_metadata`."""
+        return self.metadata_block.values() if self.metadata_block is not None else {}
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """The pending prompt lines of this node's metadata block."""
+        return self.metadata_block.prompts if self.metadata_block is not None else ()
+
+    @property
+    def line(self) -> int:
+        """The 1-based line on which the node's first block begins; 0 for a node made in memory."""
+        return next((block.line for block in self.own_blocks()), 0)
+
+    def own(self, key: str, default: Any = None) -> Any:
+        """The value of `key` in this node's metadata, whoever wrote it (``key=``, ``key``, ``~key``)."""
+        return metadata.lookup(self.metadata, key, default)
+
+    def inherited(self, key: str, default: Any = None) -> Any:
+        """The value of `key` in the nearest ancestor that has it, this node not included."""
+        missing = object()
+        for node in self.ancestors():
+            value = node.own(key, missing)
+            if value is not missing:
+                return value
+        return default
+
+    def ancestors(self) -> Iterator[HeadingNode]:
+        """The nodes above this one, nearest first, the root last."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    @property
+    def root(self) -> Node:
+        """The top of the tree this node stands in."""
+        node: Node = self
+        for node in self.ancestors():
+            pass
+        return node
+
+    @property
+    def heading_path(self) -> tuple[str, ...]:
+        """Titles of the headings above this node, outermost first; the document's title is left out."""
+        return tuple(a.title for a in reversed(list(self.ancestors())) if a.level > 0)
+
+    def own_blocks(self) -> list[Block]:
+        """The blocks of this node alone, without its children's."""
+        return [self.metadata_block] if self.metadata_block is not None else []
+
+    # -- changing --------------------------------------------------------------------------------
+
+    def set_metadata(self, key: str, value: Any) -> None:
+        """Set one key; a metadata block is made if there is none.
+
+        Raises:
+            MetadataError: the block cannot be changed without touching other keys.
+        """
+        if self.metadata_block is not None:
+            self.metadata_block = self.metadata_block.with_key(key, value)
+            return
+        root = self.root
+        if root is not self and isinstance(root, HeaderNode):
+            root.ensure_header()  # else a block before the first heading would be read as the header
+        self.metadata_block = self._new_metadata({key: value})
+
+    def remove_metadata(self, key: str) -> None:
+        """Remove one key; an emptied block stays, as the author's."""
+        if self.metadata_block is not None:
+            self.metadata_block = self.metadata_block.without_key(key)
+
+    def detach(self) -> None:
+        """Take this node, with what is under it, out of its tree."""
+        if self.parent is not None:
+            self.parent.children.remove(self)
+            self.parent = None
+
+    def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
+        return MetadataBlock.make(values, newline=self._newline())
+
+    def _newline(self) -> str:
+        blocks = self.own_blocks() or next((b for a in self.ancestors() if (b := a.own_blocks())), [])
+        return blocks[-1].newline if blocks else "\n"
+
+
+class TextNode(Node):
+    """A leaf: a text block, an error block, or nothing (metadata that annotates no text)."""
+
+    kind = "text"
+
+    def __init__(
+        self, block: TextBlock | ErrorBlock | None = None, metadata_block: MetadataBlock | None = None
+    ) -> None:
+        super().__init__(metadata_block)
+        self.block = block
+
+    @property
+    def text(self) -> str:
+        """The text, without the blank lines that follow it; empty for an empty node."""
+        return self.block.content if self.block is not None else ""
+
+    @text.setter
+    def text(self, text: str) -> None:
+        if isinstance(self.block, TextBlock):
+            self.block = self.block.with_text(text)
+        else:
+            self.block = TextBlock.make(text, newline=self._newline())
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this is metadata that could not be read."""
+        return isinstance(self.block, ErrorBlock)
+
+    def own_blocks(self) -> list[Block]:
+        return [*super().own_blocks(), *([self.block] if self.block is not None else [])]
+
+
+class HeadingNode(Node):
+    """A heading and everything under it, up to the next heading of its level or above."""
+
+    kind = "heading"
+
+    def __init__(
+        self,
+        heading: HeadingBlock | None = None,
+        metadata_block: MetadataBlock | None = None,
+        children: Iterable[Node] = (),
+    ) -> None:
+        super().__init__(metadata_block)
+        self.heading = heading
+        self.children: list[Node] = []
+        for child in children:
+            self._adopt(child, len(self.children))
+
+    @property
+    def level(self) -> int:
+        """1 to 6; 0 for the root."""
+        return self.heading.level if self.heading is not None else 0
+
+    @property
+    def title(self) -> str:
+        """The heading's text."""
+        return self.heading.title if self.heading is not None else ""
+
+    @title.setter
+    def title(self, title: str) -> None:
+        self._set_title(title)
+
+    def _set_title(self, title: str) -> None:
+        if self.heading is not None:
+            self.heading = self.heading.with_title(title)
+
+    @property
+    def headings(self) -> list[HeadingNode]:
+        """The child nodes that are headings."""
+        return [child for child in self.children if isinstance(child, HeadingNode)]
+
+    @property
+    def texts(self) -> list[TextNode]:
+        """The child nodes that are text: what stands directly under this heading."""
+        return [child for child in self.children if isinstance(child, TextNode)]
+
+    def add_child(self, child: Node, index: int | None = None) -> None:
+        """Put `child` under this heading: text before the first subheading, a heading at the end.
+
+        A heading that is not deeper than this one is moved one level below it, with its subheadings.
+
+        Raises:
+            ValueError: that would need a heading deeper than level 6.
+        """
+        if isinstance(child, HeadingNode) and child.level <= self.level:
+            _shift(child, self.level + 1 - child.level)
+        if index is None:
+            index = len(self.children) if isinstance(child, HeadingNode) else len(self.texts)
+        child.detach()
+        self._adopt(child, index)
+
+    def own_blocks(self) -> list[Block]:
+        return [*super().own_blocks(), *([self.heading] if self.heading is not None else [])]
+
+    def _adopt(self, child: Node, index: int) -> None:
+        child.parent = self
+        self.children.insert(index, child)
+
+
+MarkdownTree = HeadingNode | None
+
+
+class HeaderNode(HeadingNode):
+    """The root: the whole document with its header.
+
+    A document without a header gets a root that emits no bytes; its `title` is then the one it was
+    built with, or its first heading's.
+    """
+
+    kind = "header"
+
+    def __init__(
+        self, metadata_block: MetadataBlock | None = None, children: Iterable[Node] = (), *, title: str = ""
+    ) -> None:
+        super().__init__(None, metadata_block, children)
+        self._title = title
+
+    @property
+    def title(self) -> str:
+        """The header's ``title``, else the first heading's, else the title given to `blocks_to_tree`."""
+        title = self.own("title")
+        if title is not None:
+            return str(title)
+        return next((node.title for node in self.headings if node.title), self._title)
+
+    @title.setter
+    def title(self, title: str) -> None:
+        self.set_metadata("title", title)
+
+    def ensure_header(self) -> None:
+        """Make a header with a title if the document has none."""
+        if self.metadata_block is None:
+            self.metadata_block = self._new_metadata({"title": self.title or "Untitled"})
+
+    def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
+        first = next((node for node in self.children if node.own_blocks()), None)
+        newline = first.own_blocks()[0].newline if first else "\n"
+        block = HeaderBlock.make(values, newline=newline)
+        bom = "\ufeff" if first and _take_byte_order_mark(first) else ""
+        return block.with_source(bom + block.source + newline)
+
+
+def _take_byte_order_mark(node: Node) -> bool:
+    """Remove a byte order mark from a node's first block; whether there was one."""
+    block = node.own_blocks()[0]
+    if not block.source.startswith("\ufeff"):
+        return False
+    for name in ("metadata_block", "heading", "block"):
+        if getattr(node, name, None) is block:
+            setattr(node, name, block.with_source(block.source[1:]))
+    return True
+
+
+def _shift(node: HeadingNode, by: int) -> None:
+    """Change the level of a heading and of all headings under it."""
+    if node.heading is not None:
+        if node.level + by > 6:
+            raise ValueError(f"'{node.title}' would become a heading of level {node.level + by}; the deepest is 6")
+        node.heading = replace(node.heading, source=node.heading.source.replace("#", "#" * (1 + by), 1))
+    for child in node.headings:
+        _shift(child, by)
+
+
+def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | None:
+    """The tree of a block list; None for the empty list.
+
+    `title` names a document that has neither a header with a title nor a heading (say, its file's name).
+
+    >>> from lmm.markdown.parse_markdown import parse_markdown_text
+    >>> root = blocks_to_tree(parse_markdown_text("# A\\n\\none\\n\\n## B\\n\\ntwo\\n"))
+    >>> root.title, root.headings[0].headings[0].heading_path
+    ('A', ('A',))
+    """
+    if not blocks:
+        return None
+    rest = list(blocks)
+    header = rest.pop(0) if isinstance(rest[0], HeaderBlock) else None
+    root = HeaderNode(header if isinstance(header, HeaderBlock) else None, title=title)
+    stack: list[HeadingNode] = [root]
+    pending: MetadataBlock | None = None
+    for block in rest:
+        if isinstance(block, MetadataBlock):
+            if pending is not None:
+                _append(stack[-1], TextNode(None, pending))
+            pending = block
+            continue
+        if isinstance(block, HeadingBlock):
+            node = HeadingNode(block, pending)
+            level = node.level
+            while stack[-1].level >= level:
+                stack.pop()
+            _append(stack[-1], node)
+            stack.append(node)
+        elif isinstance(block, (TextBlock, ErrorBlock)):
+            _append(stack[-1], TextNode(block, pending))
+        pending = None
+    if pending is not None:
+        _append(stack[-1], TextNode(None, pending))
+    return root
+
+
+def _append(parent: HeadingNode, child: Node) -> None:
+    child.parent = parent
+    parent.children.append(child)
+
+
+def tree_to_blocks(tree: Node | None) -> list[Block]:
+    """The blocks of a tree or subtree, in document order: the inverse of `blocks_to_tree`."""
+    blocks: list[Block] = []
+    if tree is not None:
+        stack: list[Node] = [tree]
+        while stack:
+            node = stack.pop()
+            blocks.extend(node.own_blocks())
+            if isinstance(node, HeadingNode):
+                stack.extend(reversed(node.children))
+    return blocks

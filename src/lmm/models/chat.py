@@ -1,0 +1,50 @@
+"""Open the chat model that the settings name, wrapped with retries, time-outs and limits."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lmm import trust
+from lmm.config import ModelSettings
+from lmm.errors import ModelKeyMissing, ModelNotFound
+from lmm.models.builtin import ExtractiveModel
+from lmm.models.names import PROVIDERS
+from lmm.models.port import ChatModel
+from lmm.models.resilience import Resilient
+
+
+def open_chat(settings: ModelSettings) -> ChatModel:
+    """The chat model of one tier, ready to be asked.
+
+    Raises:
+        ModelKeyMissing: the provider needs a key and there is none.
+        ModelNotFound: `Builtin` has no model of that name.
+        ModelNotInstalled: the extra for the provider is not installed.
+        UntrustedConfig: a configuration file would send a key to a server that was not approved.
+    """
+    model = _open(settings)
+    return Resilient(model, settings.timeout, settings.max_retries, asyncio.Semaphore(settings.concurrency))
+
+
+def _open(settings: ModelSettings) -> ChatModel:
+    name = settings.model
+    provider = PROVIDERS[name.provider.lower()]
+    if provider.name == "Builtin":
+        if name.model != provider.major:
+            raise ModelNotFound(f"there is no built-in chat model '{name.model}'", hint=f"use Builtin/{provider.major}")
+        return ExtractiveModel()
+    if provider.keys and not settings.api_key:
+        raise ModelKeyMissing(
+            f"{name} needs an API key", where=settings.origin,
+            hint=f"export {provider.keys[0]}=…, or choose another model: lmm status",
+        )
+    trust.check(settings)
+    from lmm.models.pydantic_ai_adapter import PydanticAIModel
+
+    return PydanticAIModel(
+        name,
+        base_url=settings.base_url or None,
+        api_key=settings.api_key.reveal() if settings.api_key else None,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+    )

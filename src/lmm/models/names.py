@@ -1,0 +1,97 @@
+"""Model names, ``Provider/model``, and what is known of each provider before asking it."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from lmm.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What we know of a provider.
+
+    `keys` are the environment variables that may hold its API key, the first one found counts;
+    `base_url` is where its server is expected if nothing says otherwise; `major`, `minor` and
+    `embedding` are the models taken when only the provider is named.
+    """
+
+    name: str
+    keys: tuple[str, ...] = ()
+    base_url_variable: str = ""
+    base_url: str = ""
+    needs_base_url: bool = False
+    extra: str = ""
+    major: str = ""
+    minor: str = ""
+    embedding: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it runs without a key."""
+        return not self.keys
+
+
+# The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the
+# others have an opener in `lmm.models.pydantic_ai_adapter`.
+PROVIDERS: dict[str, Provider] = {
+    p.name.lower(): p
+    for p in (
+        Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama"),
+        Provider("OpenAI", ("OPENAI_API_KEY",), "OPENAI_BASE_URL",
+                 major="gpt-4o-mini", minor="gpt-4.1-nano", embedding="text-embedding-3-small"),
+        Provider("Anthropic", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", extra="anthropic",
+                 major="claude-sonnet-4-5", minor="claude-haiku-4-5"),
+        Provider("Google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), extra="google",
+                 major="gemini-2.5-flash", minor="gemini-2.5-flash-lite", embedding="gemini-embedding-001"),
+        Provider("Mistral", ("MISTRAL_API_KEY",), extra="mistral",
+                 major="mistral-medium-latest", minor="mistral-small-latest"),
+        Provider("Ollama", base_url_variable="OLLAMA_BASE_URL", base_url="http://127.0.0.1:11434/v1"),
+        Provider("LMStudio", base_url="http://127.0.0.1:1234/v1"),
+        Provider("vLLM", base_url_variable="VLLM_BASE_URL", base_url="http://127.0.0.1:8000/v1"),
+        Provider("OpenAICompatible", needs_base_url=True),
+    )
+}
+ALIASES = {"gemini": "google", "lm-studio": "lmstudio", "openai-compatible": "openaicompatible"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A provider and a model of its."""
+
+    provider: str
+    model: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+def find_provider(text: str, *, where: str = "") -> Provider:
+    """The provider of that name, whatever its case.
+
+    Raises:
+        ConfigError: there is none; the error names those that exist.
+    """
+    key = ALIASES.get(text.strip().lower(), text.strip().lower())
+    if key in PROVIDERS:
+        return PROVIDERS[key]
+    close = difflib.get_close_matches(key, PROVIDERS, n=1)
+    known = ", ".join(p.name for p in PROVIDERS.values())
+    hint = f"did you mean {PROVIDERS[close[0]].name}?" if close else f"known: {known}"
+    raise ConfigError(f"unknown provider '{text}'", where=where, hint=hint)
+
+
+def parse_name(text: str, *, where: str = "") -> ModelName:
+    """Read ``Provider/model``; the provider's case does not matter, the model may contain slashes.
+
+    Raises:
+        ConfigError: no slash, an unknown provider, or nothing after the slash.
+
+    >>> str(parse_name("openai/gpt-4.1-mini"))
+    'OpenAI/gpt-4.1-mini'
+    """
+    source, slash, model = text.strip().partition("/")
+    if not slash or not model.strip():
+        raise ConfigError(f"'{text}' is not a model name", where=where, hint="write Provider/model, such as Ollama/llama3.2")
+    return ModelName(find_provider(source, where=where).name, model.strip())

@@ -1,0 +1,154 @@
+"""The port to language models: what we send, what comes back, and what every model must offer.
+
+Adapters turn these values into a vendor's; nothing else in the project knows a vendor. Retries,
+time-outs and limits wrap any model (see `lmm.models.resilience`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Text that a message is about, kept apart from what is asked of it.
+
+    `label` says what it is to the model (``text``, ``context``); `source` where it comes from.
+    """
+
+    text: str
+    label: str = "text"
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: what was said, after the documents it refers to."""
+
+    role: Role
+    text: str
+    documents: tuple[Document, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a model is asked. `task` tells models without a language what is wanted; others ignore it."""
+
+    messages: tuple[Message, ...]
+    task: Literal["answer", "summary", "questions", "keywords", "edit"] = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and, where the price is known, US dollars."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    requests: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [c for c in (self.cost, other.cost) if c is not None]
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            sum(costs) if costs else None,
+            self.requests + other.requests,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer, in order."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The attempt failed and is made again after `wait` seconds; pieces received so far are void."""
+
+    reason: str
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The whole answer; the last event of a stream."""
+
+    text: str
+    model: str
+    usage: Usage = field(default_factory=Usage)
+    cut: bool = False  # the model stopped at its output limit, in the middle
+
+
+ChatEvent = TextDelta | Retrying | Reply
+
+
+class ChatModel(Protocol):
+    """A model that answers a request with a stream that ends in one `Reply`.
+
+    Raises (from the stream): children of `lmm.errors.ModelError`, never a vendor's exception.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name it answers under, ``Provider/model``."""
+        ...
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        """Ask; the events arrive as the model produces them."""
+        ...
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors."""
+
+    @property
+    def name(self) -> str:
+        """``Provider/model``."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """The length of its vectors."""
+        ...
+
+    def embed(self, texts: Sequence[str], *, kind: Literal["query", "document"]) -> list[list[float]]:
+        """One vector of `dimensions` floats per text, in order."""
+        ...
+
+
+async def ask(model: ChatModel, request: ChatRequest) -> Reply:
+    """The reply to a request, without watching it arrive."""
+    async for event in model.stream(request):
+        if isinstance(event, Reply):
+            return event
+    raise RuntimeError(f"{model.name} ended its stream without a reply")
+
+
+def render(message: Message) -> str:
+    """A message as one text, its documents fenced by tags that do not occur in them.
+
+    >>> print(render(Message("user", "Is this clear?", (Document("A leaf is green."),))))
+    <text>
+    A leaf is green.
+    </text>
+    <BLANKLINE>
+    Is this clear?
+    """
+    parts = [_fenced(document) for document in message.documents]
+    return "\n\n".join([*parts, message.text])
+
+
+def _fenced(document: Document) -> str:
+    tag, number = document.label, 1
+    while f"<{tag}>" in document.text or f"</{tag}>" in document.text:
+        number += 1
+        tag = f"{document.label}-{number}"
+    source = f' from="{document.source}"' if document.source else ""
+    return f"<{tag}{source}>\n{document.text}\n</{tag}>"

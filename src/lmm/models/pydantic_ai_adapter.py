@@ -1,0 +1,213 @@
+"""The one adapter to model vendors: our port spoken through pydantic-ai's direct request API.
+
+Imported only when a model is really called: importing pydantic-ai takes about a second. Facts it works
+around (each was seen on the wire): a bare ``openai:`` name would use the Responses API; ``max_tokens``
+must be sent under its old name to local servers or Ollama ignores it; thinking parts would be sent back
+to the model as text; the first piece of a stream arrives in the start event of its part; one model
+object must stay on one event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from pydantic_ai import exceptions
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    SystemPromptPart,
+    TextPart,
+    TextPartDelta,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+
+from lmm import errors
+from lmm.models.names import PROVIDERS, ModelName
+from lmm.models.port import ChatEvent, ChatRequest, Message, Reply, TextDelta, Usage, render
+
+Opener = Callable[[str, str | None, str | None], Model]
+
+
+def _openai(model: str, base_url: str | None, api_key: str | None) -> Model:
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    client = AsyncOpenAI(base_url=base_url or None, api_key=api_key, max_retries=0)
+    return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
+
+
+def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    profile = OpenAIModelProfile(
+        openai_chat_supports_max_completion_tokens=False,
+        openai_supports_strict_tool_definition=False,
+        openai_chat_supports_multiple_system_messages=False,
+    )
+    client = AsyncOpenAI(base_url=base_url, api_key=api_key or "no-key", max_retries=0)
+    return OpenAIChatModel(model, provider=OpenAICompatibleProvider("local", openai_client=client, profile=profile))
+
+
+def _anthropic(model: str, base_url: str | None, api_key: str | None) -> Model:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    client = AsyncAnthropic(base_url=base_url or None, api_key=api_key, max_retries=0)
+    return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
+
+
+def _google(model: str, base_url: str | None, api_key: str | None) -> Model:
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    return GoogleModel(model, provider=GoogleProvider(api_key=api_key, base_url=base_url or None))
+
+
+def _mistral(model: str, base_url: str | None, api_key: str | None) -> Model:
+    from pydantic_ai.models.mistral import MistralModel
+    from pydantic_ai.providers.mistral import MistralProvider
+
+    return MistralModel(model, provider=MistralProvider(api_key=api_key, base_url=base_url or None))
+
+
+OPENERS: dict[str, Opener] = {
+    "OpenAI": _openai,
+    "Ollama": _compatible,
+    "LMStudio": _compatible,
+    "vLLM": _compatible,
+    "OpenAICompatible": _compatible,
+    "Anthropic": _anthropic,
+    "Google": _google,
+    "Mistral": _mistral,
+}
+
+
+class PydanticAIModel:
+    """A vendor's model behind our port.
+
+    Raises (from `stream`): children of `lmm.errors.ModelError` only.
+    """
+
+    def __init__(
+        self, name: ModelName, *, base_url: str | None = None, api_key: str | None = None,
+        temperature: float | None = None, max_tokens: int | None = None,
+    ) -> None:
+        self._name = name
+        self._base_url = base_url
+        self._settings = ModelSettings()
+        if temperature is not None:
+            self._settings["temperature"] = temperature
+        if max_tokens is not None:
+            self._settings["max_tokens"] = max_tokens
+        try:
+            self._model = OPENERS[name.provider](name.model, base_url, api_key)
+        except ImportError as error:
+            extra = PROVIDERS[name.provider.lower()].extra or "openai"
+            raise errors.ModelNotInstalled(
+                f"{name} needs a package that is not installed", hint=f"pip install 'lmmarkdown[{extra}]'"
+            ) from error
+
+    @property
+    def name(self) -> str:
+        """``Provider/model``."""
+        return str(self._name)
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        """Ask; yields `TextDelta`s, then one `Reply`."""
+        try:
+            async with model_request_stream(
+                self._model, _history(request.messages), model_settings=self._settings
+            ) as stream:
+                async for event in stream:
+                    if piece := _text_of(event):
+                        yield TextDelta(piece)
+                yield self._reply(stream.get())
+        except exceptions.ModelAPIError as error:
+            raise self._translate(error) from error
+        except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
+            raise errors.ModelRejected(f"{self.name}: {error}", hint="look at the server's log") from error
+
+    def _reply(self, response: ModelResponse) -> Reply:
+        if response.finish_reason is None and (response.text or not response.parts):
+            raise errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
+        usage = response.usage
+        # Text from JSON may hold lone surrogates, which no UTF-8 file can.
+        text = (response.text or "").encode("utf-8", "replace").decode("utf-8")
+        return Reply(
+            text, self.name, Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
+            cut=response.finish_reason == "length",
+        )
+
+    def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
+        message = f"{self.name}: {_summary(error)}"
+        for kinds, make, hint in _ERRORS:
+            if isinstance(error, kinds):
+                return make(message, hint=hint.format(url=self._base_url or "the provider"), retry_after=error.retry_after)
+        return errors.ModelRejected(message, hint="change the request or the model", retry_after=error.retry_after)
+
+
+_ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] = [
+    ((exceptions.ModelAuthenticationError,), errors.ModelKeyMissing, "check the API key: lmm status"),
+    ((exceptions.ModelNotFoundError,), errors.ModelNotFound, "check the model's name and the server: lmm status"),
+    ((exceptions.ModelContextWindowExceededError,), errors.ModelRejected,
+     "the text is too long for this model: ask about a section, or set a model with a larger window"),
+    ((exceptions.ModelQuotaExceededError,), errors.ModelRejected, "the account's quota or credit is used up"),
+    ((exceptions.ModelRateLimitError,), errors.ModelBusy, "try again later"),
+    ((exceptions.ModelTimeoutError, exceptions.ModelRequestTimeout), errors.ModelTimeout, "try again, or set a longer 'timeout'"),
+    ((exceptions.ModelConnectionError,), errors.ModelUnavailable, "is the server running at {url}?"),
+    ((exceptions.ModelUnavailableError, exceptions.ModelServerError), errors.ModelUnavailable, "try again later"),
+]
+
+
+def _summary(error: exceptions.ModelAPIError) -> str:
+    """A vendor's error on one line, with its HTTP status."""
+    status = f"HTTP {error.status_code}: " if isinstance(error, exceptions.ModelHTTPError) else ""
+    body: Any = error.body
+    if isinstance(body, dict):
+        body = body.get("error", body)
+        body = body.get("message", body) if isinstance(body, dict) else body
+    text = " ".join(str(body if body else error).split())
+    return status + (text if len(text) <= 300 else text[:300] + "…")
+
+
+def _history(messages: tuple[Message, ...]) -> list[ModelMessage]:
+    history: list[ModelMessage] = []
+    for message in messages:
+        text = render(message)
+        if message.role == "assistant":
+            history.append(ModelResponse(parts=[TextPart(text)]))
+            continue
+        part = SystemPromptPart(text) if message.role == "system" else UserPromptPart(text)
+        if history and isinstance(history[-1], ModelRequest):
+            history[-1] = ModelRequest(parts=[*history[-1].parts, part])
+        else:
+            history.append(ModelRequest(parts=[part]))
+    return history
+
+
+def _text_of(event: object) -> str:
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        return event.part.content
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return event.delta.content_delta
+    return ""
+
+
+def _cost(response: ModelResponse) -> float | None:
+    """US dollars, where pydantic-ai knows the model's price."""
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, AssertionError, ValueError):
+        return None

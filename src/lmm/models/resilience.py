@@ -1,0 +1,77 @@
+"""Wrappers around any chat model: retries with backoff, an idle time-out, bounded concurrency."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from lmm.errors import EmptyReply, ModelError, ModelTimeout
+from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Retrying
+
+MAX_WAIT = 60.0
+
+
+def backoff(attempt: int, retry_after: float | None, jitter: float) -> float:
+    """Seconds to wait before attempt `attempt` + 1 (the first attempt is 1).
+
+    What the server asked for, up to a minute; else 0.5, 1, 2, … seconds, spread by `jitter` (0 to 1).
+
+    >>> [backoff(n, None, 0.0) for n in (1, 2, 3)], backoff(1, 7, 0.0)
+    ([0.5, 1.0, 2.0], 7.0)
+    """
+    if retry_after is not None:
+        return min(float(retry_after), MAX_WAIT)
+    return min(0.5 * 2.0 ** (attempt - 1) * (1 + jitter / 2), MAX_WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Resilient:
+    """`model` with an idle time-out per event, retries of what may pass, and at most n calls at once.
+
+    `timeout` is in seconds without any sign of the server; `retries` the number of further attempts.
+    """
+
+    model: ChatModel
+    timeout: float
+    retries: int
+    limit: asyncio.Semaphore
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        async with self.limit:
+            attempt = 0
+            while True:
+                attempt += 1
+                try:
+                    async for event in self._once(request):
+                        yield event
+                    return
+                except ModelError as error:
+                    if not error.retryable or attempt > self.retries:
+                        raise
+                    wait = backoff(attempt, error.retry_after, random.random())
+                    yield Retrying(error.message, wait)
+                    await self.sleep(wait)
+
+    async def _once(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        events = self.model.stream(request)
+        while True:
+            try:
+                async with asyncio.timeout(self.timeout):
+                    event = await anext(events)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                raise ModelTimeout(
+                    f"{self.name} sent nothing for {self.timeout:g} s",
+                    hint="set a longer 'timeout' for this model in config.toml, or try again",
+                ) from error
+            if isinstance(event, Reply) and not event.text.strip():
+                raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or ask in other words")
+            yield event

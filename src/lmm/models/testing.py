@@ -1,0 +1,69 @@
+"""Models for tests, shipped so that your tests can use them too: deterministic, and no network."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Literal
+
+from lmm.models.port import ChatEvent, ChatRequest, Reply, TextDelta, Usage, render
+
+
+class ScriptedModel:
+    """Answers with the given texts in turn and remembers what it was asked.
+
+    An exception in the script is raised instead of an answer.
+
+    >>> import asyncio
+    >>> from lmm.models.port import Message, ask
+    >>> model = ScriptedModel(["Four."])
+    >>> asyncio.run(ask(model, ChatRequest((Message("user", "How many phases?"),)))).text
+    'Four.'
+    >>> model.seen[0].messages[0].text
+    'How many phases?'
+    """
+
+    def __init__(self, replies: Iterable[str | Exception], *, name: str = "Scripted/replies") -> None:
+        self._replies = iter(replies)
+        self.name = name
+        self.seen: list[ChatRequest] = []
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+        self.seen.append(request)
+        reply = next(self._replies, None)
+        if reply is None:
+            raise AssertionError(f"the script has no reply number {len(self.seen)}")
+        if isinstance(reply, Exception):
+            raise reply
+        for piece in re.findall(r"\S+\s*|\s+", reply):
+            yield TextDelta(piece)
+        tokens = sum(len(render(m).split()) for m in request.messages)
+        yield Reply(reply, self.name, Usage(tokens, len(reply.split()), None, 1))
+
+
+class HashEmbedder:
+    """Embeds a text as the signed hashes of its words: equal words, near vectors; no meaning.
+
+    >>> e = HashEmbedder()
+    >>> a, b, c = e.embed(["a red fox", "the red fox", "tax law"], kind="document")
+    >>> sum(x * y for x, y in zip(a, b)) > sum(x * y for x, y in zip(a, c))
+    True
+    """
+
+    def __init__(self, dimensions: int = 64) -> None:
+        self.dimensions = dimensions
+        self.name = f"Testing/hash-{dimensions}"
+
+    def embed(self, texts: Sequence[str], *, kind: Literal["query", "document"]) -> list[list[float]]:
+        """One unit vector per text; `kind` makes no difference."""
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        vector = [0.0] * self.dimensions
+        for word in re.findall(r"\w+", text.lower()):
+            digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
+            vector[int.from_bytes(digest[:4]) % self.dimensions] += 1.0 if digest[4] & 1 else -1.0
+        length = math.sqrt(sum(x * x for x in vector)) or 1.0
+        return [x / length for x in vector]

@@ -1,0 +1,98 @@
+"""The chat log in a metadata block: what was asked and answered, in order.
+
+Answered prompts live under ``~chat_``, a list of exchanges. The trailing underscore makes Pandoc ignore
+the field, so that nothing in a reply reaches the rendered document. A flat ``~chat`` list of prompts and
+replies in turn, as another program writes it, is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmm.markdown import metadata
+from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.prompt_lines import Prompt
+
+LOG = "~chat_"
+OLD_LOG = "~chat"
+LOG_KEYS = (LOG, OLD_LOG)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One prompt with the word it was asked with (``query`` or ``message``), its reply, and who replied."""
+
+    word: str
+    prompt: str
+    reply: str
+    model: str = ""
+
+    def as_metadata(self) -> dict[str, str]:
+        """The form in which it is written."""
+        written = {self.word: self.prompt, "~reply": self.reply}
+        return written | {"~~model": self.model} if self.model else written
+
+
+def read_log(values: Mapping[str, Any]) -> tuple[Exchange, ...]:
+    """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
+
+    >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
+    (Exchange(word='query', prompt='Why?', reply='Because.', model=''),)
+    """
+    return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
+
+
+def _exchanges(log: Any) -> list[Exchange]:
+    found = []
+    for item in log if isinstance(log, list) else []:
+        if not isinstance(item, dict):
+            continue
+        word = "message" if metadata.lookup(item, "message") is not None else "query"
+        prompt, reply = metadata.lookup(item, word), metadata.lookup(item, "reply")
+        if prompt is not None and reply is not None:
+            found.append(Exchange(word, str(prompt), str(reply), str(item.get("~~model", ""))))
+    return found
+
+
+def _old_exchanges(log: Any) -> list[Exchange]:
+    texts = [str(item) for item in log] if isinstance(log, list) else []
+    return [Exchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False)]
+
+
+def current_chat(log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    """The exchanges that a continuation refers to: from the last ``query`` on."""
+    starts = [i for i, exchange in enumerate(log) if exchange.word == "query"]
+    return log[starts[-1] :] if starts else log
+
+
+def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str) -> MetadataBlock:
+    """`block` with a pending prompt moved into its log, beside the reply; all other lines stay.
+
+    Raises:
+        MetadataError: the block has a form that cannot be added to.
+    """
+    word = "message" if prompt.word == "message" else "query"
+    exchange = Exchange(word, prompt.text, reply, model).as_metadata()
+    body, newline = block.body, block.newline
+    if LOG in block.values():
+        body = metadata.append_item(body, LOG, exchange, newline=newline)
+    else:
+        body = metadata.set_key(body, LOG, [exchange], newline=newline, before=prompt.start)
+    changed = block.with_body(body)
+    same = next(p for p in changed.prompts if (p.word, p.text) == (prompt.word, prompt.text))
+    return changed.with_body(metadata.remove_prompt(changed.body, same))
+
+
+def clear_chat(block: MetadataBlock, *, pending: bool = False) -> MetadataBlock | None:
+    """`block` without its log (and, with `pending`, its unanswered prompts); None if nothing is left."""
+    body = block.body
+    for key in LOG_KEYS:
+        body = metadata.remove_key(body, key)
+    changed = block.with_body(body)
+    while pending and (prompts := changed.prompts):
+        changed = changed.with_body(metadata.remove_prompt(changed.body, prompts[0]))
+    if changed.source == block.source:
+        return block
+    return changed if changed.body.strip() else None

@@ -1,0 +1,58 @@
+"""Complete a document's header: a title and a docid, only where they are missing."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, serialize
+from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
+
+
+def complete_header(blocks: Sequence[Block], *, name: str) -> list[Block]:
+    """`blocks` with a header that has ``title`` and ``docid``; `name` is the file's name without its ending.
+
+    The title is the first heading's, else `name`. A document that begins with broken metadata is left
+    as it is: a second header would hide the author's.
+
+    >>> from lmm.markdown.parse_markdown import parse_markdown_text
+    >>> print(serialize(complete_header(parse_markdown_text("# Cells\\n"), name="bio")), end="")
+    ---
+    title: Cells
+    docid: bio-9fe855
+    ---
+    <BLANKLINE>
+    # Cells
+    """
+    if blocks and isinstance(blocks[0], ErrorBlock):
+        return list(blocks)
+    missing = missing_keys(blocks)
+    if not missing:
+        return list(blocks)
+    values = {"title": default_title(blocks, name), "docid": make_docid(name, serialize(blocks))}
+    tree = blocks_to_tree(blocks, title=name)
+    if tree is None:
+        return [HeaderBlock.make(values)]
+    for key in missing:
+        tree.set_metadata(key, values[key])
+    return tree_to_blocks(tree)
+
+
+def missing_keys(blocks: Sequence[Block]) -> list[str]:
+    """Which of ``title`` and ``docid`` the header lacks."""
+    header = blocks[0] if blocks and isinstance(blocks[0], HeaderBlock) else None
+    return [key for key in ("title", "docid") if header is None or header.get(key) in (None, "")]
+
+
+def default_title(blocks: Sequence[Block], name: str) -> str:
+    """The first heading's title, else `name`."""
+    return next((b.title for b in blocks if isinstance(b, HeadingBlock) and b.title), name)
+
+
+def make_docid(name: str, text: str) -> str:
+    """A readable id that two different documents are unlikely to share, even under one file name."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "document"
+    return f"{slug}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"

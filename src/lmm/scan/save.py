@@ -1,0 +1,47 @@
+"""Save what a scan made of a document, into whatever the author has made of it meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmm import files
+from lmm.markdown.merge import merge
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What became of a save: the text now on disk, and the side file that holds what found no place."""
+
+    text: str
+    merged: bool = False
+    side_file: Path | None = None
+
+
+def save_merged(path: Path, base: str, ours: str) -> Saved:
+    """Write `ours`, which was made from `base`, into a file that may have changed meanwhile.
+
+    What the author wrote since stays; what cannot be placed goes to ``FILE.unplaced``.
+
+    Raises:
+        FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
+    """
+    while True:
+        theirs = files.read_document(path)
+        merged = merge(base, ours, theirs)
+        side = _write_side_file(path, merged.unplaced) if merged.unplaced else None
+        if merged.text == theirs:
+            return Saved(theirs, theirs != base, side)
+        if files.read_document(path) != theirs:
+            continue  # the author saved while we merged
+        files.replace_document(path, merged.text)
+        return Saved(merged.text, theirs != base, side)
+
+
+def _write_side_file(path: Path, pieces: tuple[str, ...]) -> Path:
+    side = path.with_name(path.name + ".unplaced")
+    before = side.read_text(encoding="utf-8", errors="surrogateescape") if side.exists() else ""
+    new = "".join(piece for piece in pieces if piece not in before)
+    if new:
+        files.replace_document(side, before + new)
+    return side

@@ -1,0 +1,69 @@
+"""Approval of configuration files that would send a key from the environment to another server.
+
+A ``config.toml`` may have come with somebody's repository. If it names a server that is not on this
+machine, and the request would carry a key from the environment, the file must have been approved once,
+in its present content, with ``lmm trust``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lmm.config import ModelSettings
+from lmm.errors import UntrustedConfig
+from lmm.files import read_document, replace_document, state_folder
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL points to this machine.
+
+    >>> is_loopback("http://127.0.0.1:11434/v1"), is_loopback("http://[::1]:1/v1"), is_loopback("https://localhost.example.com")
+    (True, True, False)
+    """
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check(settings: ModelSettings) -> None:
+    """Raise `UntrustedConfig` if these settings would send a key where nobody approved it."""
+    file = settings.base_url_file
+    if file is None or not settings.api_key or is_loopback(settings.base_url) or is_trusted(file):
+        return
+    raise UntrustedConfig(
+        f"it would send your {settings.api_key.variable} to {settings.base_url}", where=str(file),
+        hint=f"if you trust that server: lmm trust {file}",
+    )
+
+
+def is_trusted(file: Path) -> bool:
+    """Whether this file was approved with the content that it has now."""
+    return _approvals().get(str(file.resolve())) == _digest(file)
+
+
+def approve(file: Path) -> None:
+    """Remember this file's present content as approved."""
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_document(_store(), json.dumps(_approvals() | {str(file.resolve()): _digest(file)}, indent=1))
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(read_document(file).encode()).hexdigest()
+
+
+def _store() -> Path:
+    return state_folder() / "trusted.json"
+
+
+def _approvals() -> dict[str, str]:
+    if not _store().exists():
+        return {}
+    approvals: dict[str, str] = json.loads(read_document(_store()))
+    return approvals
