@@ -75,9 +75,16 @@ class Settings:
 
 
 _OPTIONS: dict[str, tuple[type, ...]] = {
-    "model": (str,), "base_url": (str,), "api_key_env": (str,), "temperature": (int, float),
-    "max_tokens": (int,), "timeout": (int, float), "max_retries": (int,), "concurrency": (int,),
+    "model": (str,),
+    "base_url": (str,),
+    "api_key_env": (str,),
+    "temperature": (int, float),
+    "max_tokens": (int,),
+    "timeout": (int, float),
+    "max_retries": (int,),
+    "concurrency": (int,),
 }
+_POSITIVE = ("timeout", "concurrency", "max_tokens", "context_limit")
 _MESSAGES: dict[str, tuple[type, ...]] = {"system": (str,), "context_limit": (int,)}
 
 
@@ -131,8 +138,9 @@ def read_toml(text: str, *, where: str = "config.toml") -> dict[str, Any]:
             continue
         known = _OPTIONS if name in TIERS else _MESSAGES if name == "messages" else None
         if known is None:
-            raise ConfigError(f"unknown table [{name}]", where=where,
-                              hint=_did_you_mean(name, (*TIERS, "messages", *OTHER_TABLES)))
+            raise ConfigError(
+                f"unknown table [{name}]", where=where, hint=_did_you_mean(name, (*TIERS, "messages", *OTHER_TABLES))
+            )
         if isinstance(table, str) and name in TIERS:
             toml[name] = table = {"model": table}
         _check_table(name, table, known, where)
@@ -141,14 +149,16 @@ def read_toml(text: str, *, where: str = "config.toml") -> dict[str, Any]:
 
 def _check_table(name: str, table: Any, known: Mapping[str, tuple[type, ...]], where: str) -> None:
     if not isinstance(table, dict):
-        raise ConfigError(f"[{name}] must be a table", where=where, hint=f"write [{name}] and 'key = value' lines under it")
+        raise ConfigError(
+            f"[{name}] must be a table", where=where, hint=f"write [{name}] and 'key = value' lines under it"
+        )
     for key, value in table.items():
         if key not in known:
             raise ConfigError(f"unknown key '{key}' in [{name}]", where=where, hint=_did_you_mean(key, known))
         if not isinstance(value, known[key]) or isinstance(value, bool):
             wanted = " or ".join("text" if kind is str else "a number" for kind in known[key][:1])
             raise ConfigError(f"'{key}' in [{name}] must be {wanted}, not {value!r}", where=where)
-        if key in ("timeout", "concurrency", "max_tokens", "context_limit") and value <= 0:
+        if key in _POSITIVE and isinstance(value, (int, float)) and value <= 0:
             raise ConfigError(f"'{key}' in [{name}] must be more than 0", where=where)
 
 
@@ -171,13 +181,17 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
     merged: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping):
-            raise ConfigError(f"'model:' must hold 'key: value' lines, not {part!r}", where=where,
-                              hint="write for example 'model:' and under it '  major: OpenAI/gpt-4.1-mini'")
+            raise ConfigError(
+                f"'model:' must hold 'key: value' lines, not {part!r}",
+                where=where,
+                hint="write for example 'model:' and under it '  major: OpenAI/gpt-4.1-mini'",
+            )
         merged.update({str(key).lstrip("- "): value for key, value in part.items()})
     for key, value in merged.items():
         if key not in (*TIERS, "system", "RAG"):
-            raise ConfigError(f"unknown key '{key}' under 'model:'", where=where,
-                              hint=_did_you_mean(key, (*TIERS, "system", "RAG")))
+            raise ConfigError(
+                f"unknown key '{key}' under 'model:'", where=where, hint=_did_you_mean(key, (*TIERS, "system", "RAG"))
+            )
         if key != "RAG" and value is not None and not isinstance(value, str):
             raise ConfigError(f"'{key}' under 'model:' must be text, not {value!r}", where=where)
     return {key: value for key, value in merged.items() if value not in (None, "default", "")}
@@ -201,11 +215,16 @@ class _Names:
         major = self._explicit("major", source.name) or (ModelName(source.name, source.major), reason)
         small = PROVIDERS[major[0].provider.lower()]
         minor = self._explicit("minor", small.name) or (
-            ModelName(small.name, small.minor or major[0].model), "follows major")
+            ModelName(small.name, small.minor or major[0].model),
+            "follows major",
+        )
         aux = self._explicit("aux", minor[0].provider) or (minor[0], "follows minor")
         embedding = self._explicit("embedding", source.name) or (ModelName(source.name, source.embedding), reason)
         return {
-            "major": (*major, ""), "minor": (*minor, "major"), "aux": (*aux, "minor"), "embedding": (*embedding, ""),
+            "major": (*major, ""),
+            "minor": (*minor, "major"),
+            "aux": (*aux, "minor"),
+            "embedding": (*embedding, ""),
         }
 
     def _explicit(self, tier: str, source: str) -> tuple[ModelName, str] | None:
@@ -233,16 +252,24 @@ class _Names:
         provider = find_provider(self.env[found], where=found) if found else find_provider(source)
         kind = "minor" if tier == "aux" else tier
         model = model or getattr(provider, kind)
-        origin = "environment " + ", ".join(v for v in (found, model_variable if self.env.get(model_variable) else "") if v)
+        origin = "environment " + ", ".join(
+            v for v in (found, model_variable if self.env.get(model_variable) else "") if v
+        )
         if not model:
-            raise ConfigError(f"no {tier} model is known for {provider.name}", where=found or "",
-                              hint=f"export {model_variable}=…")
+            raise ConfigError(
+                f"no {tier} model is known for {provider.name}", where=found or "", hint=f"export {model_variable}=…"
+            )
         return ModelName(provider.name, model), origin
 
 
 def _tier(
-    tier: str, model: ModelName, origin: str, toml: Mapping[str, Any], env: Mapping[str, str],
-    config_file: Path | None, follows: ModelSettings | None,
+    tier: str,
+    model: ModelName,
+    origin: str,
+    toml: Mapping[str, Any],
+    env: Mapping[str, str],
+    config_file: Path | None,
+    follows: ModelSettings | None,
 ) -> ModelSettings:
     """The settings of one tier; where it follows another with the same provider, that one's server counts."""
     provider = PROVIDERS[model.provider.lower()]
@@ -256,8 +283,11 @@ def _tier(
     options.pop("base_url", None)
     base_url = base_url or env.get(provider.base_url_variable, "") or provider.base_url
     if provider.needs_base_url and not base_url:
-        raise ConfigError(f"{model} needs the address of its server", where=origin,
-                          hint=f"set base_url = \"http://127.0.0.1:8080/v1\" under [{tier}] in config.toml")
+        raise ConfigError(
+            f"{model} needs the address of its server",
+            where=origin,
+            hint=f'set base_url = "http://127.0.0.1:8080/v1" under [{tier}] in config.toml',
+        )
     variable = options.pop("api_key_env", "")
     variables = (variable,) if variable else provider.keys
     key = next((Secret(env[name], name) for name in variables if env.get(name)), None)

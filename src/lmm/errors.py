@@ -81,9 +81,7 @@ class ModelError(LmmError):
 
     retryable = False
 
-    def __init__(
-        self, message: str, *, where: str = "", hint: str = "", retry_after: float | None = None
-    ) -> None:
+    def __init__(self, message: str, *, where: str = "", hint: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, where=where, hint=hint)
         self.retry_after = retry_after
 

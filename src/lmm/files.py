@@ -41,7 +41,8 @@ def read_document(path: Path) -> str:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
         raise FileReadError(
-            f"byte 0x{data[error.start]:02x} is not UTF-8", where=f"{path}:{line}:{column}",
+            f"byte 0x{data[error.start]:02x} is not UTF-8",
+            where=f"{path}:{line}:{column}",
             hint=f"convert the file, for example: iconv -f {_guess_encoding(data)} -t UTF-8 {path}",
         ) from error
 
@@ -56,7 +57,9 @@ def _read_bytes(path: Path) -> bytes:
     except FileNotFoundError as error:
         raise FileReadError("there is no such file", where=str(path), hint="check the path") from error
     except IsADirectoryError as error:
-        raise FileReadError("this is a folder, not a file", where=str(path), hint=f"name its files: {path}/*.md") from error
+        raise FileReadError(
+            "this is a folder, not a file", where=str(path), hint=f"name its files: {path}/*.md"
+        ) from error
     except PermissionError as error:
         raise FileReadError("you may not read this file", where=str(path), hint=f"chmod u+r {path}") from error
     except OSError as error:
@@ -97,7 +100,8 @@ def replace_document(path: Path, text: str) -> None:
         _sync_folder(target.parent)
     except OSError as error:
         raise FileWriteError(
-            f"cannot be written: {error.strerror or error}", where=str(path),
+            f"cannot be written: {error.strerror or error}",
+            where=str(path),
             hint="the file is as it was; free some space or check the folder's permissions, then run again",
         ) from error
     finally:
@@ -151,7 +155,9 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
             on_wait()
             lock.acquire(timeout=timeout)
     except Timeout as error:
-        raise DocumentBusy("another lmm is working on this document", where=str(path), hint="try again later") from error
+        raise DocumentBusy(
+            "another lmm is working on this document", where=str(path), hint="try again later"
+        ) from error
     try:
         yield
     finally:

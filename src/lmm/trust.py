@@ -37,7 +37,8 @@ def check(settings: ModelSettings) -> None:
     if file is None or not settings.api_key or is_loopback(settings.base_url) or is_trusted(file):
         return
     raise UntrustedConfig(
-        f"it would send your {settings.api_key.variable} to {settings.base_url}", where=str(file),
+        f"it would send your {settings.api_key.variable} to {settings.base_url}",
+        where=str(file),
         hint=f"if you trust that server: lmm trust {file}",
     )
 

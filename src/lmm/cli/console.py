@@ -19,7 +19,9 @@ def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
     try:
         # An app that holds several commands expects their name, one that holds a single one does not.
         several = len(app.registered_commands) > 1
-        result = app(words if several else words[1:], prog_name="lmm" if several else f"lmm {name}", standalone_mode=False)
+        result = app(
+            words if several else words[1:], prog_name="lmm" if several else f"lmm {name}", standalone_mode=False
+        )
         return result if isinstance(result, int) else DONE
     except LmmError as error:
         tell_error(error)
@@ -44,7 +46,9 @@ def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
 def make_app() -> typer.Typer:
     """A Typer app as all our commands use it: plain help, no completion machinery, fast to start."""
     return typer.Typer(
-        rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 

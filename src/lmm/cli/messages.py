@@ -16,8 +16,8 @@ from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.port import Usage, render
 from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
-from lmm.scan.messages import chat_before, request_for
 from lmm.scan.chat_log import Exchange
+from lmm.scan.messages import chat_before, request_for
 from lmm.scan.run import pending
 
 app = console.make_app()
@@ -26,11 +26,20 @@ STDIN = Path("-")
 
 @app.command()
 def messages(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Markdown files; - reads standard input and writes standard output.")],
-    at: Annotated[Optional[int], typer.Option(metavar="LINE", help="Answer only the metadata block on this line.")] = None,
-    model: Annotated[Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")] = None,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="Markdown files; - reads standard input and writes standard output."),
+    ],
+    at: Annotated[
+        Optional[int], typer.Option(metavar="LINE", help="Answer only the metadata block on this line.")
+    ] = None,
+    model: Annotated[
+        Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")
+    ] = None,
     config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Ask anew what an earlier run already got a reply to.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask anew what an earlier run already got a reply to.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, ask nothing.")] = False,
 ) -> int:
     """Answer every pending ?:, query:, +: and message: of the files, inside the files.
@@ -66,9 +75,13 @@ def _answer(path: Path, options: MessageOptions) -> int:
 def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
     out = sys.stderr if to_stderr else sys.stdout
     if outcome.side_file:
-        console.tell_error(LmmError(
-            "the document changed meanwhile and a reply found no place in it", where=name,
-            hint=f"the reply is in {outcome.side_file}"))
+        console.tell_error(
+            LmmError(
+                "the document changed meanwhile and a reply found no place in it",
+                where=name,
+                hint=f"the reply is in {outcome.side_file}",
+            )
+        )
     if not outcome.answered and not outcome.failed and not outcome.interrupted:
         out.write(f"{name}: no question waits\n")
         return console.DONE

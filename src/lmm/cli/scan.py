@@ -11,7 +11,8 @@ import typer
 
 from lmm.cli import console
 from lmm.errors import LmmError
-from lmm.scan import Problem, clear_messages, scan as scan_file
+from lmm.scan import Problem, clear_messages
+from lmm.scan import scan as scan_file
 
 app = console.make_app()
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.")]
@@ -46,10 +47,20 @@ def scan(
 
 def _line(path: Path, problem: Problem, as_json: bool) -> str:
     if as_json:
-        return json.dumps({
-            "path": str(path), "line": problem.line, "column": problem.column, "severity": problem.severity,
-            "message": problem.message, "hint": problem.hint,
-        }, ensure_ascii=False) + "\n"
+        return (
+            json.dumps(
+                {
+                    "path": str(path),
+                    "line": problem.line,
+                    "column": problem.column,
+                    "severity": problem.severity,
+                    "message": problem.message,
+                    "hint": problem.hint,
+                },
+                ensure_ascii=False,
+            )
+            + "\n"
+        )
     warning = "warning: " if problem.severity == "warning" else ""
     hint = f" ({problem.hint})" if problem.hint else ""
     return f"{path}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}\n"

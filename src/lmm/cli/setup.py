@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from importlib import resources
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from lmm import config_files, trust as approvals
+from lmm import config_files
+from lmm import trust as approvals
 from lmm.cli import console
 from lmm.config import TIERS, ModelSettings
 from lmm.errors import ConfigError
@@ -29,7 +29,9 @@ def init(folder: Annotated[Path, typer.Argument(help="Where to write config.toml
     """Write a config.toml in which every setting is explained; an existing one is left alone."""
     target = folder / config_files.CONFIG
     if target.exists():
-        raise ConfigError("there is a configuration file already", where=str(target), hint="edit it, or move it away first")
+        raise ConfigError(
+            "there is a configuration file already", where=str(target), hint="edit it, or move it away first"
+        )
     text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
     replace_document(target, text)
     sys.stdout.write(f"wrote {target}; lmm status shows what it does\n")
@@ -51,9 +53,18 @@ def status(
     found = config_files.find_config(config, file)
     tiers = {name: _describe(getattr(settings, name)) for name in TIERS}
     if as_json:
-        sys.stdout.write(json.dumps({"config": str(found) if found else None, "tiers": tiers,
-                                     "system": {"text": settings.system, "origin": settings.origins["system"]},
-                                     "state": str(state_folder())}, indent=2) + "\n")
+        sys.stdout.write(
+            json.dumps(
+                {
+                    "config": str(found) if found else None,
+                    "tiers": tiers,
+                    "system": {"text": settings.system, "origin": settings.origins["system"]},
+                    "state": str(state_folder()),
+                },
+                indent=2,
+            )
+            + "\n"
+        )
         return console.DONE
     sys.stdout.write(f"configuration  {found or 'none (lmm init writes one)'}\n")
     for name, tier in tiers.items():
@@ -61,8 +72,10 @@ def status(
         details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
         if details:
             sys.stdout.write(f"{'':<13}  {details}\n")
-    sys.stdout.write(f"{'system':<13}  {settings.system[:60]}{'…' if len(settings.system) > 60 else ''} "
-                     f"({settings.origins['system']})\n")
+    sys.stdout.write(
+        f"{'system':<13}  {settings.system[:60]}{'…' if len(settings.system) > 60 else ''} "
+        f"({settings.origins['system']})\n"
+    )
     sys.stdout.write(f"{'state':<13}  {state_folder()}\n")
     return console.DONE
 
@@ -73,7 +86,12 @@ def _describe(tier: ModelSettings) -> dict[str, Any]:
     if provider.keys and not tier.api_key:
         key = f"no key: export {provider.keys[0]}=…"
     server = tier.base_url
-    if tier.base_url_file and tier.api_key and not approvals.is_loopback(server) and not approvals.is_trusted(tier.base_url_file):
+    if (
+        tier.base_url_file
+        and tier.api_key
+        and not approvals.is_loopback(server)
+        and not approvals.is_trusted(tier.base_url_file)
+    ):
         server += f" (not approved: lmm trust {tier.base_url_file})"
     return {"model": str(tier.model), "origin": tier.origin, "server": server, "key": key}
 

@@ -96,8 +96,11 @@ def _changes(old: list[Block], new: list[Block]) -> list[_Change]:
         if tag == "equal":
             continue
         if i2 - i1 == j2 - j1:
-            changes += [_Change(i1 + k, (old[i1 + k],), (new[j1 + k],)) for k in range(i2 - i1)
-                        if old[i1 + k].source != new[j1 + k].source]
+            changes += [
+                _Change(i1 + k, (old[i1 + k],), (new[j1 + k],))
+                for k in range(i2 - i1)
+                if old[i1 + k].source != new[j1 + k].source
+            ]
         else:
             changes.append(_Change(i1, tuple(old[i1:i2]), tuple(new[j1:j2])))
     return changes
@@ -140,7 +143,11 @@ class _Placement:
             self.blocks[first : first + len(spot)] = change.new
             return ()
         old, new = change.old[0], change.new[0] if change.new else None
-        if len(change.old) == len(change.new) == 1 and isinstance(old, MetadataBlock) and isinstance(new, MetadataBlock):
+        if (
+            len(change.old) == len(change.new) == 1
+            and isinstance(old, MetadataBlock)
+            and isinstance(new, MetadataBlock)
+        ):
             return self._merge_metadata(change.start, old, new)
         return change.new
 
@@ -195,7 +202,9 @@ def _with_our_keys(old: MetadataBlock, new: MetadataBlock, theirs: MetadataBlock
                 body = metadata.remove_key(body, key)
             elif now.get(key) == before.get(key):
                 body = metadata.set_key(body, key, after[key], newline=theirs.newline)
-            elif (added := _appended(before.get(key), after[key])) is not None and isinstance(now.get(key), list | None):
+            elif (added := _appended(before.get(key), after[key])) is not None and isinstance(
+                now.get(key), list | None
+            ):
                 for value in added:
                     body = metadata.append_item(body, key, value, newline=theirs.newline)
             else:

@@ -23,7 +23,7 @@ _METADATA_CLOSE = re.compile(rf"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANK
 _MARKER = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 # Where a broken block ends at the latest: before a heading, or after a blank line that no indented
 # line continues.
-_RECOVERY = re.compile(rf"\n(?:(?= {{0,3}}#{{1,6}}[ \t\r\n])|(?:[ \t]*\r?\n)+(?![ \t])(?:[ \t]+\Z)?|\Z)")
+_RECOVERY = re.compile(r"\n(?:(?= {0,3}#{1,6}[ \t\r\n])|(?:[ \t]*\r?\n)+(?![ \t])(?:[ \t]+\Z)?|\Z)")
 
 _LIST_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
 _OPAQUE = rf"[ \t]*{_LIST_ITEM}(?P<mark>`{{3,}}|~{{3,}}|\$\$|<!--)"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
 from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, TextDelta, Usage, render
@@ -23,16 +23,12 @@ NOTICE = "*Quoted by Builtin/extractive: it finds sentences that share words wit
 MAX_QUOTES = 3
 _CENTRAL_SENTENCES = 400
 _STOP = frozenset(
-    "a about an and any are as at be because been but by can could did do does for from had has have how i if in into "
-    "is it its me more my no not of on one or our please say she he should so some tell than that the their them then "
-    "there these they this those to up us was we were what when where which who why will with would you your "
-    "text section paragraph explain describe clear mean means "
-    "aber als am an auch auf aus bei bin bis das dass dem den der des die doch du ein eine einem einen einer eines er "
-    "es für hat haben ich ihr im in ist ja kann mit nach nicht noch nur oder sich sie sind so um und uns vom von vor "
-    "war was wie wir wird zu zum zur".split()
+    ["a", "about", "an", "and", "any", "are", "as", "at", "be", "because", "been", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "more", "my", "no", "not", "of", "on", "one", "or", "our", "please", "say", "she", "he", "should", "so", "some", "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "up", "us", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your", "text", "section", "paragraph", "explain", "describe", "clear", "mean", "means", "aber", "als", "am", "an", "auch", "auf", "aus", "bei", "bin", "bis", "das", "dass", "dem", "den", "der", "des", "die", "doch", "du", "ein", "eine", "einem", "einen", "einer", "eines", "er", "es", "für", "hat", "haben", "ich", "ihr", "im", "in", "ist", "ja", "kann", "mit", "nach", "nicht", "noch", "nur", "oder", "sich", "sie", "sind", "so", "um", "und", "uns", "vom", "von", "vor", "war", "was", "wie", "wir", "wird", "zu", "zum", "zur"]
 )
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?:])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)[*_)\"'”]*\s+(?=[*_(\"'“$\[]?[A-ZÀ-Þ0-9$\\])")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?:])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)[*_)\"'”]*\s+(?=[*_(\"'“$\[]?[A-ZÀ-Þ0-9$\\])"
+)
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)")
 _NOT_PROSE = re.compile(r"^\s*(?:\||\+[-=]|\$\$|<!--|:?-{3,}|\\begin|\\end|!\[)")
 
@@ -51,7 +47,7 @@ class ExtractiveModel:
 
     name = NAME
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Answer the last user message from the documents of the request, a sentence at a time."""
         text = answer(request.messages)
         for piece in re.findall(r"[^\n]*\n*", text):
@@ -86,7 +82,9 @@ def answer(messages: Sequence[Message]) -> str:
         return "\n\n".join([*map(_quote, chosen), NOTICE])
     central = central_sentences(sentences, 2)
     if not central:
-        return f"There is no sentence left to quote.\n\n{NOTICE}" if said else f"There is no prose to quote.\n\n{NOTICE}"
+        return (
+            f"There is no sentence left to quote.\n\n{NOTICE}" if said else f"There is no prose to quote.\n\n{NOTICE}"
+        )
     opening = "No sentence shares a telling word with the question. Central to the text:"
     return "\n\n".join([opening, *map(_quote, central), NOTICE])
 
@@ -180,9 +178,7 @@ def central_sentences(sentences: Sequence[Sentence], count: int) -> list[Sentenc
     pool = list(sentences[:_CENTRAL_SENTENCES])
     idf = _inverse_frequency(pool)
     totals = Counter(stem for s in pool for stem in set(s.stems))
-    scores = [
-        sum(idf[t] * (totals[t] - 1) for t in set(s.stems)) / math.sqrt(8 + len(s.stems)) for s in pool
-    ]
+    scores = [sum(idf[t] * (totals[t] - 1) for t in set(s.stems)) / math.sqrt(8 + len(s.stems)) for s in pool]
     best = sorted(range(len(pool)), key=lambda i: (-scores[i], i))[:count]
     return [pool[i] for i in sorted(best)]
 

@@ -35,7 +35,8 @@ def _open(settings: ModelSettings) -> ChatModel:
         return ExtractiveModel()
     if provider.keys and not settings.api_key:
         raise ModelKeyMissing(
-            f"{name} needs an API key", where=settings.origin,
+            f"{name} needs an API key",
+            where=settings.origin,
             hint=f"export {provider.keys[0]}=…, or choose another model: lmm status",
         )
     trust.check(settings)

@@ -39,14 +39,37 @@ PROVIDERS: dict[str, Provider] = {
     p.name.lower(): p
     for p in (
         Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama"),
-        Provider("OpenAI", ("OPENAI_API_KEY",), "OPENAI_BASE_URL",
-                 major="gpt-4o-mini", minor="gpt-4.1-nano", embedding="text-embedding-3-small"),
-        Provider("Anthropic", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", extra="anthropic",
-                 major="claude-sonnet-4-5", minor="claude-haiku-4-5"),
-        Provider("Google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), extra="google",
-                 major="gemini-2.5-flash", minor="gemini-2.5-flash-lite", embedding="gemini-embedding-001"),
-        Provider("Mistral", ("MISTRAL_API_KEY",), extra="mistral",
-                 major="mistral-medium-latest", minor="mistral-small-latest"),
+        Provider(
+            "OpenAI",
+            ("OPENAI_API_KEY",),
+            "OPENAI_BASE_URL",
+            major="gpt-4o-mini",
+            minor="gpt-4.1-nano",
+            embedding="text-embedding-3-small",
+        ),
+        Provider(
+            "Anthropic",
+            ("ANTHROPIC_API_KEY",),
+            "ANTHROPIC_BASE_URL",
+            extra="anthropic",
+            major="claude-sonnet-4-5",
+            minor="claude-haiku-4-5",
+        ),
+        Provider(
+            "Google",
+            ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+            extra="google",
+            major="gemini-2.5-flash",
+            minor="gemini-2.5-flash-lite",
+            embedding="gemini-embedding-001",
+        ),
+        Provider(
+            "Mistral",
+            ("MISTRAL_API_KEY",),
+            extra="mistral",
+            major="mistral-medium-latest",
+            minor="mistral-small-latest",
+        ),
         Provider("Ollama", base_url_variable="OLLAMA_BASE_URL", base_url="http://127.0.0.1:11434/v1"),
         Provider("LMStudio", base_url="http://127.0.0.1:1234/v1"),
         Provider("vLLM", base_url_variable="VLLM_BASE_URL", base_url="http://127.0.0.1:8000/v1"),
@@ -93,5 +116,7 @@ def parse_name(text: str, *, where: str = "") -> ModelName:
     """
     source, slash, model = text.strip().partition("/")
     if not slash or not model.strip():
-        raise ConfigError(f"'{text}' is not a model name", where=where, hint="write Provider/model, such as Ollama/llama3.2")
+        raise ConfigError(
+            f"'{text}' is not a model name", where=where, hint="write Provider/model, such as Ollama/llama3.2"
+        )
     return ModelName(find_provider(source, where=where).name, model.strip())

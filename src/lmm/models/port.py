@@ -6,7 +6,7 @@ time-outs and limits wrap any model (see `lmm.models.resilience`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -100,7 +100,7 @@ class ChatModel(Protocol):
         """The name it answers under, ``Provider/model``."""
         ...
 
-    def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+    def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Ask; the events arrive as the model produces them."""
         ...
 

@@ -9,7 +9,7 @@ object must stay on one event loop.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from pydantic_ai import exceptions
@@ -101,8 +101,13 @@ class PydanticAIModel:
     """
 
     def __init__(
-        self, name: ModelName, *, base_url: str | None = None, api_key: str | None = None,
-        temperature: float | None = None, max_tokens: int | None = None,
+        self,
+        name: ModelName,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         self._name = name
         self._base_url = base_url
@@ -124,7 +129,7 @@ class PydanticAIModel:
         """``Provider/model``."""
         return str(self._name)
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Ask; yields `TextDelta`s, then one `Reply`."""
         try:
             async with model_request_stream(
@@ -146,7 +151,9 @@ class PydanticAIModel:
         # Text from JSON may hold lone surrogates, which no UTF-8 file can.
         text = (response.text or "").encode("utf-8", "replace").decode("utf-8")
         return Reply(
-            text, self.name, Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
+            text,
+            self.name,
+            Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
             cut=response.finish_reason == "length",
         )
 
@@ -154,18 +161,27 @@ class PydanticAIModel:
         message = f"{self.name}: {_summary(error)}"
         for kinds, make, hint in _ERRORS:
             if isinstance(error, kinds):
-                return make(message, hint=hint.format(url=self._base_url or "the provider"), retry_after=error.retry_after)
+                return make(
+                    message, hint=hint.format(url=self._base_url or "the provider"), retry_after=error.retry_after
+                )
         return errors.ModelRejected(message, hint="change the request or the model", retry_after=error.retry_after)
 
 
 _ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] = [
     ((exceptions.ModelAuthenticationError,), errors.ModelKeyMissing, "check the API key: lmm status"),
     ((exceptions.ModelNotFoundError,), errors.ModelNotFound, "check the model's name and the server: lmm status"),
-    ((exceptions.ModelContextWindowExceededError,), errors.ModelRejected,
-     "the text is too long for this model: ask about a section, or set a model with a larger window"),
+    (
+        (exceptions.ModelContextWindowExceededError,),
+        errors.ModelRejected,
+        "the text is too long for this model: ask about a section, or set a model with a larger window",
+    ),
     ((exceptions.ModelQuotaExceededError,), errors.ModelRejected, "the account's quota or credit is used up"),
     ((exceptions.ModelRateLimitError,), errors.ModelBusy, "try again later"),
-    ((exceptions.ModelTimeoutError, exceptions.ModelRequestTimeout), errors.ModelTimeout, "try again, or set a longer 'timeout'"),
+    (
+        (exceptions.ModelTimeoutError, exceptions.ModelRequestTimeout),
+        errors.ModelTimeout,
+        "try again, or set a longer 'timeout'",
+    ),
     ((exceptions.ModelConnectionError,), errors.ModelUnavailable, "is the server running at {url}?"),
     ((exceptions.ModelUnavailableError, exceptions.ModelServerError), errors.ModelUnavailable, "try again later"),
 ]

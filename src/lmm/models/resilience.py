@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
 from lmm.errors import EmptyReply, ModelError, ModelTimeout
@@ -43,7 +43,7 @@ class Resilient:
     def name(self) -> str:
         return self.model.name
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         async with self.limit:
             attempt = 0
             while True:
@@ -59,7 +59,7 @@ class Resilient:
                     yield Retrying(error.message, wait)
                     await self.sleep(wait)
 
-    async def _once(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+    async def _once(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         events = self.model.stream(request)
         while True:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Literal
 
 from lmm.models.port import ChatEvent, ChatRequest, Reply, TextDelta, Usage, render
@@ -30,7 +30,7 @@ class ScriptedModel:
         self.name = name
         self.seen: list[ChatRequest] = []
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatEvent]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         self.seen.append(request)
         reply = next(self._replies, None)
         if reply is None:

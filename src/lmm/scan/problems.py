@@ -55,21 +55,32 @@ def _block_problems(block: Block) -> Iterator[Problem]:
 
 def _text_problems(block: TextBlock) -> Iterator[Problem]:
     if _RULE_LIKE_METADATA.match(block.content) and "\n---" in block.content[3:]:
-        yield Problem(block.line, 1, "Pandoc reads this rule as the start of metadata",
-                      "put a blank line after it, or write *** for a rule", "warning")
+        yield Problem(
+            block.line,
+            1,
+            "Pandoc reads this rule as the start of metadata",
+            "put a blank line after it, or write *** for a rule",
+            "warning",
+        )
     opened = unclosed_construct(block.content)
     if opened is not None:
         offset, mark = opened
         before = block.content[:offset]
-        yield Problem(block.line + before.count("\n"), offset - before.rfind("\n"), f"'{mark}' is never closed",
-                      "close it; until then it is read as plain text", "warning")
+        yield Problem(
+            block.line + before.count("\n"),
+            offset - before.rfind("\n"),
+            f"'{mark}' is never closed",
+            "close it; until then it is read as plain text",
+            "warning",
+        )
 
 
 def _metadata_problems(block: MetadataBlock) -> Iterator[Problem]:
     body, first = block.body, block.body_line
     for name, line in metadata.duplicate_keys(body):
-        yield Problem(first + line - 1, 1, f"'{name}' stands here a second time; the last one counts",
-                      "delete one of them")
+        yield Problem(
+            first + line - 1, 1, f"'{name}' stands here a second time; the last one counts", "delete one of them"
+        )
     if block.prompts:
         yield from _prompt_problems(block, body, first)
     if isinstance(block, HeaderBlock):
@@ -80,16 +91,28 @@ def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Pr
     for prompt in block.prompts:
         line = first + prompt.line - 1
         if not prompt.text:
-            yield Problem(line, 1, f"'{prompt.spelling}:' asks nothing", "write the question after the colon", "warning")
+            yield Problem(
+                line, 1, f"'{prompt.spelling}:' asks nothing", "write the question after the colon", "warning"
+            )
         if yaml_core.runs_in_knitr(prompt.text):
-            yield Problem(line, 1, "knitr would run the code in this prompt, even inside metadata",
-                          "answer it before knitting: lmm messages", "warning")
+            yield Problem(
+                line,
+                1,
+                "knitr would run the code in this prompt, even inside metadata",
+                "answer it before knitting: lmm messages",
+                "warning",
+            )
     try:
         yaml_core.compose(body)
     except MetadataError as error:
         line = first + error.line - 1
-        yield Problem(line, error.column, "Pandoc refuses the document until this prompt is answered",
-                      f"answer it, or write '{block.prompts[0].spelling}: |' and the prompt on an indented line below", "warning")
+        yield Problem(
+            line,
+            error.column,
+            "Pandoc refuses the document until this prompt is answered",
+            f"answer it, or write '{block.prompts[0].spelling}: |' and the prompt on an indented line below",
+            "warning",
+        )
 
 
 def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Problem]:

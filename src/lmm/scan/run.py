@@ -67,7 +67,10 @@ class Outcome:
 
 
 def scan_messages(
-    path: str | Path, options: MessageOptions = MessageOptions(), *, model: ChatModel | None = None,
+    path: str | Path,
+    options: MessageOptions = MessageOptions(),
+    *,
+    model: ChatModel | None = None,
     listener: events.Listener = events.ignore,
 ) -> Outcome:
     """Answer the pending prompts of a file and save it; nothing else in it changes.
@@ -87,7 +90,10 @@ def scan_messages(
 
 
 async def ascan_messages(
-    path: str | Path, options: MessageOptions = MessageOptions(), *, model: ChatModel | None = None,
+    path: str | Path,
+    options: MessageOptions = MessageOptions(),
+    *,
+    model: ChatModel | None = None,
     listener: events.Listener = events.ignore,
 ) -> Outcome:
     """`scan_messages` for callers with an event loop of their own."""
@@ -95,8 +101,12 @@ async def ascan_messages(
 
 
 def scan_messages_text(
-    text: str, options: MessageOptions = MessageOptions(), *, model: ChatModel | None = None,
-    listener: events.Listener = events.ignore, title: str = "",
+    text: str,
+    options: MessageOptions = MessageOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: events.Listener = events.ignore,
+    title: str = "",
 ) -> Outcome:
     """Answer the pending prompts of a markdown string; the result's `text` is the new string.
 
@@ -109,8 +119,12 @@ def scan_messages_text(
 
 
 async def ascan_messages_text(
-    text: str, options: MessageOptions = MessageOptions(), *, model: ChatModel | None = None,
-    listener: events.Listener = events.ignore, title: str = "",
+    text: str,
+    options: MessageOptions = MessageOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: events.Listener = events.ignore,
+    title: str = "",
 ) -> Outcome:
     """`scan_messages_text` for callers with an event loop of their own."""
     return await loop.run_async(_answer_text(text, options, model, listener, title=title, document=None))
@@ -143,8 +157,13 @@ async def _locked(path: Path, on_wait: Callable[[], None]) -> Any:
 
 
 async def _answer_text(
-    text: str, options: MessageOptions, model: ChatModel | None, listener: events.Listener,
-    *, title: str, document: Path | None,
+    text: str,
+    options: MessageOptions,
+    model: ChatModel | None,
+    listener: events.Listener,
+    *,
+    title: str,
+    document: Path | None,
 ) -> Outcome:
     outcome = Outcome(text)
     blocks = parse_markdown_text(text)
@@ -165,9 +184,7 @@ async def _answer_text(
     return outcome
 
 
-def pending(
-    blocks: Sequence[Block], options: MessageOptions, settings: Settings, *, title: str = ""
-) -> list[Thread]:
+def pending(blocks: Sequence[Block], options: MessageOptions, settings: Settings, *, title: str = "") -> list[Thread]:
     """The threads that these options ask to answer.
 
     Raises:
@@ -179,7 +196,9 @@ def pending(
     found = threads_at(threads, blocks, options.at)
     if not found:
         lines = ", ".join(str(ask.line) for thread in threads for ask in thread.asks)
-        raise LmmError(f"no prompt waits at line {options.at}", hint=f"prompts wait at {lines}" if lines else "none waits")
+        raise LmmError(
+            f"no prompt waits at line {options.at}", hint=f"prompts wait at {lines}" if lines else "none waits"
+        )
     return found
 
 
