@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import IO
 
 import typer
@@ -32,7 +33,7 @@ def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
         sys.stderr.write("\nlmm: interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:  # the reader (head, less) went away
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
         return DONE
     except Exception as error:
         if type(error).__module__.startswith("typer._click") or hasattr(error, "format_message"):

@@ -28,7 +28,7 @@ def scan(
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
     """
-    code = console.DONE
+    code, found = console.DONE, 0
     for path in files:
         try:
             report = scan_file(path, check=check)
@@ -36,12 +36,15 @@ def scan(
             console.tell_error(error)
             code = console.FAILED
             continue
+        found += len(report.problems)
         for problem in report.problems:
             sys.stdout.write(_line(path, problem, as_json))
         if report.changed and not as_json:
             sys.stdout.write(f"{path}: completed the header\n")
         if any(problem.severity == "error" for problem in report.problems):
             code = console.FAILED
+    if not as_json and not found and code == console.DONE:
+        sys.stdout.write(f"{console.count(len(files), 'file')}: no problems\n")
     return code
 
 

@@ -23,11 +23,10 @@ PREFIX = r"\ufeff?(?:[ \t]*\r?\n)*"
 _PREFIX = re.compile(PREFIX)
 _TRAILING_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
 _OPENING = re.compile(PREFIX + r"---[^\n]*\n")
-_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", re.MULTILINE)
-_HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})(?:[ \t]+([^\n]*?))?[ \t\r]*(?:\n|\Z)")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
+_HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
 _ATTRIBUTE = r"(?:[#.][^\s{}#.=][^\s{}=]*|[A-Za-z_:][\w:.\-]*=(?:\"[^\"]*\"|'[^']*'|[^\s{}\"']+)|-)"
-_ATTRIBUTES = re.compile(rf"(?:^|[ \t]*)(\{{[ \t]*{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*\}})\Z")
-_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+\Z")
+_ATTRIBUTES = re.compile(rf"\{{[ \t]*{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*\}}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ class Block:
     @property
     def content(self) -> str:
         """The source without the blank lines around it (and without a byte order mark)."""
-        start = _PREFIX.match(self.source)
-        return _TRAILING_BLANKS.sub("", self.source[start.end() if start else 0 :])
+        return self._around()[1]
 
     @property
     def newline(self) -> str:
@@ -54,12 +52,21 @@ class Block:
     @property
     def trailing(self) -> str:
         """What follows the content in the source: the last line's end and blank lines."""
-        found = _TRAILING_BLANKS.search(self.source)
-        return found[0] if found else ""
+        return self._around()[2]
 
     def with_source(self, source: str) -> Self:
         """The same block at the same line with another source."""
         return replace(self, source=source)
+
+    def _around(self) -> tuple[str, str, str]:
+        """The source as what precedes the content, the content, what follows it."""
+        source = self.source
+        prefix = _PREFIX.match(source)
+        start = prefix.end() if prefix else 0
+        # From the last visible character on, or a fence full of blank lines would take quadratic time.
+        blanks = _TRAILING_BLANKS.search(source, max(start, len(source.rstrip(" \t\r\n"))))
+        end = blanks.start() if blanks else len(source)
+        return source[:start], source[start:end], source[end:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,26 +179,29 @@ class HeadingBlock(Block):
 
     def with_title(self, title: str) -> Self:
         """The same heading with another title; level, attributes and blank lines stay."""
-        match = _HEADING.match(self.source)
-        text = (match[2] or "") if match else ""
-        at = (match.start(2) if match[2] is not None else match.end(1)) if match else 0
-        old = self.title
-        offset = text.find(old) if old else 0
-        lead = "" if match and match[2] is not None else " "
-        if not old and text:  # "## ##" or "## {#id}": the title goes before what is there
-            return self.with_source(self.source[:at] + title + " " + self.source[at:])
-        return self.with_source(self.source[: at + offset] + lead + title + self.source[at + offset + len(old) :])
+        match = self._match()
+        old = self.title  # it begins where the text after the hashes begins
+        before, after = self.source[: match.start(2)], self.source[match.start(2) + len(old) :]
+        lead = " " if before.endswith("#") else ""
+        gap = " " if after.strip(" \t\r\n") and not old else ""  # "## ##" or "## {#id}"
+        return self.with_source(before + lead + title + gap + after)
 
-    def _parts(self) -> tuple[str, str, str]:
+    def _match(self) -> re.Match[str]:
         match = _HEADING.match(self.source)
         if match is None:
             raise ValueError(f"not a heading: {self.source!r}")
-        text = match[2] or ""
-        group = _ATTRIBUTES.search(text)
-        attributes = group[1] if group else ""
-        if group:
-            text = text[: group.start()].rstrip()
-        return match[1], _CLOSING_HASHES.sub("", text), attributes
+        return match
+
+    def _parts(self) -> tuple[str, str, str]:
+        match = self._match()
+        text = match[2].rstrip(" \t\r")
+        group = _ATTRIBUTES.search(text) if text.endswith("}") else None
+        attributes = group[0] if group else ""
+        text = text.removesuffix(attributes).rstrip(" \t")
+        bare = text.rstrip("#")
+        if bare[-1:] in {"", " ", "\t"}:  # closing hashes, unlike the one in "C#"
+            text = bare.rstrip(" \t")
+        return match[1], text, attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +222,8 @@ class TextBlock(Block):
 
     def with_text(self, text: str) -> Self:
         """The same block with another text; the blank lines around it stay."""
-        start = _PREFIX.match(self.source)
-        return self.with_source(self.source[: start.end() if start else 0] + text + self.trailing)
+        before, _, after = self._around()
+        return self.with_source(before + text + after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from lmm.markdown.prompt_lines import Prompt, find_prompts, mask_prompts
 _TEXT = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff:#]"
 _VALUE = rf"[A-Za-z0-9_](?:{_TEXT}|:(?=[^\s:]))*+"
 _DQ = r'"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff"\\]*+"'
-_KEY = r"~{0,2}[A-Za-z_][A-Za-z0-9_.\-]*+=?"
+_KEY = r"~{0,2}[A-Za-z_][A-Za-z0-9_.\-]{0,99}+=?"  # YAML ends keys at 1,024 characters
 _SURELY_MAPPING = re.compile(
     rf"(?:{_KEY}:(?:[ ](?:{_VALUE}|{_DQ}))?\n(?:(?<=[^:]\n)|(?:[ ][ ]{_KEY}:[ ](?:{_VALUE}|{_DQ})\n)*+|(?:[ ][ ]-[ ](?:{_VALUE}|{_DQ})\n)*+))*+\Z"
 )
-_STARTS_LIKE_METADATA = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))")
+_STARTS_LIKE_METADATA = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))")
 _ASSIGNMENT = re.compile(r"^[ \t]*[\w.~-]+[ \t]*=[ \t]*\S", re.MULTILINE)
 
 
@@ -55,7 +55,7 @@ def check(body: str) -> NotMetadata | None:
     >>> check("just prose\\n").meant
     False
     """
-    if _SURELY_MAPPING.match(body):
+    if _SURELY_MAPPING.match(body.replace("\r\n", "\n")):
         return None
     try:
         read(body)
@@ -114,7 +114,7 @@ def duplicate_keys(body: str) -> list[tuple[str, int]]:
     for key in _keys(node):
         name = yaml_core.key_text(key)
         if name in seen:
-            found.append((name, key.start_mark.line + 1))
+            found.append((name, _line(body, key)))
         seen.add(name)
     return found
 
@@ -122,7 +122,11 @@ def duplicate_keys(body: str) -> list[tuple[str, int]]:
 def key_line(body: str, name: str) -> int | None:
     """The line (from 1) on which the top-level key `name` stands in `body`."""
     keys = _keys(yaml_core.compose(mask_prompts(body, find_prompts(body))))
-    return next((k.start_mark.line + 1 for k in keys if k.value == name), None)
+    return next((_line(body, key) for key in keys if key.value == name), None)
+
+
+def _line(body: str, node: yaml.Node) -> int:
+    return body.count("\n", 0, node.start_mark.index) + 1
 
 
 def _keys(node: yaml.Node | None) -> list[yaml.Node]:
@@ -190,7 +194,7 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
             changed = body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
         else:
             changed = _insert(body, masked, node, key, value, newline, before)
-    return _checked(changed, expected | {key: value}, key)
+    return _checked(body, changed, expected | {key: value}, key)
 
 
 def remove_key(body: str, key: str) -> str:
@@ -203,10 +207,10 @@ def remove_key(body: str, key: str) -> str:
     del expected[key]
     if isinstance(node, yaml.MappingNode) and node.flow_style:
         raise MetadataError(f"cannot remove '{key}' from a block written as {{…}}", hint="write one key per line")
+    changed = body
     for old in reversed([e for e in _entries(masked, node) if e.key == key]):
-        line_start = body.rfind("\n", 0, old.start) + 1
-        body = body[:line_start] + body[old.end :]
-    return _checked(body, expected, key)
+        changed = changed[: body.rfind("\n", 0, old.start) + 1] + changed[old.end :]
+    return _checked(body, changed, expected, key)
 
 
 def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
@@ -225,7 +229,7 @@ def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
     if not head.endswith("\n"):
         head += newline
     changed = head + yaml_core.item(value, indent=column, newline=newline) + body[old.end :]
-    return _checked(changed, expected | {key: [*items, value]}, key)
+    return _checked(body, changed, expected | {key: [*items, value]}, key)
 
 
 def remove_prompt(body: str, prompt: Prompt) -> str:
@@ -259,15 +263,16 @@ def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
             raise MetadataError(
                 f"'{key.value}' is written in a way that cannot be edited", line=key.start_mark.line + 1,
                 hint="write it as 'key: value' on its own line")
-        end = start + len(_without_tail(masked[start:bound]))
-        entries.append(_Entry(yaml_core.key_text(key), start, end, key.start_mark.column, value))
+        column = start - line_start
+        end = start + len(_without_tail(masked[start:bound], column))
+        entries.append(_Entry(yaml_core.key_text(key), start, end, column, value))
     return entries
 
 
-def _without_tail(source: str) -> str:
-    """An entry's source without the blank lines and column-0 comments that follow it."""
+def _without_tail(source: str, margin: int) -> str:
+    """An entry's source without the blank lines and the comments at its margin that follow it."""
     lines = re.findall(r"[^\n]*\n|[^\n]+\Z", source)
-    while len(lines) > 1 and (not lines[-1].strip(" \t\r\n") or lines[-1].startswith("#")):
+    while len(lines) > 1 and (not lines[-1].strip(" \t\r\n") or lines[-1][: margin + 1].lstrip(" ").startswith("#")):
         lines.pop()
     return "".join(lines)
 
@@ -281,7 +286,10 @@ def _insert(
         text = yaml_core.item({key: value}, indent=column, newline=newline)
     else:
         text = pad + yaml_core.entry(key, value, indent=column, newline=newline)
-    at = len(body) if before is None or column else before
+    if column:  # not at the end: under a prompt line, indented text would be more of the prompt
+        at = _entries(masked, node)[-1].end
+    else:
+        at = len(body) if before is None else before
     head = body[:at]
     if head and not head.endswith("\n"):
         head += newline
@@ -298,14 +306,15 @@ def _set_in_flow(masked: str, body: str, node: yaml.MappingNode, key: str, value
     return f"{head}{comma} {yaml_core.quoted(key)}: {yaml_core.flow(value)}{body[close:]}"
 
 
-def _checked(changed: str, expected: dict[str, Any], key: str) -> str:
-    """The guard behind every edit: it must read back as what was meant, everything else unchanged."""
+def _checked(body: str, changed: str, expected: dict[str, Any], key: str) -> str:
+    """The guard behind every edit: it must read back as what was meant, prompts and all else unchanged."""
     try:
         found = read(changed)
     except MetadataError as error:
         raise MetadataError(f"'{key}' cannot be changed without breaking the block: {error.message}",
                             line=error.line, column=error.column, hint="edit the block by hand") from error
-    if repr(sorted(found.items())) != repr(sorted((k, _plain(v)) for k, v in expected.items())):
+    same_prompts = [p.text for p in find_prompts(changed)] == [p.text for p in find_prompts(body)]
+    if not same_prompts or repr(sorted(found.items())) != repr(sorted((k, _plain(v)) for k, v in expected.items())):
         raise MetadataError(f"'{key}' cannot be changed without changing other keys", hint="edit the block by hand")
     return changed
 

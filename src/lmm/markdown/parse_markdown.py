@@ -17,19 +17,21 @@ from lmm.markdown.blocks import PREFIX, Block, ErrorBlock, HeaderBlock, HeadingB
 
 _PREFIX = re.compile(PREFIX)
 _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
+_HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
 _HEADING = re.compile(rf" {{0,3}}#{{1,6}}(?:[ \t][^\n]*|\r?(?=\n|\Z))(?:\n|\Z){_BLANKS}")
 _METADATA_OPEN = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*(?:\r?\n|\Z))")
 _METADATA_CLOSE = re.compile(rf"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANKS}|\r?\Z)", re.MULTILINE)
-_MARKER = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
-# Where a broken block ends at the latest: before a heading, or after a blank line that no indented
-# line continues.
-_RECOVERY = re.compile(r"\n(?:(?= {0,3}#{1,6}[ \t\r\n])|(?:[ \t]*\r?\n)+(?![ \t])(?:[ \t]+\Z)?|\Z)")
+# Where a broken block ends at the latest: after blank lines that no indented line continues. (It starts
+# at a visible character, so that a run of blank lines is read once and not once from each of them.)
+_RECOVERY = re.compile(r"[^ \t\r\n][ \t\r]*\n(?:[ \t]*\r?\n)++(?![ \t])")
+_HEADING_AHEAD = re.compile(rf"\n(?={_HASHES})")
 
 _LIST_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
 _OPAQUE = rf"[ \t]*{_LIST_ITEM}(?P<mark>`{{3,}}|~{{3,}}|\$\$|<!--)"
 _TEXT_STOP = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|{_OPAQUE})")
 _OPAQUE_START = re.compile(_OPAQUE)
-_AFTER_OPAQUE = re.compile(r"[ \t]*\r?\n(?= {0,3}#{1,6}(?:[ \t\r\n]|\Z)|---[ \t]*(?:#[^\n]*)?\r?\n)")
+# The rest of a line after which a block may start without a blank line.
+_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|---[ \t]*(?:#[^\n]*)?\r?\n)")
 
 
 def parse_markdown_text(text: str) -> list[Block]:
@@ -73,6 +75,9 @@ class _Parser:
             block = self._metadata(start, at, line)
             if block is not None:
                 return block
+            rule = _BEFORE_BLOCK.match(text, at + 3)
+            if rule is not None:
+                return TextBlock(text[start : rule.end()], line)
         elif (heading := _HEADING.match(text, at)) is not None:
             return HeadingBlock(text[start : heading.end()], line)
         return TextBlock(text[start : self._text_end(at)], line)
@@ -92,7 +97,7 @@ class _Parser:
                 return None
             hint = "end the block with a line '---', or put a blank line after this one if it is a horizontal rule"
             return self._error(start, at, line, "this metadata block never closes", hint, line, 1)
-        problem = metadata.check(text[opening.end() : closing.start()].replace("\r\n", "\n"))
+        problem = metadata.check(text[opening.end() : closing.start()])
         if problem is None:
             kind = HeaderBlock if start == 0 else MetadataBlock
             return kind(text[start : closing.end()], line)
@@ -103,13 +108,16 @@ class _Parser:
     def _error(
         self, start: int, at: int, line: int, reason: str, hint: str, error_line: int, error_column: int
     ) -> ErrorBlock:
-        """An error block up to its closing marker, the next heading or the next blank line."""
+        """An error block up to its closing marker, or without one up to the next heading or blank line.
+
+        The marker counts only before a blank line, and lines like ``# note`` before it are comments.
+        """
         text = self.text
         recovery = _RECOVERY.search(text, at)
         end = recovery.end() if recovery else len(text)
-        closing = _METADATA_CLOSE.search(text, text.index("\n", at) + 1)
-        if closing is not None and closing.start() < end:
-            end = closing.end()
+        closing = _METADATA_CLOSE.search(text, text.index("\n", at) + 1, end)
+        nearest = closing or _HEADING_AHEAD.search(text, at, end)
+        end = nearest.end() if nearest else end
         return ErrorBlock(text[start:end], line, reason, hint, error_line, error_column)
 
     # -- text ------------------------------------------------------------------------------------
@@ -141,7 +149,7 @@ class _Parser:
         closer = self._closer(opening)
         if closer is None:
             return opening.end(), False
-        after = _AFTER_OPAQUE.match(self.text, closer)
+        after = _BEFORE_BLOCK.match(self.text, closer)
         return (after.end(), True) if after else (closer, False)
 
     def _closer(self, opening: re.Match[str]) -> int | None:

@@ -21,7 +21,7 @@ WORDS = {"?": "query", "query": "query", "+": "message", "message": "message", "
 
 _PROMPT = re.compile(
     r"^(?P<word>[?+=]|query|message|edit):(?:(?<=[?+=]:)|(?=[ \t\r\n]|\Z))"
-    r"(?P<text>[^\n]*(?:\n|\Z)(?:(?:[ \t]*\r?\n)*[ \t]+[^\s][^\n]*(?:\n|\Z))*)",
+    r"(?P<text>[^\n]*(?:\n|\Z)(?:(?:[ \t]*\r?\n)*[ \t]+[^ \t\r\n][^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
 _BLOCK_SCALAR = re.compile(r"[|>][-+0-9]{0,2}[ \t]*(?:#[^\n]*)?\r?\n")
@@ -51,17 +51,14 @@ def find_prompts(body: str) -> tuple[Prompt, ...]:
     """
     if ":" not in body:
         return ()
-    return tuple(
-        Prompt(
-            word=WORDS[match["word"]],
-            spelling=match["word"],
-            text=_prompt_text(match["text"]),
-            start=match.start(),
-            end=match.end(),
-            line=body.count("\n", 0, match.start()) + 1,
-        )
-        for match in _PROMPT.finditer(body)
-    )
+    prompts: list[Prompt] = []
+    at, line = 0, 1
+    for match in _PROMPT.finditer(body):
+        start, end = match.span()
+        line += body.count("\n", at, start)
+        at = start
+        prompts.append(Prompt(WORDS[match["word"]], match["word"], _prompt_text(match["text"]), start, end, line))
+    return tuple(prompts)
 
 
 def mask_prompts(body: str, prompts: tuple[Prompt, ...]) -> str:
@@ -69,10 +66,11 @@ def mask_prompts(body: str, prompts: tuple[Prompt, ...]) -> str:
 
     Comments and not blanks, because a comment at column 0 also ends a block scalar.
     """
+    parts, at = [], 0
     for prompt in prompts:
-        hidden = re.sub(r"[^\r\n]", "#", body[prompt.start : prompt.end])
-        body = body[: prompt.start] + hidden + body[prompt.end :]
-    return body
+        parts += [body[at : prompt.start], re.sub(r"[^\r\n]", "#", body[prompt.start : prompt.end])]
+        at = prompt.end
+    return "".join(parts) + body[at:]
 
 
 def _prompt_text(source: str) -> str:
@@ -88,7 +86,7 @@ def _prompt_text(source: str) -> str:
 def _yaml_text(source: str) -> str | None:
     """The value if `source` is exactly one quoted or block scalar, else None."""
     try:
-        node = yaml_core.compose("k:" + source)
+        node = yaml_core.compose("k: " + source)
     except MetadataError:
         return None
     if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:

@@ -68,10 +68,7 @@ class Node:
     @property
     def root(self) -> Node:
         """The top of the tree this node stands in."""
-        node: Node = self
-        for node in self.ancestors():
-            pass
-        return node
+        return next(iter(reversed(list(self.ancestors()))), self)
 
     @property
     def heading_path(self) -> tuple[str, ...]:

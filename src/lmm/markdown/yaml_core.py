@@ -32,6 +32,10 @@ FLOAT = re.compile(
 
 # libyaml composes recursively in C: a hundred thousand brackets end the process, not the parse.
 MAX_DEPTH = 100
+# Nine aliases of nine aliases of ... fit on ten lines and hold a billion values.
+MAX_REPEATED = 100_000
+# At the margin of a metadata block these words start a prompt line, unless they are quoted.
+PROMPT_WORDS = frozenset({"query", "message", "edit"})
 
 
 class _CoreLoader(_BaseLoader):  # type: ignore[misc]  # the C or the Python loader, chosen at import
@@ -54,13 +58,18 @@ def compose(text: str) -> yaml.Node | None:
         return node
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        line, column = _place(text, mark.index) if mark else (1, 1)
         raise MetadataError(str(error.problem or error.context), line=line, column=column) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise MetadataError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _place(text: str, index: int) -> tuple[int, int]:
+    """Line and column (from 1) of an offset. YAML's own count takes U+2028 and lone CRs for line ends."""
+    return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
 
 def _check_depth(text: str) -> None:
@@ -84,26 +93,34 @@ def to_value(node: yaml.Node | None) -> Any:
     >>> to_value(compose("{a: yes, b: 1.5, c: 2025-05-21, d: true, 1: null}"))
     {'a': 'yes', 'b': 1.5, 'c': '2025-05-21', 'd': True, '1': None}
     """
-    return None if node is None else _value(node, {}, set())
+    return None if node is None else _value(node, {}, set())[0]
 
 
-def _value(node: yaml.Node, done: dict[int, Any], open_: set[int]) -> Any:
+def _value(node: yaml.Node, done: dict[int, tuple[Any, int]], open_: set[int]) -> tuple[Any, int]:
+    """The value of a node, and how many values it would be with its aliases written out."""
     key = id(node)
-    if key in done:  # an alias: share the object instead of copying it a billion times
+    if key in done:  # an alias: share the object
         return done[key]
     if key in open_:
         raise MetadataError("an alias that contains itself", line=node.start_mark.line + 1)
     open_.add(key)
     value: Any
+    size = 1
     if isinstance(node, yaml.MappingNode):
-        value = {key_text(k): _value(v, done, open_) for k, v in node.value}
+        pairs = [(key_text(k), *_value(v, done, open_)) for k, v in node.value]
+        value = {name: inner for name, inner, _ in pairs}
+        size += sum(count for _, _, count in pairs)
     elif isinstance(node, yaml.SequenceNode):
-        value = [_value(item, done, open_) for item in node.value]
+        items = [_value(item, done, open_) for item in node.value]
+        value = [inner for inner, _ in items]
+        size += sum(count for _, count in items)
     else:
         value = scalar_value(node.value) if not node.style and _untagged(node) else node.value
+    if size > len(done) + MAX_REPEATED:
+        raise MetadataError("aliases that repeat too much", line=node.start_mark.line + 1)
     open_.discard(key)
-    done[key] = value
-    return value
+    done[key] = value, size
+    return value, size
 
 
 def key_text(node: yaml.Node) -> str:
@@ -143,7 +160,7 @@ _PLAIN = re.compile(
     r"(?:[^\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff:#]|:(?=[^\s:])|(?<=[^\s#])#)*\Z"
 )
 # What YAML 1.1 readers (R, Pandoc, most editors) would take for a boolean, number or date.
-_YAML_1_1 = re.compile(r"(?:y|n|yes|no|on|off|true|false|null)\Z|[0-9][0-9_,.:+\-eExXoOtTzZ ]*\Z|0x[0-9a-f_]*\Z", re.I)
+_YAML_1_1 = re.compile(r"(?:y|n|yes|no|on|off|true|false|null)\Z|[0-9][0-9_,.:+\-beotxz ]*\Z|0x[0-9a-f_]*\Z", re.I)
 _KNITR = re.compile(r"`\s*\{|`r(?:[^\w]|\Z)|<<.*>>=")
 _NEEDS_ESCAPE = re.compile(r'[\x00-\x1f\x7f-\xa0"\\\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
@@ -223,7 +240,8 @@ def entry(key: str, value: Any, *, indent: int = 0, newline: str = "\n") -> str:
       - 1
       - b: "yes"
     """
-    return key_source(key) + ":" + _after_colon(value, indent, newline)
+    name = quoted(key) if indent == 0 and key in PROMPT_WORDS else key_source(key)
+    return name + ":" + _after_colon(value, indent, newline)
 
 
 def item(value: Any, *, indent: int, newline: str = "\n") -> str:

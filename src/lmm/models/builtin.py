@@ -13,33 +13,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, TextDelta, Usage, render
+from lmm.models.sentences import Sentence, split_sentences, stems_of
 
 NAME = "Builtin/extractive"
 NOTICE = "*Quoted by Builtin/extractive: it finds sentences that share words with the question, no more.*"
 MAX_QUOTES = 3
 _CENTRAL_SENTENCES = 400
-_STOP = frozenset(
-    ["a", "about", "an", "and", "any", "are", "as", "at", "be", "because", "been", "but", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "more", "my", "no", "not", "of", "on", "one", "or", "our", "please", "say", "she", "he", "should", "so", "some", "tell", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "up", "us", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your", "text", "section", "paragraph", "explain", "describe", "clear", "mean", "means", "aber", "als", "am", "an", "auch", "auf", "aus", "bei", "bin", "bis", "das", "dass", "dem", "den", "der", "des", "die", "doch", "du", "ein", "eine", "einem", "einen", "einer", "eines", "er", "es", "für", "hat", "haben", "ich", "ihr", "im", "in", "ist", "ja", "kann", "mit", "nach", "nicht", "noch", "nur", "oder", "sich", "sie", "sind", "so", "um", "und", "uns", "vom", "von", "vor", "war", "was", "wie", "wir", "wird", "zu", "zum", "zur"]
-)
-_WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?:])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)[*_)\"'”]*\s+(?=[*_(\"'“$\[]?[A-ZÀ-Þ0-9$\\])"
-)
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)")
-_NOT_PROSE = re.compile(r"^\s*(?:\||\+[-=]|\$\$|<!--|:?-{3,}|\\begin|\\end|!\[)")
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence of a document, the heading it stands under, and its stems."""
-
-    text: str
-    heading: str
-    stems: tuple[str, ...]
+_DEFINES = re.compile(r"\b(?:is|are|means|ist|sind|heißt)\b")
 
 
 class ExtractiveModel:
@@ -91,86 +74,47 @@ def answer(messages: Sequence[Message]) -> str:
 
 def _quote(sentence: Sentence) -> str:
     heading = f" (*{sentence.heading}*)" if sentence.heading else ""
-    return f"> {sentence.text}{heading}"
+    equation = "".join(f"\n> {line}".rstrip() for line in ["", *sentence.equation.splitlines()] if sentence.equation)
+    return f"> {sentence.text}{heading}{equation}"
 
 
 def _sentences(documents: Sequence[Document], label: str) -> list[Sentence]:
     return [s for d in documents if d.label == label for s in split_sentences(d.text)]
 
 
-def split_sentences(markdown: str) -> list[Sentence]:
-    """The prose sentences of a markdown text; code, tables, displayed equations and comments left out."""
-    found = []
-    for heading, paragraph in _paragraphs(markdown):
-        for piece in _SENTENCE_END.split(" ".join(paragraph.split())):
-            text = re.sub(r"^(?:[-*+]|\d+[.)])\s+", "", piece.strip())
-            stems = tuple(stems_of(text))
-            if len(stems) >= 2:
-                found.append(Sentence(text, heading, stems))
-    return found
-
-
-def _paragraphs(markdown: str) -> Iterator[tuple[str, str]]:
-    heading, lines, closer = "", list[str](), ""
-    for line in [*markdown.replace("\r\n", "\n").split("\n"), ""]:
-        if closer:
-            closer = "" if closer in line else closer
-            continue
-        fence = _FENCE.match(line)
-        title = re.match(r" {0,3}#{1,6}\s+(.*?)\s*#*\s*(?:\{[^}]*\})?\s*$", line)
-        starts_item = re.match(r"\s*(?:[-*+]|\d+[.)])\s", line)
-        if lines and (fence or title or starts_item or not line.strip() or _NOT_PROSE.match(line)):
-            yield heading, "\n".join(lines)
-            lines = []
-        if fence:
-            closer = fence[1]
-        elif line.strip().startswith("$$") and line.count("$$") == 1:
-            closer = "$$"
-        elif line.strip().startswith("<!--") and "-->" not in line:
-            closer = "-->"
-        elif title:
-            heading = title[1]
-        elif line.strip() and not _NOT_PROSE.match(line):
-            lines.append(line)
-
-
-def stems_of(text: str) -> list[str]:
-    """The telling words of a text, lower case, common English and German endings taken off.
-
-    >>> stems_of("The fitted models were fitting")
-    ['fitt', 'model', 'fitt']
-    """
-    words = (word.lower() for word in _WORD.findall(text))
-    return [_stem(word) for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
-
-
-def _stem(word: str) -> str:
-    for ending in ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "ly", "en", "s", "y", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
-
-
 def best_sentences(sentences: Sequence[Sentence], question: str, earlier: str = "") -> list[Sentence]:
     """Up to three sentences that fit the question best, in the order of the text; empty if none does.
 
-    Words of earlier questions count a third: a continuation is about the same thing.
+    Words of earlier questions count a third: a continuation is about the same thing. Each sentence that
+    is chosen makes the words it has less wanted, so that all parts of a question get their share.
     """
-    weights = Counter(dict.fromkeys(stems_of(earlier), 1 / 3)) | Counter(dict.fromkeys(stems_of(question), 1.0))
+    asked = dict.fromkeys(stems_of(question), 1.0)
+    wanted = dict.fromkeys(stems_of(earlier), 1 / 3) | asked
     idf = _inverse_frequency(sentences)
     mean = sum(len(s.stems) for s in sentences) / len(sentences) if sentences else 1.0
-    asked = set(stems_of(question))
-    scored = []
-    for position, sentence in enumerate(sentences):
-        counts = Counter(sentence.stems)
-        norm = 1.2 * (0.5 + 0.5 * len(sentence.stems) / mean)
-        score = sum(w * idf.get(t, 0.0) * counts[t] * 2.2 / (counts[t] + norm) for t, w in weights.items() if counts[t])
-        in_heading = sum(w for t, w in weights.items() if t in stems_of(sentence.heading))
-        if score > 0 and (asked & set(sentence.stems) or not asked):
-            scored.append((score * (1 + 0.3 * in_heading), -position))
-    best = sorted(scored, reverse=True)[:MAX_QUOTES]
-    kept = sorted(-position for score, position in best if score >= 0.5 * best[0][0])
-    return [sentences[position] for position in kept]
+    pool = [s for s in sentences if not asked or asked.keys() & set(s.stems)]
+    chosen: list[Sentence] = []
+    first = 0.0
+    while pool and len(chosen) < MAX_QUOTES:
+        best = max(pool, key=lambda s: _score(s, wanted, idf, mean))
+        score = _score(best, wanted, idf, mean)
+        first = first or score
+        if score <= 0 or score < 0.4 * first:
+            break
+        chosen.append(best)
+        pool.remove(best)
+        wanted = {stem: weight * (0.4 if stem in best.stems else 1) for stem, weight in wanted.items()}
+    return [s for s in sentences if s in chosen]
+
+
+def _score(sentence: Sentence, wanted: Mapping[str, float], idf: Mapping[str, float], mean: float) -> float:
+    """BM25 of a sentence; more under a heading that was asked about, or if it says what the word is."""
+    counts = Counter(sentence.stems)
+    norm = 1.2 * (0.5 + 0.5 * len(sentence.stems) / mean)
+    score = sum(w * idf.get(t, 0.0) * counts[t] * 2.2 / (counts[t] + norm) for t, w in wanted.items() if counts[t])
+    in_heading = sum(w for t, w in wanted.items() if t in stems_of(sentence.heading))
+    defines = _DEFINES.search(sentence.text[:60]) is not None and sentence.stems[0] in wanted
+    return score * (1 + 0.3 * in_heading) * (1.5 if defines else 1)
 
 
 def central_sentences(sentences: Sequence[Sentence], count: int) -> list[Sentence]:

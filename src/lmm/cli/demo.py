@@ -1,0 +1,186 @@
+"""`lmm demo`: the whole round on the example course, with real commands on real files.
+
+Each step is a row of `STEPS`: what an author would type into the file, and the command they would run.
+The commands run as processes of their own, without keys and configuration, so that the built-in models
+answer whatever is set on this machine. Nothing is written outside the demo's folder.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from lmm.cli import console
+from lmm.errors import LmmError
+from lmm.models.names import PROVIDERS
+
+app = console.make_app()
+LECTURE = "01-linear-models.md"
+_SECTION = "## How the coefficients are estimated\n"
+_PARAGRAPH = "In explanation, we want to know how the outcome"
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What the author types: `text` goes before the first line that begins with `before`."""
+
+    before: str
+    text: str
+
+    def apply(self, document: str) -> str:
+        """`document` with the text typed in."""
+        at = 0 if document.startswith(self.before) else document.index("\n" + self.before) + 1
+        return document[:at] + self.text + document[at:]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: why, what is typed into the lecture (if anything), and the command that follows."""
+
+    title: str
+    explanation: str
+    command: tuple[str, ...]
+    typed: Typed | None = None
+
+
+STEPS = (
+    Step(
+        "The course",
+        "Three lectures on linear models, in plain markdown. `lmm scan --check` looks for broken metadata, missing\n"
+        "titles and the like, and writes nothing.",
+        ("scan", "--check", LECTURE, "02-inference.Rmd", "03-generalized.md"),
+    ),
+    Step(
+        "Ask about a section",
+        "A metadata block before a heading annotates the text under that heading, subheadings included. A line `?:`\n"
+        "in it asks the model. `lmm messages` answers inside the file; nothing else in the file changes.",
+        ("messages", LECTURE),
+        Typed(_SECTION, "---\n?: what is a residual, and what does least squares minimise?\n---\n"),
+    ),
+    Step(
+        "Ask about a paragraph",
+        "Before a paragraph, the block is about that paragraph; the model gets its section as context.",
+        ("messages", LECTURE),
+        Typed(_PARAGRAPH, "---\n?: when can a coefficient be read as an effect?\n---\n"),
+    ),
+    Step(
+        "Go on",
+        "`+:` continues a chat: the model gets the earlier question and answer too. (`?:` would start a new one.)",
+        ("messages", LECTURE),
+        Typed("---\n" + _SECTION, "+: and how are the coefficients computed from the matrix of predictors?\n"),
+    ),
+    Step(
+        "Take it all out again",
+        "`lmm clear` removes the chats. The lecture is then what it was, byte for byte.",
+        ("clear", LECTURE),
+    ),
+)
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Optional[Path], typer.Option(metavar="DIR", help="Put the course here instead of a temporary folder.")
+    ] = None,
+) -> int:
+    """Show what LM Markdown does on an example course: offline, with the built-in models, in a few seconds."""
+    started = time.perf_counter()
+    course = _new_folder(folder)
+    with resources.as_file(resources.files("lmm").joinpath("example/course")) as source:
+        shutil.copytree(source, course, dirs_exist_ok=True)
+    original = (course / LECTURE).read_bytes()
+    _say(f"The example course is in {course}\n")
+    for number, step in enumerate(STEPS, 1):
+        _run(step, number, course)
+    same = (course / LECTURE).read_bytes() == original
+    _say(f"{LECTURE} is {'identical to the original' if same else 'NOT identical to the original'}.\n")
+    _say(_what_next(course))
+    _say(f"The demo took {time.perf_counter() - started:.1f} s.\n")
+    return console.DONE if same else console.FAILED
+
+
+def _new_folder(folder: Path | None) -> Path:
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="lmm-demo-"))
+    if folder.exists() and any(folder.iterdir()):
+        raise LmmError("this folder is not empty", where=str(folder), hint="name a new one")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _run(step: Step, number: int, course: Path) -> None:
+    _say(_bold(f"{number}. {step.title}") + f"\n{step.explanation}\n\n")
+    file = course / LECTURE
+    if step.typed is not None:
+        before = _read(file)
+        file.write_bytes(step.typed.apply(before).encode())
+        _say(f"You type into {LECTURE}:\n{_diff(before, _read(file))}\n")
+    before = _read(file)
+    _say(console.style(f"$ lmm {' '.join(step.command)}\n", "cyan", sys.stdout))
+    result = subprocess.run(
+        [sys.executable, "-m", "lmm", *step.command], cwd=course, env=offline_environment(course), check=False
+    )
+    if result.returncode:
+        raise LmmError(f"the command ended with exit code {result.returncode}", hint="please report this")
+    if _read(file) != before:
+        _say(f"\nWhat changed in {LECTURE}:\n{_diff(before, _read(file))}")
+    _say("\n")
+
+
+def offline_environment(course: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment without anything that would choose or pay a model; state goes into the demo's folder."""
+    keys = {key for provider in PROVIDERS.values() for key in (*provider.keys, provider.base_url_variable)}
+    kept = {k: v for k, v in environment.items() if k not in keys and not k.startswith("LMM_")}
+    return kept | {"LMM_STATE_DIR": str(course / ".lmm"), "PYTHONUNBUFFERED": "1"}
+
+
+def _read(file: Path) -> str:
+    return file.read_bytes().decode("utf-8")
+
+
+def _diff(before: str, after: str) -> str:
+    """The changed lines with two lines around them, coloured on a terminal."""
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm=""))[2:]
+    shown = []
+    for line in lines:
+        if line.startswith("@@"):
+            number = line.split("+")[1].split(",")[0].split(" ")[0]
+            shown.append(console.style(f"  line {number}:", "dim", sys.stdout))
+        else:
+            colour = {"+": "green", "-": "red"}.get(line[:1])
+            shown.append("  " + (console.style(line, colour, sys.stdout) if colour else line))
+    return "\n".join(shown) + "\n"
+
+
+def _what_next(course: Path) -> str:
+    return (
+        "The built-in model quoted its answers from the text: it runs anywhere, and understands nothing.\n\n"
+        "What to try next:\n"
+        f"  cd {course}\n"
+        f"  open {LECTURE} in your editor, write a question before a paragraph, save, and run: lmm messages {LECTURE}\n"
+        "  lmm messages --dry-run FILE      shows what a model would be sent\n"
+        "  export OPENAI_API_KEY=…          then the same commands ask OpenAI's models\n"
+        "  lmm init                         writes a config.toml, for Ollama and other servers\n"
+        "  lmm status                       shows which models are in use\n"
+    )
+
+
+def _bold(text: str) -> str:
+    return console.style(text, "bold", sys.stdout)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
