@@ -286,7 +286,7 @@ def literal(text: str, *, indent: int, newline: str = "\n") -> str | None:
     if not text or text[0] in " \t\n" or _NOT_LITERAL.search(text) or runs_in_knitr(text):
         return None
     body = text.removesuffix("\n")
-    if body.endswith("\n"):  # a second final newline would need "|+", which depends on what follows
+    if not body.rpartition("\n")[2].strip(" \t"):  # a blank last line would depend on what follows ("|+")
         return None
     pad = " " * indent
     lines = "".join(f"{pad}{line}{newline}" if line else newline for line in body.split("\n"))

@@ -4,7 +4,8 @@ Imported only when a model is really called: importing pydantic-ai takes about a
 around (each was seen on the wire): a bare ``openai:`` name would use the Responses API; ``max_tokens``
 must be sent under its old name to local servers or Ollama ignores it; thinking parts would be sent back
 to the model as text; the first piece of a stream arrives in the start event of its part; one model
-object must stay on one event loop.
+object must stay on one event loop; connections are closed only by leaving the model; a stream that
+breaks off without a finish reason is a complete reply unless the profile says otherwise.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ Opener = Callable[[str, str | None, str | None], Model]
 
 
 def _openai(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    client = AsyncOpenAI(base_url=base_url or None, api_key=api_key, max_retries=0)
-    return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
+    provider = OpenAIProvider(base_url=base_url, api_key=api_key)
+    provider.client.max_retries = 0  # retries are ours: lmm.models.resilience
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    return OpenAIChatModel(model, provider=provider, profile=profile)
 
 
 def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -54,18 +56,20 @@ def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
         openai_chat_supports_max_completion_tokens=False,
         openai_supports_strict_tool_definition=False,
         openai_chat_supports_multiple_system_messages=False,
+        openai_chat_streaming_requires_finish_reason=True,
     )
-    client = AsyncOpenAI(base_url=base_url, api_key=api_key or "no-key", max_retries=0)
-    return OpenAIChatModel(model, provider=OpenAICompatibleProvider("local", openai_client=client, profile=profile))
+    provider = OpenAICompatibleProvider("local", base_url=base_url or "", api_key=api_key or "no-key", profile=profile)
+    provider.client.max_retries = 0
+    return OpenAIChatModel(model, provider=provider)
 
 
 def _anthropic(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    client = AsyncAnthropic(base_url=base_url or None, api_key=api_key, max_retries=0)
-    return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
+    provider = AnthropicProvider(base_url=base_url, api_key=api_key)
+    provider.client.max_retries = 0
+    return AnthropicModel(model, provider=provider)
 
 
 def _google(model: str, base_url: str | None, api_key: str | None) -> Model:
@@ -111,6 +115,7 @@ class PydanticAIModel:
     ) -> None:
         self._name = name
         self._base_url = base_url
+        self._api_key = api_key
         self._settings = ModelSettings()
         if temperature is not None:
             self._settings["temperature"] = temperature
@@ -132,12 +137,14 @@ class PydanticAIModel:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Ask; yields `TextDelta`s, then one `Reply`."""
         try:
-            async with model_request_stream(
-                self._model, _history(request.messages), model_settings=self._settings
-            ) as stream:
+            # Entering the model opens its connections; they are closed when no call of it is in flight.
+            async with (
+                self._model,
+                model_request_stream(self._model, _history(request.messages), model_settings=self._settings) as stream,
+            ):
                 async for event in stream:
                     if piece := _text_of(event):
-                        yield TextDelta(piece)
+                        yield TextDelta(_encodable(piece))
                 yield self._reply(stream.get())
         except exceptions.ModelAPIError as error:
             raise self._translate(error) from error
@@ -148,10 +155,8 @@ class PydanticAIModel:
         if response.finish_reason is None and (response.text or not response.parts):
             raise errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
         usage = response.usage
-        # Text from JSON may hold lone surrogates, which no UTF-8 file can.
-        text = (response.text or "").encode("utf-8", "replace").decode("utf-8")
         return Reply(
-            text,
+            _encodable(response.text or ""),
             self.name,
             Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
             cut=response.finish_reason == "length",
@@ -159,12 +164,15 @@ class PydanticAIModel:
 
     def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
         message = f"{self.name}: {_summary(error)}"
+        if self._api_key:  # some servers quote the key that they refuse
+            message = message.replace(self._api_key, "…")
         for kinds, make, hint in _ERRORS:
             if isinstance(error, kinds):
                 return make(
                     message, hint=hint.format(url=self._base_url or "the provider"), retry_after=error.retry_after
                 )
-        return errors.ModelRejected(message, hint="change the request or the model", retry_after=error.retry_after)
+        # Without a category: an error event in the stream, or a stream that ended too early.
+        return errors.ModelUnavailable(message, hint="try again later", retry_after=error.retry_after)
 
 
 _ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] = [
@@ -184,6 +192,7 @@ _ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] 
     ),
     ((exceptions.ModelConnectionError,), errors.ModelUnavailable, "is the server running at {url}?"),
     ((exceptions.ModelUnavailableError, exceptions.ModelServerError), errors.ModelUnavailable, "try again later"),
+    ((exceptions.ModelHTTPError,), errors.ModelRejected, "change the request or the model"),
 ]
 
 
@@ -219,6 +228,11 @@ def _text_of(event: object) -> str:
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
         return event.delta.content_delta
     return ""
+
+
+def _encodable(text: str) -> str:
+    """`text` without lone surrogates: JSON may hold them, no UTF-8 file can; pairs become what they mean."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _cost(response: ModelResponse) -> float | None:

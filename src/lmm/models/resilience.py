@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from lmm.errors import EmptyReply, ModelError, ModelTimeout
@@ -49,8 +50,9 @@ class Resilient:
             while True:
                 attempt += 1
                 try:
-                    async for event in self._once(request):
-                        yield event
+                    async with aclosing(self._once(request)) as events:
+                        async for event in events:
+                            yield event
                     return
                 except ModelError as error:
                     if not error.retryable or attempt > self.retries:
@@ -60,18 +62,18 @@ class Resilient:
                     await self.sleep(wait)
 
     async def _once(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        events = self.model.stream(request)
-        while True:
-            try:
-                async with asyncio.timeout(self.timeout):
-                    event = await anext(events)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                raise ModelTimeout(
-                    f"{self.name} sent nothing for {self.timeout:g} s",
-                    hint="set a longer 'timeout' for this model in config.toml, or try again",
-                ) from error
-            if isinstance(event, Reply) and not event.text.strip():
-                raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or ask in other words")
-            yield event
+        async with aclosing(self.model.stream(request)) as events:
+            while True:
+                try:
+                    async with asyncio.timeout(self.timeout):
+                        event = await anext(events)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError as error:
+                    raise ModelTimeout(
+                        f"{self.name} sent nothing for {self.timeout:g} s",
+                        hint="set a longer 'timeout' for this model in config.toml, or try again",
+                    ) from error
+                if isinstance(event, Reply) and not event.text.strip():
+                    raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or ask in other words")
+                yield event

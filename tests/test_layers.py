@@ -1,0 +1,135 @@
+"""The house rules that a machine can check: who may import whom, and which files stay pure."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+# Files that may touch the outside world: disk, clock, network, environment, terminal.
+EDGE = {
+    "lmm.__main__",
+    "lmm.config_files",
+    "lmm.files",
+    "lmm.journal",
+    "lmm.loop",
+    "lmm.trust",
+    "lmm.markdown.ioutils",
+    "lmm.models.chat",
+    "lmm.models.pydantic_ai_adapter",
+    "lmm.models.resilience",
+    "lmm.scan.run",
+    "lmm.scan.save",
+}
+IMPURE = {"os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio",
+          "httpx", "httpx2", "typer", "pydantic_ai", "openai", "filelock", "platformdirs", "open", "print", "input"}  # fmt: skip
+# The command line is the outermost edge; package __init__ files only re-export.
+ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.cli"]
+
+
+def module_name(path: Path) -> str:
+    """`src/lmm/scan/run.py` is `lmm.scan.run`; an `__init__.py` is its package."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def imports(name: str, *, top_level: bool = False) -> set[str]:
+    """Full names of the modules of ours that a module imports; with `top_level`, those outside functions."""
+    tree = MODULES[name]
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(function)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if top_level and id(node) in inside:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in MODULES else node.module)
+    return {name for name in found if name in MODULES}
+
+
+def is_edge(name: str) -> bool:
+    """Whether a module may touch the outside world."""
+    return name in EDGE or name.startswith("lmm.cli") or name in PACKAGES
+
+
+PACKAGES = {module_name(path) for path in SOURCE.rglob("__init__.py")}
+
+
+def test_no_import_cycle() -> None:
+    """Modules import each other in one direction only."""
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, f"import cycle: {' -> '.join((*path[path.index(name) :], name))}"
+        if name not in done:
+            for other in sorted(imports(name)):
+                if other not in PACKAGES or other in path:
+                    visit(other, (*path, name))
+            done.add(name)
+
+    for name in MODULES:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("lmm.")])
+def test_layers_import_downwards_only(name: str) -> None:
+    """errors < markdown | models < scan < cli; markdown and models are strangers to each other."""
+    layer = next((i for i, prefix in enumerate(ORDER) if name.startswith(prefix)), None)
+    if layer is None:
+        return
+    above = ORDER[layer + 1 :] + (["lmm.markdown"] if ORDER[layer] == "lmm.models" else [])
+    wrong = {other for other in imports(name) if other.startswith(tuple(above))}
+    assert not wrong, f"{name} imports {', '.join(sorted(wrong))} from a layer above it"
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if not is_edge(n)])
+def test_pure_files_stay_pure(name: str) -> None:
+    """A pure file imports pure files only, and no name of it reaches outside."""
+    assert not {other for other in imports(name) if is_edge(other) and other not in PACKAGES}
+    tree = MODULES[name]
+    used = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    used |= {str(node.module).split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    used |= {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not used & IMPURE
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n != "lmm.models.chat" and not n.startswith("lmm.cli")])
+def test_no_import_of_ours_hides_in_a_function(name: str) -> None:
+    """Only the command table and the opening of a vendor's adapter import lazily."""
+    assert imports(name) == imports(name, top_level=True)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_never_has_the_name_of_a_public_function(name: str) -> None:
+    """`lmm.scan.scan` is a function, so there is no file scan/scan.py."""
+    package, _, last = name.rpartition(".")
+    if package in MODULES and not package.startswith("lmm.cli"):
+        functions = {alias.name for node in ast.walk(MODULES[package]) if isinstance(node, ast.ImportFrom)
+                     for alias in node.names}  # fmt: skip
+        assert last not in functions or last in sys.builtin_module_names
+
+
+def test_importing_lmm_imports_no_vendor() -> None:
+    """`import lmm` and the public packages load neither pydantic-ai nor an embedding library."""
+    import subprocess
+
+    code = (
+        "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names;"
+        "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich'} & set(sys.modules);"
+        "sys.exit(f'imported: {bad}' if bad else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
