@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -133,3 +134,13 @@ def test_importing_lmm_imports_no_vendor() -> None:
         "sys.exit(f'imported: {bad}' if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_architecture_page_names_every_file() -> None:
+    """A newcomer finds each file in docs/architecture.md, and no file that is not there."""
+    page = (SOURCE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("## Where is")[0]
+    files = {path.name for path in SOURCE.rglob("*.py") if path.name != "__init__.py" and path.parent.name != "cli"}
+    named = set(re.findall(r"\b(\w+\.py)\b", table))
+    assert files - {"__main__.py"} <= named
+    assert named <= {path.name for path in SOURCE.rglob("*.py")} | {"test_layers.py"}

@@ -12,10 +12,14 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
+
+_TEMPORARY = (".lmm-", ".tmp")
+_LEFT_AFTER = 60.0  # seconds
 
 
 def state_folder(environment: dict[str, str] | os._Environ[str] | None = None) -> Path:
@@ -34,7 +38,15 @@ def read_document(path: Path) -> str:
     Raises:
         FileReadError: it is missing, a folder, not readable, or not UTF-8.
     """
-    data = _read_bytes(path)
+    return decode_document(_read_bytes(path), str(path))
+
+
+def decode_document(data: bytes, name: str) -> str:
+    """The text of a document's bytes; `name` stands for it in messages.
+
+    Raises:
+        FileReadError: they are not UTF-8.
+    """
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -42,8 +54,8 @@ def read_document(path: Path) -> str:
         line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
         raise FileReadError(
             f"byte 0x{data[error.start]:02x} is not UTF-8",
-            where=f"{path}:{line}:{column}",
-            hint=f"convert the file, for example: iconv -f {_guess_encoding(data)} -t UTF-8 {path}",
+            where=f"{name}:{line}:{column}",
+            hint=f"convert it, for example with: iconv -f {_guess_encoding(data)} -t UTF-8",
         ) from error
 
 
@@ -88,7 +100,8 @@ def replace_document(path: Path, text: str) -> None:
     target = path.resolve()
     temporary = None
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        # The name does not contain the target's, which may be as long as names can be.
+        descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY[0], suffix=_TEMPORARY[1], dir=target.parent)
         temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode("utf-8"))
@@ -107,6 +120,14 @@ def replace_document(path: Path, text: str) -> None:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary files that a killed process left in `folder`: those no longer being written."""
+    for path in folder.glob("*".join(_TEMPORARY)):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > _LEFT_AFTER:
+                path.unlink()
 
 
 def _copy_ownership(target: Path, temporary: Path) -> None:
@@ -141,14 +162,15 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
 
     Raises:
         DocumentBusy: the lock was not free within `timeout`.
+        FileWriteError: the user's state folder cannot be written.
     """
     from filelock import FileLock, Timeout
 
     folder = state_folder() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
     lock = FileLock(folder / f"{name}.lock", thread_local=False)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -157,6 +179,12 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
     except Timeout as error:
         raise DocumentBusy(
             "another lmm is working on this document", where=str(path), hint="try again later"
+        ) from error
+    except OSError as error:
+        raise FileWriteError(
+            f"locks cannot be written to this folder: {error.strerror or error}",
+            where=str(folder),
+            hint="name another one: export LMM_STATE_DIR=…",
         ) from error
     try:
         yield

@@ -47,7 +47,7 @@ def forget_old(days: float = KEEP_DAYS) -> int:
     """Delete replies older than `days`; how many there were."""
     limit = time.time() - days * 86400
     count = 0
-    for path in _folder().glob("*/*.json"):
+    for path in _folder().glob("*/*"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < limit:
                 path.unlink()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -17,12 +19,10 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 
 def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
     """Run the Typer app of one command; errors of ours become one line and an exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a reply may have characters that the terminal has not
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        # An app that holds several commands expects their name, one that holds a single one does not.
-        several = len(app.registered_commands) > 1
-        result = app(
-            words if several else words[1:], prog_name="lmm" if several else f"lmm {name}", standalone_mode=False
-        )
+        result = _only(app, name)(words[1:], prog_name=f"lmm {name}", standalone_mode=False)
         return result if isinstance(result, int) else DONE
     except LmmError as error:
         tell_error(error)
@@ -44,6 +44,17 @@ def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
         raise
 
 
+def _only(app: typer.Typer, name: str) -> typer.Typer:
+    """An app with one command of `app`: a group of several converts values, and so costs 80 ms of pydantic."""
+    single = make_app()
+    single.registered_commands = [c for c in app.registered_commands if _name(c.name, c.callback) == name]
+    return single
+
+
+def _name(given: str | None, function: Callable[..., object] | None) -> str:
+    return given or getattr(function, "__name__", "").replace("_", "-")
+
+
 def make_app() -> typer.Typer:
     """A Typer app as all our commands use it: plain help, no completion machinery, fast to start."""
     return typer.Typer(
@@ -57,6 +68,15 @@ def make_app() -> typer.Typer:
 def tell_error(error: LmmError) -> None:
     """One line on standard error: where, what, and what to do next."""
     sys.stderr.write(f"{style('lmm:', 'red', sys.stderr)} {error}\n")
+
+
+def say(text: str, stream: IO[str]) -> None:
+    """Write for a reader who may have gone away (head, less): then the rest goes nowhere, and the work goes on."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def style(text: str, name: str, stream: IO[str]) -> str:

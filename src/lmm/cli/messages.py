@@ -11,10 +11,11 @@ import typer
 from lmm.cli import console
 from lmm.cli.progress import Progress, usage_text
 from lmm.errors import LmmError
-from lmm.files import read_document
+from lmm.files import decode_document, read_document
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.port import Usage, render
+from lmm.prompts.templates import load_prompts
 from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
 from lmm.scan.chat_log import Exchange
 from lmm.scan.messages import chat_before, request_for
@@ -28,7 +29,11 @@ STDIN = Path("-")
 def messages(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Markdown files; - reads standard input and writes standard output."),
+        typer.Argument(
+            metavar="FILE",
+            help="Markdown files; - reads standard input and writes standard output.",
+            readable=False,  # not Typer's to check: our own message says how to mend it
+        ),
     ],
     at: Annotated[
         Optional[int], typer.Option(metavar="LINE", help="Answer only the metadata block on this line.")
@@ -64,12 +69,16 @@ def messages(
 
 def _answer(path: Path, options: MessageOptions) -> int:
     if path == STDIN:
-        text = sys.stdin.buffer.read().decode("utf-8")
+        text = _read(path)
         outcome = scan_messages_text(text, options, listener=Progress("-", sys.stderr))
         sys.stdout.buffer.write(outcome.text.encode("utf-8"))
         return _summary("-", outcome, to_stderr=True)
     outcome = scan_messages(path, options, listener=Progress(str(path), sys.stdout))
     return _summary(str(path), outcome)
+
+
+def _read(path: Path) -> str:
+    return decode_document(sys.stdin.buffer.read(), "standard input") if path == STDIN else read_document(path)
 
 
 def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
@@ -83,7 +92,7 @@ def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
             )
         )
     if not outcome.answered and not outcome.failed and not outcome.interrupted:
-        out.write(f"{name}: no question waits\n")
+        console.say(f"{name}: no question waits\n", out)
         return console.DONE
     parts = [console.count(len(outcome.answered), "reply")]
     if outcome.failed:
@@ -92,23 +101,24 @@ def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
         parts.append(usage_text(outcome.usage))
     if outcome.interrupted:
         parts.append("interrupted; what had arrived is saved")
-    out.write(f"{name}: {', '.join(parts)}\n")
+    console.say(f"{name}: {', '.join(parts)}\n", out)
     if outcome.interrupted:
         return console.INTERRUPTED
     return console.FAILED if outcome.failed or outcome.side_file else console.DONE
 
 
 def _show_requests(path: Path, options: MessageOptions) -> int:
-    text = sys.stdin.buffer.read().decode("utf-8") if path == STDIN else read_document(path)
+    text = _read(path)
     blocks = parse_markdown_text(text)
     header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
     settings = options.settings(None if path == STDIN else path, header)
     threads = pending(blocks, options, settings, title=path.stem)
+    prompts = load_prompts(settings.prompts_folder)
     for thread in threads:
         log = thread.log
         for ask in thread.asks:
             sys.stdout.write(f"── {path}:{ask.line} → {settings.major.model} · {ask.subject}\n")
-            for message in request_for(ask, chat_before(ask, log), settings.system).messages:
+            for message in request_for(ask, chat_before(ask, log), settings.system, prompts).messages:
                 sys.stdout.write(f"[{message.role}]\n{render(message)}\n\n")
             log = (*log, Exchange(ask.prompt.word, ask.prompt.text, "(the reply to this)"))
     asked = sum(len(t.asks) for t in threads)

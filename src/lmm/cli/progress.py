@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from typing import IO
 
+from lmm.cli import console
 from lmm.cli.console import style
 from lmm.models.port import Usage
 from lmm.scan import events
@@ -45,31 +46,33 @@ class Progress:
         if isinstance(event, events.Asking):
             self._question(event.ask)
         elif isinstance(event, events.Piece):
-            self.out.write(event.text)
+            self._say(event.text)
         elif isinstance(event, events.Again):
-            self.out.write(style(f"\n  {event.reason}; again in {event.wait:.1f} s\n", "yellow", self.out))
+            self._say(style(f"\n  {event.reason}; again in {event.wait:.1f} s\n", "yellow", self.out))
         elif isinstance(event, events.Answered):
             self._answered(event)
         elif isinstance(event, events.Failed):
-            self.out.write("\n")
+            self._say("\n")
             sys.stderr.write(f"{style('lmm:', 'red', sys.stderr)} {self.document}:{event.ask.line}: {event.error}\n")
-        self.out.flush()
 
     def _question(self, ask: Ask) -> None:
         place = style(f"{self.document}:{ask.line}", "cyan", self.out)
         about = style(f"({ask.subject}, {len(ask.subject.text):,} characters)", "dim", self.out)
-        self.out.write(f"{place} {style(ask.prompt.spelling + ': ' + ask.prompt.text, 'bold', self.out)} {about}\n")
+        self._say(f"{place} {style(ask.prompt.spelling + ': ' + ask.prompt.text, 'bold', self.out)} {about}\n")
 
     def _answered(self, event: events.Answered) -> None:
         if event.source == "journal":
             self._question(event.ask)
-            self.out.write(f"{event.reply.text}\n")
+            self._say(f"{event.reply.text}\n")
             note = f"{event.reply.model}, remembered from an earlier run; --again asks anew"
         else:
             note = f"{event.reply.model}, {usage_text(event.reply.usage)}"
         cut = "; cut off at the model's output limit" if event.reply.cut else ""
         end = "" if event.source == "journal" or event.reply.text.endswith("\n") else "\n"
-        self.out.write(f"{end}{style(f'  [{note}{cut}]', 'dim', self.out)}\n\n")
+        self._say(f"{end}{style(f'  [{note}{cut}]', 'dim', self.out)}\n\n")
+
+    def _say(self, text: str) -> None:
+        console.say(text, self.out)
 
 
 def _key(ask: Ask) -> _Key:

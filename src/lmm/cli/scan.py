@@ -15,7 +15,11 @@ from lmm.scan import Problem, clear_messages
 from lmm.scan import scan as scan_file
 
 app = console.make_app()
-Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.")]
+Files = Annotated[
+    list[Path],
+    # What cannot be read is not Typer's to check: our own message says how to mend it.
+    typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.", readable=False),
+]
 
 
 @app.command()

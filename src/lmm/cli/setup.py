@@ -40,7 +40,7 @@ def init(folder: Annotated[Path, typer.Argument(help="Where to write config.toml
 
 @app.command()
 def status(
-    file: Annotated[Optional[Path], typer.Argument(help="A document whose header counts too.")] = None,
+    file: Annotated[Optional[Path], typer.Argument(help="A document whose header counts too.", readable=False)] = None,
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
@@ -97,7 +97,11 @@ def _describe(tier: ModelSettings) -> dict[str, Any]:
 
 
 @app.command()
-def trust(file: Annotated[Path, typer.Argument(help="The config.toml to approve.")] = Path(config_files.CONFIG)) -> int:
+def trust(
+    file: Annotated[Path, typer.Argument(help="The config.toml to approve.", readable=False)] = Path(
+        config_files.CONFIG
+    ),
+) -> int:
     """Approve a config.toml, as it is now, to send keys from the environment to the servers it names."""
     approvals.approve(file)
     sys.stdout.write(f"approved {file.resolve()}; a change to it will have to be approved again\n")

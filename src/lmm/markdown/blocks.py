@@ -26,7 +26,7 @@ _OPENING = re.compile(PREFIX + r"---[^\n]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 _HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
 _ATTRIBUTE = r"(?:[#.][^\s{}#.=][^\s{}=]*|[A-Za-z_:][\w:.\-]*=(?:\"[^\"]*\"|'[^']*'|[^\s{}\"']+)|-)"
-_ATTRIBUTES = re.compile(rf"\{{[ \t]*{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*\}}\Z")
+_ATTRIBUTES = re.compile(rf"\{{[ \t]*(?:{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*)?\}}\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,30 @@
 `merge(base, ours, theirs)` is a three-way merge made for what we do to documents: we change keys of
 metadata blocks and insert or replace blocks; the author does anything. The author's text always
 stays; a change of ours that has no place any more is handed back as `unplaced`, never dropped.
+
+Blocks are matched by what they say, so that blank lines and line ends do not matter, and those that changed
+by the words they share.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from lmm.errors import MetadataError
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
+from lmm.markdown.align import align, look
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.prompt_lines import Prompt, find_prompts
+
+_BYTE_ORDER_MARK = "\ufeff"
+# The share of words, of the block that has fewer, from which on one may be what the author made of the other.
+# (We do not exchange a metadata block for another one, so that for our own changes any share is enough.)
+_LIKE = 0.3
+_NOTHING = "---\n---\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +35,6 @@ class Merged:
 
     text: str
     unplaced: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """`old` blocks, at `start` of the base, became `new`."""
-
-    start: int
-    old: tuple[Block, ...]
-    new: tuple[Block, ...]
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.old)
 
 
 def merge(base: str, ours: str, theirs: str) -> Merged:
@@ -59,179 +57,335 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
         return Merged(ours)
     if ours == base:
         return Merged(theirs)
-    base_blocks, their_blocks = parse_markdown_text(base), parse_markdown_text(theirs)
-    place = _Placement(base_blocks, their_blocks)
-    unplaced: list[str] = []
-    for change in reversed(_changes(base_blocks, parse_markdown_text(ours))):
-        lost = place.apply(change)
-        unplaced[:0] = [block.source for block in lost]
-    return Merged(serialize(place.blocks), tuple(unplaced))
+    mark = _BYTE_ORDER_MARK if theirs.startswith(_BYTE_ORDER_MARK) else ""
+    old, new, now = (_parsed(text.removeprefix(_BYTE_ORDER_MARK)) for text in (base, ours, theirs))
+    changes = _changes(old, new)
+    merged = _apply(changes, old, now)
+    if merged is None:  # one change at a time, to find those that would not read back
+        done: list[_Change] = []
+        refused: list[str] = []
+        for change in changes:
+            if _apply([*done, change], old, now) is None:
+                refused += _own_part(change)
+            else:
+                done.append(change)
+        merged = _apply(done, old, now) or Merged(serialize(now))
+        merged = Merged(merged.text, (*merged.unplaced, *refused))
+    return Merged(mark + merged.text, merged.unplaced)
+
+
+def _parsed(text: str) -> list[Block]:
+    """The blocks of a text; none for one of blank lines only."""
+    blocks = parse_markdown_text(text)
+    return blocks if any(block.content for block in blocks) else []
+
+
+def _apply(changes: Sequence[_Change], old: list[Block], now: list[Block]) -> Merged | None:
+    """The changes applied to their blocks; None if the text would not be read as the blocks it is made of."""
+    place = _Placement(old, now)
+    unplaced = [source for change in changes for source in place.apply(change)]
+    blocks = place.joined()
+    text = serialize(blocks)
+    looks = [look(block) for block in blocks]
+    if [look for look in map(look, parse_markdown_text(text)) if look[1]] != [look for look in looks if look[1]]:
+        return None
+    return Merged(text, tuple(unplaced))
+
+
+# -- what changed --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """`old` blocks, at `start` of the base, became `new`."""
+
+    start: int
+    old: tuple[Block, ...]
+    new: tuple[Block, ...]
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.old)
+
+
+def _changes(old: list[Block], new: list[Block]) -> list[_Change]:
+    """What changed between two block lists: blocks that became another, and runs that came and went."""
+    changes = []
+    i = j = 0
+    for next_i, next_j in [*align(old, new, 0.0).items(), (len(old), len(new))]:
+        if next_j > j:
+            changes.append(_Change(i, tuple(old[i:next_i]), tuple(new[j:next_j])))
+        else:
+            changes += [_Change(k, (old[k],), ()) for k in range(i, next_i)]
+        if next_i < len(old) and look(old[next_i]) != look(new[next_j]):
+            changes.append(_Change(next_i, (old[next_i],), (new[next_j],)))
+        i, j = next_i + 1, next_j + 1
+    return changes
+
+
+def _own_part(change: _Change) -> list[str]:
+    """The sources of what is ours in a change: of a metadata block, the keys that we changed."""
+    pair = _metadata_pair(change)
+    if pair is None:
+        return [block.source for block in change.new]
+    old, new = pair
+    before = old.values()
+    return _kept_aside({k: v for k, v in new.values().items() if not _same(v, before.get(k))}, before, new.newline)
+
+
+def _metadata_pair(change: _Change) -> tuple[MetadataBlock, MetadataBlock] | None:
+    """What one metadata block was and became; one that was deleted became empty."""
+    old = change.old[0] if len(change.old) == 1 else None
+    if not isinstance(old, MetadataBlock) or len(change.new) > 1:
+        return None
+    new = change.new[0] if change.new else old.with_source(_NOTHING)
+    return (old, new) if isinstance(new, MetadataBlock) else None
+
+
+# -- applying ------------------------------------------------------------------------------------
+
+
+class _Placement:
+    """Their blocks, what each becomes, and what we put before it."""
+
+    def __init__(self, base: list[Block], theirs: list[Block]) -> None:
+        self.base, self.theirs = base, theirs
+        self.where = align(base, theirs, _LIKE)
+        self._follow_moved()
+        self.slots: list[Block | None] = list(theirs)
+        self.before: list[list[Block]] = [[] for _ in range(len(theirs) + 1)]
+
+    def _follow_moved(self) -> None:
+        """Find the blocks that stand somewhere else now: unchanged, or with a prompt that was there before."""
+        taken = set(self.where.values())
+        free = [j for j in range(len(self.theirs)) if j not in taken]
+        by_sign: dict[Any, list[int]] = {}
+        for j in free:
+            for sign in _signs(self.theirs[j]):
+                by_sign.setdefault(sign, []).append(j)
+        for i, block in enumerate(self.base):
+            if i in self.where:
+                continue
+            found = next((some for sign in _signs(block) if (some := by_sign.get(sign, []))), [])
+            follower = [look(b) for b in self.base[i + 1 : i + 2]]
+            best = max(found, key=lambda j: [look(b) for b in self.theirs[j + 1 : j + 2]] == follower, default=None)
+            if best is not None:
+                self.where[i] = best
+                for sign in _signs(self.theirs[best]):
+                    by_sign[sign].remove(best)
+
+    def joined(self) -> list[Block]:
+        """The merged blocks, with blank lines where the blocks that we put there need them."""
+        result: list[Block] = []
+        loose = False  # whether the last block came to stand before another one through us
+        for block, inserted in zip([*self.slots, None], self.before, strict=True):
+            for new in inserted:
+                if result:
+                    result[-1] = _ended(result[-1], new.newline)
+                result.append(new)
+                loose = True
+            if block is None:
+                loose = True
+                continue
+            if loose and result:
+                result[-1] = _ended(result[-1], block.newline)
+            result.append(block)
+            loose = False
+        return result
+
+    def apply(self, change: _Change) -> list[str]:
+        """Apply one change; the sources of what could not be placed."""
+        if not change.old:
+            return self._insert(change)
+        if (pair := _metadata_pair(change)) is not None:
+            return self._change_metadata(change, *pair)
+        spots = [self.where.get(i) for i in range(change.start, change.end)]
+        if any(j is None or look(self.theirs[j]) != look(b) for j, b in zip(spots, change.old, strict=True)):
+            return [block.source for block in change.new]
+        for j in spots:
+            self.slots[j or 0] = None
+        self.before[spots[0] or 0] += change.new
+        return []
+
+    def _insert(self, change: _Change) -> list[str]:
+        """Put new blocks before what stood after them, else after what stood before them."""
+        index, new = change.start, change.new
+        after, before = self.where.get(index), self.where.get(index - 1)
+        if index == 0 and isinstance(new[0], HeaderBlock):
+            return self._insert_header(new)
+        if after is not None:
+            return self._insert_at(after, new, own=before)
+        if index == len(self.base) and before is None:
+            before = len(self.theirs) - 1
+        if before is None or (index < len(self.base) and isinstance(new[-1], MetadataBlock)):
+            return [block.source for block in new]
+        self.before[before + 1] += new
+        return []
+
+    def _insert_header(self, new: tuple[Block, ...]) -> list[str]:
+        """Put a header at the start, or our keys into the one that the author has made meanwhile."""
+        first = next(iter(self.theirs), None)
+        header, *rest = new
+        assert isinstance(header, MetadataBlock)
+        if isinstance(first, ErrorBlock):  # a header before it would hide it
+            return [block.source for block in new]
+        if isinstance(first, MetadataBlock):
+            self.before[1] += rest
+            return self._with_our_keys(0, header.with_source(_NOTHING), header)
+        blanks = _blanks_before(self.base)
+        self.before[0] += [header.with_source(header.source.removesuffix(blanks)), *rest]
+        return []
+
+    def _insert_at(self, index: int, new: tuple[Block, ...], own: int | None) -> list[str]:
+        """Put blocks before their block `index`, where the author may have put metadata meanwhile."""
+        above = index - 1
+        if above >= 0 and above != own and isinstance(self.theirs[above], MetadataBlock):
+            last = new[-1]
+            if isinstance(last, MetadataBlock):
+                lost = self._with_our_keys(above, last.with_source(_NOTHING), last)
+                self.before[above] += new[:-1]
+                return lost
+            index = above
+        self.before[index] += new
+        return []
+
+    def _change_metadata(self, change: _Change, old: MetadataBlock, new: MetadataBlock) -> list[str]:
+        """Apply our key changes to the block that the author made of `old` meanwhile."""
+        index = self.where.get(change.start)
+        theirs = self.slots[index] if index is not None else None
+        if index is None or not isinstance(theirs, MetadataBlock):
+            return _own_part(change)
+        lost: list[str] = []
+        if theirs.source == old.source:
+            self.slots[index] = new
+        elif theirs.body == old.body:
+            self.slots[index] = theirs.with_body(new.body)
+        else:
+            lost = self._with_our_keys(index, old, new)
+        left = self.slots[index]
+        if not change.new and isinstance(left, MetadataBlock) and not left.body.strip():
+            self.slots[index] = None
+        return lost
+
+    def _with_our_keys(self, index: int, old: MetadataBlock, new: MetadataBlock) -> list[str]:
+        """Change in their block the keys that we changed from `old` to `new`; what the author changed too is lost."""
+        theirs = self.slots[index]
+        assert isinstance(theirs, MetadataBlock)
+        before, after = old.values(), new.values()
+        answered = _answered(old, new)
+        body, lost = theirs.body, dict[str, Any]()
+        for key in {**before, **after}:
+            if key in before and key in after and _same(before[key], after[key]):
+                continue
+            try:
+                body = _with_our_key(body, key, before, after, answered, theirs.newline)
+            except MetadataError:
+                lost[key] = after[key]
+        for prompt in [] if lost else answered:
+            same = next((p for p in find_prompts(body) if (p.word, p.text) == (prompt.word, prompt.text)), None)
+            body = metadata.remove_prompt(body, same) if same is not None else body
+        self.slots[index] = theirs.with_body(body)
+        return _kept_aside(lost, before, new.newline)
+
+
+def _with_our_key(
+    body: str,
+    key: str,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    answered: Sequence[Prompt],
+    newline: str,
+) -> str:
+    """`body` with one key changed as we changed it.
+
+    Raises:
+        MetadataError: the author changed it too, or the block cannot be edited.
+    """
+    now = metadata.read(body)
+    untouched = (key in now) == (key in before) and _same(now.get(key), before.get(key))
+    if key not in after:
+        return metadata.remove_key(body, key) if untouched else body
+    if untouched:
+        signatures = {(p.word, p.text) for p in answered}
+        at = next((p.start for p in find_prompts(body) if (p.word, p.text) in signatures), None)
+        return metadata.set_key(body, key, after[key], newline=newline, before=at)
+    if not key.startswith("~"):
+        return body  # the author has written it meanwhile
+    added = _appended(before.get(key), after[key])
+    if added is None or not isinstance(now.get(key), list | None):
+        raise MetadataError(f"'{key}' was changed meanwhile")
+    for value in added:
+        body = metadata.append_item(body, key, value, newline=newline)
+    return body
+
+
+def _kept_aside(values: dict[str, Any], before: dict[str, Any], newline: str) -> list[str]:
+    """A metadata block with `values`, of a list that grew only what was added; nothing for nothing."""
+    own = {}
+    for key, value in values.items():
+        added = _appended(before.get(key), value)
+        own[key] = value if added is None else added
+    return [MetadataBlock.make(own, newline=newline).source] if own else []
+
+
+def _answered(old: MetadataBlock, new: MetadataBlock) -> list[Prompt]:
+    """The prompts of `old` that `new` no longer has."""
+    waiting = Counter((p.word, p.text) for p in new.prompts)
+    gone = []
+    for prompt in old.prompts:
+        signature = (prompt.word, prompt.text)
+        if waiting[signature]:
+            waiting[signature] -= 1
+        else:
+            gone.append(prompt)
+    return gone
+
+
+def _signs(block: Block) -> list[tuple[str, str]]:
+    """What a block that was moved is recognised by: all that it says, or else one of its prompts."""
+    if not block.content:
+        return []
+    prompts = block.prompts if isinstance(block, MetadataBlock) else ()
+    return [look(block), *dict.fromkeys((p.word, p.text) for p in prompts)]
+
+
+def _blanks_before(blocks: Sequence[Block]) -> str:
+    """The blank lines before a document's first block, which belong to its source."""
+    first = blocks[0].source if blocks else ""
+    return first.removesuffix(blocks[0].content + blocks[0].trailing) if first else ""
+
+
+def _same(one: Any, two: Any) -> bool:
+    """Equality that tells true from 1 and takes nan for nan."""
+    return repr(one) == repr(two)
+
+
+def _appended(before: Any, after: Any) -> list[Any] | None:
+    """The items by which list `after` is longer than `before`, or None if it is not a continuation."""
+    start = before if isinstance(before, list) else []
+    if isinstance(after, list) and _same(after[: len(start)], start):
+        return after[len(start) :]
+    return None
 
 
 def insert_blocks(blocks: Sequence[Block], index: int, new: Sequence[Block]) -> list[Block]:
     """`blocks` with `new` put before position `index`, separated by a blank line where one is needed."""
     result = list(blocks)
     if new and index > 0:
-        result[index - 1] = _ended(result[index - 1])
+        result[index - 1] = _ended(result[index - 1], new[0].newline)
     if new and index < len(result):
-        new = [*new[:-1], _ended(new[-1])]
+        new = [*new[:-1], _ended(new[-1], result[index].newline)]
     result[index:index] = new
     return result
 
 
-def _ended(block: Block) -> Block:
+def _ended(block: Block, newline: str) -> Block:
     """`block` with a line end after it, and after text a blank line too."""
-    source, newline = block.source, block.newline
+    source, blank = block.source, block.trailing.count("\n") > 1
+    if "\n" in source:
+        newline = block.newline
     if not source.endswith("\n"):
         source += newline
-    if isinstance(block, TextBlock) and "\n" not in block.trailing[block.trailing.find("\n") + 1 :]:
+    if not isinstance(block, (MetadataBlock, HeadingBlock)) and not blank:
         source += newline
     return block.with_source(source)
-
-
-def _changes(old: list[Block], new: list[Block]) -> list[_Change]:
-    """What changed between two block lists, metadata blocks paired with what they became."""
-    changes = []
-    for tag, i1, i2, j1, j2 in _opcodes(old, new):
-        if tag == "equal":
-            continue
-        if i2 - i1 == j2 - j1:
-            changes += [
-                _Change(i1 + k, (old[i1 + k],), (new[j1 + k],))
-                for k in range(i2 - i1)
-                if old[i1 + k].source != new[j1 + k].source
-            ]
-        else:
-            changes.append(_Change(i1, tuple(old[i1:i2]), tuple(new[j1:j2])))
-    return changes
-
-
-def _opcodes(old: list[Block], new: list[Block]) -> list[tuple[str, int, int, int, int]]:
-    """difflib's opcodes over block sources, with the common beginning and end taken off first."""
-    a, b = [x.source for x in old], [x.source for x in new]
-    head = 0
-    while head < min(len(a), len(b)) and a[head] == b[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
-        tail += 1
-    matcher = SequenceMatcher(None, a[head : len(a) - tail], b[head : len(b) - tail], autojunk=False)
-    codes = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
-    ends = ("equal", len(a) - tail, len(a), len(b) - tail, len(b))
-    return [*([("equal", 0, head, 0, head)] if head else []), *codes, *([ends] if tail else [])]
-
-
-class _Placement:
-    """Their blocks, and where the base's blocks stand among them. Changes are applied last first."""
-
-    def __init__(self, base: list[Block], theirs: list[Block]) -> None:
-        self.blocks = list(theirs)
-        self.base = base
-        self.codes = _opcodes(base, theirs)
-        self.at: dict[int, int] = {}
-        for tag, i1, i2, j1, _ in self.codes:
-            if tag == "equal":
-                self.at.update((i, j1 + i - i1) for i in range(i1, i2))
-
-    def apply(self, change: _Change) -> Sequence[Block]:
-        """Apply one change; the new blocks that could not be placed."""
-        if not change.old:
-            return self._insert(change)
-        spot = [self.at.get(i) for i in range(change.start, change.end)]
-        if None not in spot and spot == list(range(spot[0] or 0, (spot[0] or 0) + len(spot))):
-            first = spot[0] or 0
-            self.blocks[first : first + len(spot)] = change.new
-            return ()
-        old, new = change.old[0], change.new[0] if change.new else None
-        if (
-            len(change.old) == len(change.new) == 1
-            and isinstance(old, MetadataBlock)
-            and isinstance(new, MetadataBlock)
-        ):
-            return self._merge_metadata(change.start, old, new)
-        return change.new
-
-    def _insert(self, change: _Change) -> Sequence[Block]:
-        position = self._insertion_point(change.start)
-        if position is None:
-            return change.new
-        self.blocks = insert_blocks(self.blocks, position, change.new)
-        return ()
-
-    def _insertion_point(self, index: int) -> int | None:
-        """Before what stood after the insertion, else after what stood before it."""
-        if index == 0:
-            return 0
-        if index in self.at:
-            return self.at[index]
-        if index - 1 in self.at:
-            return self.at[index - 1] + 1
-        return None
-
-    def _merge_metadata(self, index: int, old: MetadataBlock, new: MetadataBlock) -> Sequence[Block]:
-        """Apply our key changes to the block that the author made of `old` meanwhile."""
-        for position in self._candidates(index):
-            theirs = self.blocks[position]
-            if isinstance(theirs, MetadataBlock):
-                merged = _with_our_keys(old, new, theirs)
-                if merged is not None:
-                    self.blocks[position] = merged
-                    return ()
-        return (new,)
-
-    def _candidates(self, index: int) -> list[int]:
-        """Their metadata blocks that may be the author's new version of base block `index`, best first."""
-        for tag, i1, i2, j1, j2 in self.codes:
-            if tag == "replace" and i1 <= index < i2:
-                source = self.base[index].source
-                found = [j for j in range(j1, j2) if isinstance(self.blocks[j], MetadataBlock)]
-                likeness = {j: SequenceMatcher(None, source, self.blocks[j].source).ratio() for j in found}
-                return sorted((j for j in found if likeness[j] > 0.3), key=lambda j: -likeness[j])
-        return []
-
-
-def _with_our_keys(old: MetadataBlock, new: MetadataBlock, theirs: MetadataBlock) -> MetadataBlock | None:
-    """`theirs` with the keys that we changed from `old` to `new`; None if a key was changed by both."""
-    before, after, now = old.values(), new.values(), theirs.values()
-    body = theirs.body
-    try:
-        for key in {**before, **after}:
-            if before.get(key) == after.get(key):
-                continue
-            if key not in after:
-                body = metadata.remove_key(body, key)
-            elif now.get(key) == before.get(key):
-                body = metadata.set_key(body, key, after[key], newline=theirs.newline)
-            elif (added := _appended(before.get(key), after[key])) is not None and isinstance(
-                now.get(key), list | None
-            ):
-                for value in added:
-                    body = metadata.append_item(body, key, value, newline=theirs.newline)
-            else:
-                return None
-        return theirs.with_body(_without_answered(body, old, new))
-    except MetadataError:
-        return None
-
-
-def _without_answered(body: str, old: MetadataBlock, new: MetadataBlock) -> str:
-    """`body` without the prompts that we answered: those of `old` that `new` no longer has."""
-    waiting = [(p.word, p.text) for p in new.prompts]
-    for prompt in old.prompts:
-        signature = (prompt.word, prompt.text)
-        if signature in waiting:
-            waiting.remove(signature)
-            continue
-        for found in MetadataBlock(f"---\n{body}---\n", 0).prompts:
-            if (found.word, found.text) == signature:
-                body = metadata.remove_prompt(body, found)
-                break
-    return body
-
-
-def _appended(before: Any, after: Any) -> list[Any] | None:
-    """The items by which list `after` is longer than `before`, or None if it is not a continuation."""
-    start = before if isinstance(before, list) else []
-    if isinstance(after, list) and after[: len(start)] == start:
-        return after[len(start) :]
-    return None

@@ -29,10 +29,13 @@ _TEXT = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff:#]"
 _VALUE = rf"[A-Za-z0-9_](?:{_TEXT}|:(?=[^\s:]))*+"
 _DQ = r'"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff"\\]*+"'
 _KEY = r"~{0,2}[A-Za-z_][A-Za-z0-9_.\-]{0,99}+=?"  # YAML ends keys at 1,024 characters
-_SURELY_MAPPING = re.compile(
-    rf"(?:{_KEY}:(?:[ ](?:{_VALUE}|{_DQ}))?\n(?:(?<=[^:]\n)|(?:[ ][ ]{_KEY}:[ ](?:{_VALUE}|{_DQ})\n)*+|(?:[ ][ ]-[ ](?:{_VALUE}|{_DQ})\n)*+))*+\Z"
+_NESTED = rf"(?:[ ][ ]{_KEY}:[ ](?:{_VALUE}|{_DQ})\n)++|(?:[ ][ ]-[ ](?:{_VALUE}|{_DQ})\n)++"
+_SURELY_MAPPING = re.compile(rf"(?:{_KEY}:(?:[ ](?:{_VALUE}|{_DQ})\n|\n(?:{_NESTED})?+))*+\Z")
+_STARTS_LIKE_METADATA = re.compile(
+    r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))"
 )
-_STARTS_LIKE_METADATA = re.compile(r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))")
+# The seed writes `frozen = True`; it is read as `frozen: true`, and reported.
+_BOOLEAN_ASSIGNMENT = re.compile(r"^([A-Za-z_~][\w.~\-]*) = (?=(?:True|False|true|false)[ \t]*\r?$)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^[ \t]*[\w.~-]+[ \t]*=[ \t]*\S", re.MULTILINE)
 
 
@@ -79,6 +82,17 @@ def starts_like_metadata(body: str) -> bool:
     return bool(first) or _STARTS_LIKE_METADATA.match(body) is not None
 
 
+def as_yaml(body: str) -> str:
+    """`body` as YAML is to see it: prompt lines hidden, ``key = True`` as ``key:  True``; the same length."""
+    return _BOOLEAN_ASSIGNMENT.sub(r"\1:  ", mask_prompts(body, find_prompts(body)))
+
+
+def boolean_assignments(body: str) -> list[tuple[str, int]]:
+    """Keys written as ``key = True``, with their lines (from 1)."""
+    masked = mask_prompts(body, find_prompts(body))
+    return [(m[1], masked.count("\n", 0, m.start()) + 1) for m in _BOOLEAN_ASSIGNMENT.finditer(masked)]
+
+
 def read(body: str) -> dict[str, Any]:
     """The values of a metadata body, prompt lines excluded.
 
@@ -88,7 +102,7 @@ def read(body: str) -> dict[str, Any]:
     >>> read("- model:\\n  - major: OpenAI/gpt-4.1-mini\\n- lang: de\\n")
     {'model': [{'major': 'OpenAI/gpt-4.1-mini'}], 'lang': 'de'}
     """
-    return _normalise(yaml_core.compose(mask_prompts(body, find_prompts(body))))
+    return _normalise(yaml_core.compose(as_yaml(body)))
 
 
 def _normalise(node: yaml.Node | None) -> dict[str, Any]:
@@ -108,7 +122,7 @@ def _normalise(node: yaml.Node | None) -> dict[str, Any]:
 
 def duplicate_keys(body: str) -> list[tuple[str, int]]:
     """Keys that stand more than once at the top of `body`, with the line (from 1) of each repetition."""
-    node = yaml_core.compose(mask_prompts(body, find_prompts(body)))
+    node = yaml_core.compose(as_yaml(body))
     seen: set[str] = set()
     found = []
     for key in _keys(node):
@@ -121,7 +135,7 @@ def duplicate_keys(body: str) -> list[tuple[str, int]]:
 
 def key_line(body: str, name: str) -> int | None:
     """The line (from 1) on which the top-level key `name` stands in `body`."""
-    keys = _keys(yaml_core.compose(mask_prompts(body, find_prompts(body))))
+    keys = _keys(yaml_core.compose(as_yaml(body)))
     return next((_line(body, key) for key in keys if key.value == name), None)
 
 
@@ -183,7 +197,7 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
     >>> set_key("a: 1   # one\\nb:   2\\n", "b", "two")
     'a: 1   # one\\nb: two\\n'
     """
-    masked = mask_prompts(body, find_prompts(body))
+    masked = as_yaml(body)
     node = yaml_core.compose(masked)
     expected = _normalise(node)
     if isinstance(node, yaml.MappingNode) and node.flow_style:
@@ -191,7 +205,9 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
     else:
         old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
         if old is not None:
-            changed = body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
+            changed = (
+                body[: old.start] + yaml_core.entry(key, value, indent=old.column, newline=newline) + body[old.end :]
+            )
         else:
             changed = _insert(body, masked, node, key, value, newline, before)
     return _checked(body, changed, expected | {key: value}, key)
@@ -199,7 +215,7 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
 
 def remove_key(body: str, key: str) -> str:
     """`body` without the entries of `key`; the same text if there is none."""
-    masked = mask_prompts(body, find_prompts(body))
+    masked = as_yaml(body)
     node = yaml_core.compose(masked)
     expected = _normalise(node)
     if key not in expected:
@@ -215,7 +231,7 @@ def remove_key(body: str, key: str) -> str:
 
 def append_item(body: str, key: str, value: Any, *, newline: str = "\n") -> str:
     """`body` with `value` added at the end of the list under `key`, the items before it untouched."""
-    masked = mask_prompts(body, find_prompts(body))
+    masked = as_yaml(body)
     node = yaml_core.compose(masked)
     expected = _normalise(node)
     old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
@@ -261,8 +277,10 @@ def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
         line_start = masked.rfind("\n", 0, start) + 1
         if masked[line_start:start].strip(" -\t"):
             raise MetadataError(
-                f"'{key.value}' is written in a way that cannot be edited", line=key.start_mark.line + 1,
-                hint="write it as 'key: value' on its own line")
+                f"'{key.value}' is written in a way that cannot be edited",
+                line=key.start_mark.line + 1,
+                hint="write it as 'key: value' on its own line",
+            )
         column = start - line_start
         end = start + len(_without_tail(masked[start:bound], column))
         entries.append(_Entry(yaml_core.key_text(key), start, end, column, value))
@@ -286,10 +304,9 @@ def _insert(
         text = yaml_core.item({key: value}, indent=column, newline=newline)
     else:
         text = pad + yaml_core.entry(key, value, indent=column, newline=newline)
-    if column:  # not at the end: under a prompt line, indented text would be more of the prompt
+    at = len(body) if before is None else before
+    if column:  # under a prompt line at the end, indented text would be more of the prompt
         at = _entries(masked, node)[-1].end
-    else:
-        at = len(body) if before is None else before
     head = body[:at]
     if head and not head.endswith("\n"):
         head += newline
@@ -311,8 +328,12 @@ def _checked(body: str, changed: str, expected: dict[str, Any], key: str) -> str
     try:
         found = read(changed)
     except MetadataError as error:
-        raise MetadataError(f"'{key}' cannot be changed without breaking the block: {error.message}",
-                            line=error.line, column=error.column, hint="edit the block by hand") from error
+        raise MetadataError(
+            f"'{key}' cannot be changed without breaking the block: {error.message}",
+            line=error.line,
+            column=error.column,
+            hint="edit the block by hand",
+        ) from error
     same_prompts = [p.text for p in find_prompts(changed)] == [p.text for p in find_prompts(body)]
     if not same_prompts or repr(sorted(found.items())) != repr(sorted((k, _plain(v)) for k, v in expected.items())):
         raise MetadataError(f"'{key}' cannot be changed without changing other keys", hint="edit the block by hand")

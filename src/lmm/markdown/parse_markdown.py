@@ -2,7 +2,7 @@
 
 The parser jumps from one line that can matter to the next (a regular expression finds blank lines and
 the openings of opaque constructs), so that prose costs next to nothing. What a block start means is
-decided by the rules in `_block_end`, in this order: metadata, heading, text.
+decided by the rules in `_Parser._block`, in this order: metadata, heading, text.
 
 The dialect is Pandoc's markdown as the seed restricts it; docs/formats.md has the rules with examples.
 """

@@ -293,26 +293,28 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
     rest = list(blocks)
     header = rest.pop(0) if isinstance(rest[0], HeaderBlock) else None
     root = HeaderNode(header if isinstance(header, HeaderBlock) else None, title=title)
-    stack: list[HeadingNode] = [root]
+    section: HeadingNode = root
+    above: list[tuple[int, HeadingNode]] = []  # the sections around `section`, it included, with their levels
     pending: MetadataBlock | None = None
     for block in rest:
         if isinstance(block, MetadataBlock):
             if pending is not None:
-                _append(stack[-1], TextNode(None, pending))
+                _append(section, TextNode(None, pending))
             pending = block
             continue
         if isinstance(block, HeadingBlock):
-            node = HeadingNode(block, pending)
-            level = node.level
-            while stack[-1].level >= level:
-                stack.pop()
-            _append(stack[-1], node)
-            stack.append(node)
+            level = block.level  # read from the source: once per heading
+            while above and above[-1][0] >= level:
+                above.pop()
+            parent = above[-1][1] if above else root
+            section = HeadingNode(block, pending)
+            _append(parent, section)
+            above.append((level, section))
         elif isinstance(block, (TextBlock, ErrorBlock)):
-            _append(stack[-1], TextNode(block, pending))
+            _append(section, TextNode(block, pending))
         pending = None
     if pending is not None:
-        _append(stack[-1], TextNode(None, pending))
+        _append(section, TextNode(None, pending))
     return root
 
 

@@ -36,10 +36,13 @@ MAX_DEPTH = 100
 MAX_REPEATED = 100_000
 # At the margin of a metadata block these words start a prompt line, unless they are quoted.
 PROMPT_WORDS = frozenset({"query", "message", "edit"})
+# Characters that YAML refuses; its own offset is in characters or in bytes, depending on the loader.
+_UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class _CoreLoader(_BaseLoader):  # type: ignore[misc]  # the C or the Python loader, chosen at import
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own protocol
+    DEFAULT_SCALAR_TAG = "?"  # so that "!!str 1" is told from "1"
 
 
 def compose(text: str) -> yaml.Node | None:
@@ -61,7 +64,10 @@ def compose(text: str) -> yaml.Node | None:
         line, column = _place(text, mark.index) if mark else (1, 1)
         raise MetadataError(str(error.problem or error.context), line=line, column=column) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise MetadataError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        unreadable = _UNREADABLE.search(text)
+        line, column = _place(text, unreadable.start()) if unreadable else (1, 1)
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise MetadataError(message, line=line, column=column) from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -114,8 +120,10 @@ def _value(node: yaml.Node, done: dict[int, tuple[Any, int]], open_: set[int]) -
         items = [_value(item, done, open_) for item in node.value]
         value = [inner for inner, _ in items]
         size += sum(count for _, count in items)
+    elif isinstance(node, yaml.ScalarNode) and not node.style and _untagged(node):
+        value = scalar_value(node.value)
     else:
-        value = scalar_value(node.value) if not node.style and _untagged(node) else node.value
+        value = node.value
     if size > len(done) + MAX_REPEATED:
         raise MetadataError("aliases that repeat too much", line=node.start_mark.line + 1)
     open_.discard(key)
@@ -131,7 +139,7 @@ def key_text(node: yaml.Node) -> str:
 
 
 def _untagged(node: yaml.Node) -> bool:
-    return str(node.tag) == "tag:yaml.org,2002:str"
+    return str(node.tag) == _CoreLoader.DEFAULT_SCALAR_TAG
 
 
 def scalar_value(text: str) -> Any:
@@ -161,7 +169,18 @@ _PLAIN = re.compile(
 )
 # What YAML 1.1 readers (R, Pandoc, most editors) would take for a boolean, number or date.
 _YAML_1_1 = re.compile(r"(?:y|n|yes|no|on|off|true|false|null)\Z|[0-9][0-9_,.:+\-beotxz ]*\Z|0x[0-9a-f_]*\Z", re.I)
-_KNITR = re.compile(r"`\s*\{|`r(?:[^\w]|\Z)|<<.*>>=")
+# What knitr or Quarto acts on even inside metadata; wider than `knitr::all_patterns` where it costs nothing.
+# ``\Sexpr`` and the like belong to other formats, but knitr given a text and no file name goes by the first
+# format it recognises, runs that code, and skips the document's own chunks.
+_KNITR = re.compile(
+    r"^(?:[^\S\n]|>)*+`{3,}+[^\S\n]*\{\w"  # a chunk: ```{r}, also indented or quoted; ```{.r} and ```{=html} are not run
+    r"|`r[ \t#]"  # inline code: `r 1+1`, `r#...`, an indented "```r title"; not `r`, not "```r" alone on its line
+    r"|(?<!`)`\{\w+\}[ \t]"  # Quarto's inline code: `{r} 1+1`, `{python} x`
+    r"|^[^\S\n]*\{\{<"  # Quarto's include; other shortcodes wait until Pandoc has dropped the field
+    r"|^[^\S\n]*<<.*>>=|\\Sexpr\{|\\rinline\{|<%=?\s|^[^\S\n]*%+[^\S\n]*begin.rcode|<!--[^\S\n]*(?:begin.rcode|rinline)",
+    re.MULTILINE,
+)
+_KNITR_MARKS = re.compile(r"`|<(?=<|%|!--)|\\\\(?=Sexpr|rinline)")
 _NEEDS_ESCAPE = re.compile(r'[\x00-\x1f\x7f-\xa0"\\\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _NOT_LITERAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
@@ -170,10 +189,12 @@ LINE_WIDTH = 80
 
 
 def runs_in_knitr(text: str) -> bool:
-    """Whether knitr would execute something in `text`, even inside a YAML block.
+    """Whether knitr or Quarto would act on something in `text`, even inside a YAML block.
 
-    knitr's chunk pattern is three backticks and ``{``, its inline pattern a backtick and ``r``; both
-    were seen to run inside metadata. Any backtick before a brace counts, for Quarto's inline code.
+    Both look at lines without regard for YAML: chunks and inline code were seen to run inside metadata.
+
+    >>> [runs_in_knitr(s) for s in ("> ```{r}", "`r 1+1`", "the correlation `r`", "```{.r}")]
+    [True, True, False, False]
     """
     return _KNITR.search(text) is not None
 
@@ -186,7 +207,7 @@ def quoted(text: str) -> str:
     """
     escaped = _NEEDS_ESCAPE.sub(_escape, text)
     if runs_in_knitr(text):
-        escaped = escaped.replace("`", "\\x60").replace("<<", "\\x3c\\x3c")
+        escaped = _KNITR_MARKS.sub(lambda mark: f"\\x{ord(mark[0][0]):02x}", escaped)
     return f'"{escaped}"'
 
 
@@ -308,4 +329,3 @@ def flow(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(flow, value)) + "]"
     return quoted(value) if isinstance(value, str) else scalar(value)
-

@@ -15,8 +15,9 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
+from lmm.errors import ModelRejected
 from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, TextDelta, Usage, render
-from lmm.models.sentences import Sentence, split_sentences, stems_of
+from lmm.models.sentences import Sentence, split_sentences, stem_of, stems_of, words_of
 
 NAME = "Builtin/extractive"
 NOTICE = "*Quoted by Builtin/extractive: it finds sentences that share words with the question, no more.*"
@@ -32,12 +33,45 @@ class ExtractiveModel:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Answer the last user message from the documents of the request, a sentence at a time."""
-        text = answer(request.messages)
+        text = _by_task(request)
         for piece in re.findall(r"[^\n]*\n*", text):
             if piece:
                 yield TextDelta(piece)
         sent = sum(_count_tokens(render(message)) for message in request.messages)
         yield Reply(text, NAME, Usage(sent, _count_tokens(text), 0.0, 1))
+
+
+def _by_task(request: ChatRequest) -> str:
+    documents = [d for m in request.messages for d in m.documents]
+    sentences = _sentences(documents, "text")
+    if request.task in ("edit", "extract"):
+        raise ModelRejected(
+            f"{NAME} cannot {'edit or write' if request.task == 'edit' else 'extract data'}",
+            hint="name a language model: --model, config.toml, or the header",
+        )
+    if request.task == "summary":
+        return " ".join(s.text for s in central_sentences(sentences, 2))
+    if request.task == "keywords":
+        return "\n".join(key_terms(sentences, 8))
+    if request.task == "questions":
+        return "\n".join(f"What does the text say about {term}?" for term in key_terms(sentences, 3))
+    return answer(request.messages)
+
+
+def key_terms(sentences: Sequence[Sentence], count: int) -> list[str]:
+    """The words that occur most, each in its most frequent form, those that are in headings first.
+
+    >>> key_terms(split_sentences("# Leaves\\n\\nA leaf is green. The leaf of an oak falls. An oak is tall."), 2)
+    ['leaf', 'oak']
+    """
+    forms: dict[str, Counter[str]] = {}
+    for sentence in sentences:
+        for word in words_of(sentence.text):
+            forms.setdefault(stem_of(word), Counter())[word] += 1
+    headings = {stem for s in sentences for stem in stems_of(s.heading)}
+    weight = {stem: sum(words.values()) * (2 if stem in headings else 1) for stem, words in forms.items()}
+    best = sorted(forms, key=lambda stem: -weight[stem])[:count]
+    return [forms[stem].most_common(1)[0][0] for stem in best]
 
 
 def _count_tokens(text: str) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 Role = Literal["system", "user", "assistant"]
+Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ChatRequest:
     """What a model is asked. `task` tells models without a language what is wanted; others ignore it."""
 
     messages: tuple[Message, ...]
-    task: Literal["answer", "summary", "questions", "keywords", "edit"] = "answer"
+    task: Task = "answer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,11 +88,17 @@ def stems_of(text: str) -> list[str]:
     >>> stems_of("The fitted models were fitting")
     ['fitt', 'model', 'fitt']
     """
+    return [stem_of(word) for word in words_of(text)]
+
+
+def words_of(text: str) -> list[str]:
+    """The telling words of a text, in lower case."""
     words = (word.lower() for word in _WORD.findall(text))
-    return [_stem(word) for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
+    return [word for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
 
 
-def _stem(word: str) -> str:
+def stem_of(word: str) -> str:
+    """A word without a common ending."""
     for ending in ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "ly", "en", "s", "y", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]

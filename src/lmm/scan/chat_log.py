@@ -75,14 +75,22 @@ def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str) ->
     """
     word = "message" if prompt.word == "message" else "query"
     exchange = Exchange(word, prompt.text, reply, model).as_metadata()
-    body, newline = block.body, block.newline
+    prompt, body = waiting_prompt(block, prompt), block.body
     if LOG in block.values():
-        body = metadata.append_item(body, LOG, exchange, newline=newline)
+        body = metadata.append_item(body, LOG, exchange, newline=block.newline)
     else:
-        body = metadata.set_key(body, LOG, [exchange], newline=newline, before=prompt.start)
-    changed = block.with_body(body)
-    same = next(p for p in changed.prompts if (p.word, p.text) == (prompt.word, prompt.text))
-    return changed.with_body(metadata.remove_prompt(changed.body, same))
+        body = metadata.set_key(body, LOG, [exchange], newline=block.newline, before=prompt.start)
+    return without_prompt(block.with_body(body), prompt)
+
+
+def waiting_prompt(block: MetadataBlock, prompt: Prompt) -> Prompt:
+    """The prompt as it stands in `block` now: answers to others may have moved it."""
+    return next(p for p in block.prompts if (p.word, p.text) == (prompt.word, prompt.text))
+
+
+def without_prompt(block: MetadataBlock, prompt: Prompt) -> MetadataBlock:
+    """`block` without the lines of a prompt."""
+    return block.with_body(metadata.remove_prompt(block.body, waiting_prompt(block, prompt)))
 
 
 def clear_chat(block: MetadataBlock, *, pending: bool = False) -> MetadataBlock | None:

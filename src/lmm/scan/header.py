@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
 
+from lmm.errors import MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
 
@@ -15,7 +17,7 @@ def complete_header(blocks: Sequence[Block], *, name: str) -> list[Block]:
     """`blocks` with a header that has ``title`` and ``docid``; `name` is the file's name without its ending.
 
     The title is the first heading's, else `name`. A document that begins with broken metadata is left
-    as it is: a second header would hide the author's.
+    as it is (a second header would hide the author's), and so is a header that keys cannot be added to.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> print(serialize(complete_header(parse_markdown_text("# Cells\\n"), name="bio")), end="")
@@ -36,7 +38,8 @@ def complete_header(blocks: Sequence[Block], *, name: str) -> list[Block]:
     if tree is None:
         return [HeaderBlock.make(values)]
     for key in missing:
-        tree.set_metadata(key, values[key])
+        with contextlib.suppress(MetadataError):
+            tree.set_metadata(key, values[key])
     return tree_to_blocks(tree)
 
 

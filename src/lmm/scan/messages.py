@@ -6,16 +6,17 @@ Pure: a document goes in as blocks and comes out as blocks. `lmm.scan.run` asks 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.prompt_lines import Prompt
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import annotated_text, preorder, without_metadata
 from lmm.models.port import ChatRequest, Document, Message
+from lmm.prompts.templates import Prompts
 from lmm.scan.chat_log import Exchange, current_chat, place_reply, read_log
-
-CHAT_WORDS = ("query", "message")
+from lmm.scan.edits import old_view, place_edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,26 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about."""
+    """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about.
+
+    `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace.
+    """
 
     block: int
     prompt: Prompt
     line: int
     subject: Subject
+    extent: tuple[int, int] = (0, 0)
 
     @property
     def starts_chat(self) -> bool:
-        return self.prompt.word == "query"
+        """Whether earlier exchanges do not count."""
+        return self.prompt.word != "message"
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether another version of the text is asked for."""
+        return self.prompt.word == "edit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +77,55 @@ def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000)
 
     `title` names a document that has no title; `context_limit` is in characters.
     """
-    tree = blocks_to_tree(blocks, title=title)
-    indices = {id(block): i for i, block in enumerate(blocks)}
+    seen = old_view(blocks)
+    threads = _threads(blocks, seen, title, context_limit)
+    if len(seen) < len(blocks):  # what is asked inside a new text is about the new text
+        known = {id(block) for block in seen}
+        inside = _threads(blocks, blocks, title, context_limit)
+        threads += [t for t in inside if id(blocks[t.asks[0].block]) not in known]
+    return sorted(threads, key=lambda thread: thread.asks[0].block)
+
+
+def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[Thread]:
+    """The threads of the blocks in `seen`, a part of `blocks`."""
+    at = {id(block): i for i, block in enumerate(blocks)}
     threads = []
-    for node in preorder(tree):
+    for node in preorder(blocks_to_tree(seen, title=title)):
         block = node.metadata_block
-        if block is None:
+        prompts = [p for p in block.prompts if p.text] if block is not None else []
+        if block is None or not prompts:
             continue
-        prompts = [p for p in block.prompts if p.word in CHAT_WORDS and p.text]
-        if prompts:
-            subject = subject_of(node, context_limit=context_limit)
-            asks = tuple(Ask(indices[id(block)], p, block.body_line + p.line - 1, subject) for p in prompts)
-            threads.append(Thread(asks, read_log(block.values())))
+        subject = subject_of(node, context_limit=context_limit)
+        asks = [Ask(at[id(block)], p, block.body_line + p.line - 1, subject) for p in prompts]
+        if any(ask.is_edit for ask in asks):
+            extent = _extent(node, blocks, [at[id(b)] for b in seen])
+            body = replace(subject, text=body_text(node))
+            asks = [replace(ask, subject=body, extent=extent) if ask.is_edit else ask for ask in asks]
+        threads.append(Thread(tuple(asks), read_log(block.values())))
     return threads
+
+
+def _extent(node: Node, blocks: Sequence[Block], visible: Sequence[int]) -> tuple[int, int]:
+    """The positions of the blocks that a node's text consists of, its heading and metadata left out."""
+    at = {id(block): i for i, block in enumerate(blocks)}
+    start = max(at[id(block)] for block in _above_text(node)) + 1
+    if isinstance(node, TextNode):
+        return start, start + (node.block is not None)
+    last = max(at[id(block)] for block in tree_to_blocks(node))
+    return start, next((i for i in visible if i > last), len(blocks))
+
+
+def _above_text(node: Node) -> list[Block]:
+    """The blocks of a node that stay above its text."""
+    heading = [node.heading] if isinstance(node, HeadingNode) and node.heading is not None else []
+    return [*([node.metadata_block] if node.metadata_block is not None else []), *heading]
+
+
+def body_text(node: Node) -> str:
+    """The text that an edit of a node replaces: without the heading, which stays."""
+    if not isinstance(node, HeadingNode):
+        return annotated_text(node)
+    return without_metadata([block for child in node.children for block in tree_to_blocks(child)])
 
 
 def threads_at(threads: Sequence[Thread], blocks: Sequence[Block], line: int) -> list[Thread]:
@@ -135,13 +182,16 @@ def _visible(node: TextNode) -> str:
     return without_metadata(node.own_blocks())
 
 
-def request_for(ask: Ask, chat: Sequence[Exchange], system: str) -> ChatRequest:
+def request_for(ask: Ask, chat: Sequence[Exchange], system: str, prompts: Prompts) -> ChatRequest:
     """What the model gets: system message, the text, the earlier exchanges of this chat, the prompt."""
     subject = ask.subject
     source = " > ".join(subject.path).replace('"', "'")
-    documents = [Document(subject.text, "text", source)]
+    documents = [Document(subject.text, "text", source)] if subject.text or not ask.is_edit else []
     if subject.context:
         documents.append(Document(subject.context, "context", source))
+    if ask.is_edit:
+        wording = prompts.fill("edit" if subject.text else "write", prompt=ask.prompt.text)
+        return ChatRequest((Message("system", system), Message("user", wording, tuple(documents))), "edit")
     turns = [*((e.prompt, e.reply) for e in chat), (ask.prompt.text, None)]
     messages = [Message("system", system)]
     for number, (prompt, reply) in enumerate(turns):
@@ -160,10 +210,35 @@ def with_reply(blocks: Sequence[Block], ask: Ask, reply: str, model: str) -> lis
     """The document with one reply placed; its other blocks are the same objects.
 
     Raises:
-        MetadataError: the block has a form that cannot be added to.
+        LmmError: the block has a form that cannot be added to, or an edit is waiting there.
     """
+    if ask.is_edit:
+        return place_edit(blocks, ask.block, ask.extent, ask.prompt, reply, model)
     result = list(blocks)
     block = result[ask.block]
     assert isinstance(block, MetadataBlock)
     result[ask.block] = place_reply(block, ask.prompt, reply, model)
     return result
+
+
+def with_replies(
+    blocks: Sequence[Block], answered: Sequence[tuple[Ask, str, str]]
+) -> tuple[list[Block], list[tuple[Ask, LmmError]]]:
+    """The document with all replies, (ask, reply, model), placed; and those that could not be, and why.
+
+    Chats first: they leave all blocks where they are. Then edits, the last one first; one that contains
+    another grows by what the other added.
+    """
+    result, failed = list(blocks), list[tuple[Ask, LmmError]]()
+    grown: list[tuple[int, int]] = []  # where edits were placed, and by how much the document grew there
+    order = sorted(answered, key=lambda a: (a[0].is_edit, a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
+    for ask, reply, model in order:
+        start, end = ask.extent
+        inside = sum(growth for at, growth in grown if ask.block < at < end)
+        before = len(result)
+        try:
+            result = with_reply(result, replace(ask, extent=(start, end + inside)), reply, model)
+        except LmmError as error:
+            failed.append((ask, error))
+        grown.append((ask.block, len(result) - before))
+    return result, failed

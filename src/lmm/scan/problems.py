@@ -7,13 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import yaml
+
 from lmm.config import load_settings
 from lmm.errors import ConfigError, MetadataError
 from lmm.markdown import metadata, yaml_core
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.scan.header import missing_keys
 
+# What Pandoc takes for finished although no blank line follows: a fenced block, a comment of several lines.
+_FINISHED = re.compile(r"\n {0,3}(?:`{3,}|~{3,})[ \t]*\r?\Z|\A<!--[^\n]*\n(?s:.*)-->[ \t]*\r?\Z")
+_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n\Z")
+_PANDOC_TAB = 4
 _RULE_LIKE_METADATA = re.compile(r"---[ \t]*\r?\n[ \t]*[^\s]")
 
 
@@ -32,10 +38,10 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
     """All problems of a document, in the order of its lines.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
-    >>> [(p.line, p.hint) for p in find_problems(parse_markdown_text("---\\ntype: x\\nfrozen = True\\n---\\n"))]
-    [(4, "write 'key: value', with a colon")]
+    >>> [(p.line, p.hint) for p in find_problems(parse_markdown_text("---\\ntype: x\\nsee: a: b\\n---\\n"))]
+    [(3, "quote values that contain ': ' or ' #', or start with a special character")]
     """
-    found = [p for block in blocks for p in _block_problems(block)]
+    found = [p for before, block in zip((None, *blocks), blocks, strict=False) for p in _block_problems(block, before)]
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
@@ -44,11 +50,11 @@ def header_gaps(blocks: Sequence[Block]) -> list[Problem]:
     return [Problem(1, 1, f"the header has no {key}", "lmm scan adds it", "warning") for key in missing_keys(blocks)]
 
 
-def _block_problems(block: Block) -> Iterator[Problem]:
+def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
     if isinstance(block, ErrorBlock):
         yield Problem(block.error_line or block.line, block.error_column, block.reason, block.hint)
     elif isinstance(block, MetadataBlock):
-        yield from _metadata_problems(block)
+        yield from _metadata_problems(block, before)
     elif isinstance(block, TextBlock):
         yield from _text_problems(block)
 
@@ -75,42 +81,91 @@ def _text_problems(block: TextBlock) -> Iterator[Problem]:
         )
 
 
-def _metadata_problems(block: MetadataBlock) -> Iterator[Problem]:
+def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[Problem]:
     body, first = block.body, block.body_line
     for name, line in metadata.duplicate_keys(body):
         yield Problem(
             first + line - 1, 1, f"'{name}' stands here a second time; the last one counts", "delete one of them"
         )
-    if block.prompts:
-        yield from _prompt_problems(block, body, first)
+    for name, line in metadata.boolean_assignments(body):
+        yield Problem(
+            first + line - 1, 1, f"'{name} = …' is read, but not by other programs", f"write '{name}: true'", "warning"
+        )
+    shown = _shown_by_pandoc(block, before)
+    if shown is not None:
+        yield shown
+    yield from _prompt_problems(block, body, first)
+    # A block that Pandoc shows as text is not refused, except where a list and a prompt stand in one block.
+    if block.prompts and (shown is None or _is_list(block)):
+        yield from _refused_by_pandoc(block, body, first)
     if isinstance(block, HeaderBlock):
         yield from _header_problems(block, body, first)
 
 
+def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Problem | None:
+    """A warning if Pandoc takes `block` for text: we read more blocks as metadata than it does."""
+    lines = block.content.split("\n")
+    if "#" in lines[0]:
+        line, hint = block.line, "delete the comment after its first ---"
+    elif "#" in lines[-1]:
+        line, hint = block.line + len(lines) - 1, "delete the comment after its last line"
+    elif before is not None and not _is_finished(before):
+        line, hint = block.line, "put a blank line before it"
+    elif _is_list(block):
+        line, hint = block.body_line, "write 'key: value' lines, without the '- '"
+    else:
+        return None
+    return Problem(line, 1, "Pandoc reads this metadata, with any replies in it, as text", hint, "warning")
+
+
+def _is_finished(before: Block) -> bool:
+    """Whether Pandoc sees the start of metadata directly after this block."""
+    if isinstance(before, HeadingBlock | TextBlock) and not _BLANK_LINE.search(before.source):
+        return isinstance(before, TextBlock) and _FINISHED.search(before.content) is not None
+    return True
+
+
+def _is_list(block: MetadataBlock) -> bool:
+    return isinstance(yaml_core.compose(metadata.as_yaml(block.body)), yaml.SequenceNode)
+
+
 def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Problem]:
+    spellings = set()
     for prompt in block.prompts:
         line = first + prompt.line - 1
         if not prompt.text:
             yield Problem(
                 line, 1, f"'{prompt.spelling}:' asks nothing", "write the question after the colon", "warning"
             )
-        if yaml_core.runs_in_knitr(prompt.text):
+        if yaml_core.runs_in_knitr(body[prompt.start : prompt.end]):
             yield Problem(
                 line,
                 1,
-                "knitr would run the code in this prompt, even inside metadata",
+                "knitr or Quarto would run the code in this prompt, even inside metadata",
                 "answer it before knitting: lmm messages",
                 "warning",
             )
+        if isinstance(block, HeaderBlock) and prompt.spelling in spellings:
+            yield Problem(
+                line,
+                1,
+                f"R Markdown refuses a header with two '{prompt.spelling}:' until they are answered",
+                "answer them before knitting: lmm messages",
+                "warning",
+            )
+        spellings.add(prompt.spelling)
+
+
+def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[Problem]:
     try:
-        yaml_core.compose(body)
+        yaml_core.to_value(yaml_core.compose(body.expandtabs(_PANDOC_TAB)))  # keys must be text
     except MetadataError as error:
-        line = first + error.line - 1
+        refused = [p for p in block.prompts if p.line <= error.line] or block.prompts
         yield Problem(
-            line,
+            first + error.line - 1,
             error.column,
             "Pandoc refuses the document until this prompt is answered",
-            f"answer it, or write '{block.prompts[0].spelling}: |' and the prompt on an indented line below",
+            f"answer it, or write '{refused[-1].spelling}: |' and the prompt on an indented line below",
             "warning",
         )
 

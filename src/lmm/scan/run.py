@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lmm import config_files, files, journal, loop
 from lmm.config import Settings
-from lmm.errors import LmmError, MetadataError
+from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatModel, Reply, Retrying, TextDelta, Usage
+from lmm.prompts.templates import Prompts, load_prompts
 from lmm.scan import events
 from lmm.scan.chat_log import Exchange, clear_chat
+from lmm.scan.edits import Verdict, resolve
 from lmm.scan.header import complete_header
-from lmm.scan.messages import Ask, Thread, chat_before, plan, request_for, threads_at, with_reply
+from lmm.scan.messages import Ask, Thread, chat_before, plan, request_for, threads_at, with_replies, with_reply
 from lmm.scan.problems import Problem, find_problems, header_gaps
-from lmm.scan.save import save_merged
+from lmm.scan.save import locked, save_merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ async def ascan_messages_text(
 async def _scan_messages(
     path: Path, options: MessageOptions, model: ChatModel | None, listener: events.Listener
 ) -> Outcome:
-    async with _locked(path, lambda: listener(events.Waiting(str(path)))):
+    async with locked(path, lambda: listener(events.Waiting(str(path)))):
         base = files.read_document(path)
         blocks = parse_markdown_text(base)
         if any(isinstance(b, MetadataBlock) and b.prompts for b in blocks):
@@ -142,18 +144,9 @@ async def _scan_messages(
         if outcome.text != base:
             saved = save_merged(path, base, outcome.text)
             outcome.text, outcome.side_file = saved.text, saved.side_file
+        if outcome.usage.requests:
+            journal.forget_old()
         return outcome
-
-
-@contextlib.asynccontextmanager
-async def _locked(path: Path, on_wait: Callable[[], None]) -> Any:
-    """The document's lock, waited for in a thread so that the loop goes on."""
-    lock = files.document_lock(path, on_wait=on_wait)
-    await asyncio.to_thread(lock.__enter__)
-    try:
-        yield
-    finally:
-        lock.__exit__(None, None, None)
 
 
 async def _answer_text(
@@ -171,7 +164,15 @@ async def _answer_text(
     threads = pending(blocks, options, settings, title=title)
     if not threads:
         return outcome
-    chat = _Answering(model or open_chat(settings.major), settings.system, options.again, listener, outcome)
+    chat = _Answering(
+        blocks,
+        model or open_chat(settings.major),
+        settings.system,
+        load_prompts(settings.prompts_folder),
+        options.again,
+        listener,
+        outcome,
+    )
     tasks = [asyncio.create_task(chat.thread(thread)) for thread in threads]
     try:
         await asyncio.gather(*tasks)
@@ -180,7 +181,7 @@ async def _answer_text(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    outcome.text = _with_replies(blocks, outcome)
+    outcome.text = chat.document()
     return outcome
 
 
@@ -210,8 +211,10 @@ def _header(blocks: Sequence[Block]) -> dict[str, Any] | None:
 class _Answering:
     """One run over a document's threads; threads run side by side, the prompts of one in order."""
 
+    blocks: Sequence[Block]
     model: ChatModel
     system: str
+    prompts: Prompts
     again: bool
     listener: events.Listener
     outcome: Outcome
@@ -220,22 +223,40 @@ class _Answering:
         log = thread.log
         for ask in thread.asks:
             try:
+                with_reply(self.blocks, ask, "", self.model.name)  # a block that takes no reply costs nothing
                 reply = await self._reply(ask, chat_before(ask, log))
             except LmmError as error:
-                self.outcome.failed.append((ask, error))
-                self.listener(events.Failed(ask, error))
+                self._fail(ask, error)
                 return  # what follows in this block may continue what just failed
-            self.outcome.answered.append((ask, reply))
-            log = (*log, Exchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model))
+            if not ask.is_edit:
+                log = (*log, Exchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model))
+
+    def document(self) -> str:
+        """The document with the replies placed; those that cannot be become failures (the journal has them)."""
+        answered = [(ask, reply.text, reply.model) for ask, reply in self.outcome.answered]
+        blocks, failed = with_replies(self.blocks, answered)
+        for ask, error in failed:
+            self.outcome.answered = [pair for pair in self.outcome.answered if pair[0] is not ask]
+            self._fail(ask, error)
+        return serialize(blocks)
+
+    def _keep(self, ask: Ask, reply: Reply, source: Literal["model", "journal"]) -> Reply:
+        """Take a reply into the outcome at once, so that Ctrl-C finds it there."""
+        self.outcome.answered.append((ask, reply))
+        self.listener(events.Answered(ask, reply, source))
+        return reply
+
+    def _fail(self, ask: Ask, error: LmmError) -> None:
+        self.outcome.failed.append((ask, error))
+        self.listener(events.Failed(ask, error))
 
     async def _reply(self, ask: Ask, chat: tuple[Exchange, ...]) -> Reply:
-        request = request_for(ask, chat, self.system)
+        request = request_for(ask, chat, self.system, self.prompts)
         earlier = [(exchange.prompt, exchange.reply) for exchange in chat]
-        key = journal.key_of("chat", self.model.name, self.system, earlier, ask.prompt.text, ask.subject.text)
-        if not self.again and (known := journal.get(key)) is not None:
-            reply = Reply(str(known["text"]), str(known["model"]))
-            self.listener(events.Answered(ask, reply, "journal"))
-            return reply
+        key = journal.key_of(request.task, self.model.name, self.system, earlier, ask.prompt.text, ask.subject.text)
+        match None if self.again else journal.get(key):
+            case {"text": str(text), "model": str(model)}:
+                return self._keep(ask, Reply(text, model), "journal")
         self.listener(events.Asking(ask, request))
         async with contextlib.aclosing(self.model.stream(request)) as stream:
             async for event in stream:
@@ -244,21 +265,11 @@ class _Answering:
                 elif isinstance(event, Retrying):
                     self.listener(events.Again(ask, event.reason, event.wait))
                 else:
-                    journal.put(key, {"text": event.text, "model": event.model})
+                    with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
+                        journal.put(key, {"text": event.text, "model": event.model})
                     self.outcome.usage += event.usage
-                    self.listener(events.Answered(ask, event, "model"))
-                    return event
+                    return self._keep(ask, event, "model")
         raise RuntimeError(f"{self.model.name} ended its stream without a reply")
-
-
-def _with_replies(blocks: list[Block], outcome: Outcome) -> str:
-    """The document with the replies placed; those that cannot be become failures (the journal has them)."""
-    for ask, reply in sorted(outcome.answered, key=lambda pair: (pair[0].block, pair[0].prompt.start)):
-        try:
-            blocks = with_reply(blocks, ask, reply.text, reply.model)
-        except MetadataError as error:
-            outcome.failed.append((ask, error))
-    return serialize(blocks)
 
 
 # -- scan ----------------------------------------------------------------------------------------
@@ -282,7 +293,7 @@ def scan(path: str | Path, *, check: bool = False) -> ScanReport:
         DocumentError: the file cannot be read or written.
     """
     path = Path(path)
-    with files.document_lock(path):
+    with contextlib.nullcontext() if check else files.document_lock(path):
         base = files.read_document(path)
         report = scan_text(base, name=path.stem, check=check)
         if report.changed:
@@ -338,3 +349,51 @@ def clear_messages_text(text: str, *, pending: bool = False) -> str:
         if cleared is not None or (isinstance(block, HeaderBlock) and isinstance(following, MetadataBlock)):
             kept.append(cleared or block.with_source("---\n---\n"))
     return serialize(kept)
+
+
+# -- edits ---------------------------------------------------------------------------------------
+
+
+def accept_edits(path: str | Path, *, line: int | None = None) -> int:
+    """Keep the new texts of a file's waiting edits (with `line`, of the one that covers it); how many.
+
+    What the author made of a new text meanwhile is kept with it.
+
+    Raises:
+        LmmError: no edit waits at `line`, or an edit has lost its marks.
+    """
+    return _resolve_file(Path(path), "accept", line)
+
+
+def reject_edits(path: str | Path, *, line: int | None = None) -> int:
+    """Restore the old texts of a file's waiting edits, byte for byte; how many there were."""
+    return _resolve_file(Path(path), "reject", line)
+
+
+def accept_edits_text(text: str, *, line: int | None = None) -> str:
+    """`accept_edits` for a string."""
+    return serialize(resolve(parse_markdown_text(text), "accept", line=line)[0])
+
+
+def reject_edits_text(text: str, *, line: int | None = None) -> str:
+    """`reject_edits` for a string.
+
+    >>> from lmm.models.testing import ScriptedModel
+    >>> before = "---\\ntype: x\\n=: shorten\\n---\\nA long text.\\n"
+    >>> edited = scan_messages_text(before, model=ScriptedModel(["A text."])).text
+    >>> reject_edits_text(edited)
+    '---\\ntype: x\\n---\\nA long text.\\n'
+    >>> accept_edits_text(edited)
+    '---\\ntype: x\\n---\\nA text.\\n'
+    """
+    return serialize(resolve(parse_markdown_text(text), "reject", line=line)[0])
+
+
+def _resolve_file(path: Path, verdict: Verdict, line: int | None) -> int:
+    with files.document_lock(path):
+        base = files.read_document(path)
+        blocks, count = resolve(parse_markdown_text(base), verdict, line=line)
+        if count:
+            files.check_writable(path)
+            save_merged(path, base, serialize(blocks))
+        return count

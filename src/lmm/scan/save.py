@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmm import files
+from lmm.errors import DocumentBusy
 from lmm.markdown.merge import merge
+
+_LOCK_POLL = 0.1  # seconds
+
+
+@contextlib.asynccontextmanager
+async def locked(path: Path, on_wait: Callable[[], None]) -> AsyncGenerator[None]:
+    """The document's lock, waited for without blocking the loop; `on_wait` is called once."""
+    with contextlib.ExitStack() as stack:
+        waited = False
+        while True:
+            try:
+                stack.enter_context(files.document_lock(path, timeout=0))
+                break
+            except DocumentBusy:
+                if not waited:
+                    on_wait()
+                waited = True
+                await asyncio.sleep(_LOCK_POLL)
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +58,7 @@ def save_merged(path: Path, base: str, ours: str) -> Saved:
         if files.read_document(path) != theirs:
             continue  # the author saved while we merged
         files.replace_document(path, merged.text)
+        files.remove_leftovers(path.resolve().parent)
         return Saved(merged.text, theirs != base, side)
 
 

@@ -1,0 +1,38 @@
+"""A word diff of two texts, coloured on a terminal, marked by brackets elsewhere."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from typing import IO
+
+from lmm.cli.console import style
+
+
+def word_diff(old: str, new: str, out: IO[str]) -> str:
+    """`new` with what was taken out and put in shown in place: ``[-old-]{+new+}`` where there is no colour.
+
+    >>> import io
+    >>> word_diff("A long green leaf.", "A green leaf falls.", io.StringIO())
+    'A [-long -]green [-leaf.-]{+leaf falls.+}'
+    """
+    before, after = _words(old), _words(new)
+    parts = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        gone, come = "".join(before[i1:i2]), "".join(after[j1:j2])
+        if tag == "equal":
+            parts.append(gone)
+            continue
+        parts.append(_shown(gone, "[-{}-]", "red", out) + _shown(come, "{{+{}+}}", "green", out))
+    return "".join(parts)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\s*\S+[ \t]*|\s+", text)
+
+
+def _shown(text: str, marks: str, colour: str, out: IO[str]) -> str:
+    if not text:
+        return ""
+    coloured = style(text, colour, out)
+    return coloured if coloured != text else marks.format(text)
