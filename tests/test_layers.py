@@ -23,7 +23,10 @@ EDGE = {
     "lmm.models.chat",
     "lmm.models.pydantic_ai_adapter",
     "lmm.models.resilience",
+    "lmm.prompts.templates",
+    "lmm.scan.batch",
     "lmm.scan.run",
+    "lmm.scan.run_batch",
     "lmm.scan.save",
 }
 IMPURE = {"os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio",

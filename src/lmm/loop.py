@@ -7,8 +7,9 @@ server. Vendors' clients are bound to the loop they were first used on; with one
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -32,6 +33,35 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     Ctrl-C cancels the coroutine and waits until it has cleaned up; if it returns a result all the same,
     that result is returned, else `KeyboardInterrupt` is raised.
     """
+    done, cancel = _start(coroutine)
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        cancel()
+        try:
+            return done.result()
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+
+async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the background loop and await it from another.
+
+    Cancelling passes through, and waits until the coroutine has cleaned up.
+    """
+    done, cancel = _start(coroutine)
+    result = asyncio.wrap_future(done)
+    try:
+        return await asyncio.shield(result)
+    except asyncio.CancelledError:
+        cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await asyncio.shield(result)
+        raise
+
+
+def _start(coroutine: Coroutine[Any, Any, T]) -> tuple[Future[T], Callable[[], object]]:
+    """The future result of a coroutine on the background loop, and a function that cancels it."""
     loop, done = _background(), Future[T]()
     started: list[asyncio.Task[T]] = []
 
@@ -41,19 +71,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         task.add_done_callback(lambda t: _hand_over(t, done))
 
     loop.call_soon_threadsafe(start)
-    try:
-        return done.result()
-    except KeyboardInterrupt:
-        loop.call_soon_threadsafe(lambda: started[0].cancel())
-        try:
-            return done.result()
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
-
-
-async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the background loop and await it from another; cancelling passes through."""
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _background()))
+    return done, lambda: loop.call_soon_threadsafe(lambda: started[0].cancel())
 
 
 def _hand_over(task: asyncio.Task[T], done: Future[T]) -> None:

@@ -7,6 +7,7 @@ in its present content, with ``lmm trust``.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import ipaddress
 import json
@@ -14,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lmm.config import ModelSettings
-from lmm.errors import UntrustedConfig
+from lmm.errors import FileReadError, UntrustedConfig
 from lmm.files import read_document, replace_document, state_folder
 
 
@@ -64,7 +65,8 @@ def _store() -> Path:
 
 
 def _approvals() -> dict[str, str]:
-    if not _store().exists():
-        return {}
-    approvals: dict[str, str] = json.loads(read_document(_store()))
-    return approvals
+    """File and digest of what was approved; a list that is missing or damaged approves nothing."""
+    with contextlib.suppress(FileReadError, ValueError):
+        approvals = json.loads(read_document(_store()))
+        return approvals if isinstance(approvals, dict) else {}
+    return {}

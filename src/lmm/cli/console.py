@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+import click
 import typer
 
 from lmm.errors import ConfigError, LmmError
@@ -35,17 +36,13 @@ def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
     except BrokenPipeError:  # the reader (head, less) went away
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
         return DONE
-    except Exception as error:
-        if type(error).__module__.startswith("typer._click") or hasattr(error, "format_message"):
-            show = getattr(error, "show", None)
-            if show is not None:
-                show()
-            return int(getattr(error, "exit_code", USAGE))
-        raise
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
 
 
 def _only(app: typer.Typer, name: str) -> typer.Typer:
-    """An app with one command of `app`: a group of several converts values, and so costs 80 ms of pydantic."""
+    """An app with that one command of `app`, so that usage and errors name `lmm COMMAND`."""
     single = make_app()
     single.registered_commands = [c for c in app.registered_commands if _name(c.name, c.callback) == name]
     return single

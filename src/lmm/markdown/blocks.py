@@ -165,7 +165,7 @@ class HeadingBlock(Block):
     @property
     def level(self) -> int:
         """1 to 6."""
-        return len(self._parts()[0])
+        return len(self._match()[1])
 
     @property
     def title(self) -> str:

@@ -388,4 +388,4 @@ def _ended(block: Block, newline: str) -> Block:
         source += newline
     if not isinstance(block, (MetadataBlock, HeadingBlock)) and not blank:
         source += newline
-    return block.with_source(source)
+    return block if source == block.source else block.with_source(source)

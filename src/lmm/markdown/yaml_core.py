@@ -173,9 +173,9 @@ _YAML_1_1 = re.compile(r"(?:y|n|yes|no|on|off|true|false|null)\Z|[0-9][0-9_,.:+\
 # ``\Sexpr`` and the like belong to other formats, but knitr given a text and no file name goes by the first
 # format it recognises, runs that code, and skips the document's own chunks.
 _KNITR = re.compile(
-    r"^(?:[^\S\n]|>)*+`{3,}+[^\S\n]*\{\w"  # a chunk: ```{r}, also indented or quoted; ```{.r} and ```{=html} are not run
+    r"^(?:[^\S\n]|>)*+`{3,}+[^\S\n]*\{\w"  # a chunk: ```{r}, also indented or quoted; not ```{.r}, ```{=html}
     r"|`r[ \t#]"  # inline code: `r 1+1`, `r#...`, an indented "```r title"; not `r`, not "```r" alone on its line
-    r"|(?<!`)`\{\w+\}[ \t]"  # Quarto's inline code: `{r} 1+1`, `{python} x`
+    r"|(?<!`)`\{\w+\}[ \t]"  # Quarto's inline code: `{r} 1`, `{python} x`
     r"|^[^\S\n]*\{\{<"  # Quarto's include; other shortcodes wait until Pandoc has dropped the field
     r"|^[^\S\n]*<<.*>>=|\\Sexpr\{|\\rinline\{|<%=?\s|^[^\S\n]*%+[^\S\n]*begin.rcode|<!--[^\S\n]*(?:begin.rcode|rinline)",
     re.MULTILINE,

@@ -54,7 +54,9 @@ def _by_task(request: ChatRequest) -> str:
     if request.task == "keywords":
         return "\n".join(key_terms(sentences, 8))
     if request.task == "questions":
-        return "\n".join(f"What does the text say about {term}?" for term in key_terms(sentences, 3))
+        headings = list(dict.fromkeys(s.heading for s in sentences if s.heading))[:3]
+        about = headings + key_terms(sentences, 5 - len(headings))
+        return "\n".join(f"What does the text say about {topic}?" for topic in about)
     return answer(request.messages)
 
 

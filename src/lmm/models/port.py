@@ -7,6 +7,7 @@ time-outs and limits wrap any model (see `lmm.models.resilience`).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -126,9 +127,10 @@ class Embedder(Protocol):
 
 async def ask(model: ChatModel, request: ChatRequest) -> Reply:
     """The reply to a request, without watching it arrive."""
-    async for event in model.stream(request):
-        if isinstance(event, Reply):
-            return event
+    async with aclosing(model.stream(request)) as events:
+        async for event in events:
+            if isinstance(event, Reply):
+                return event
     raise RuntimeError(f"{model.name} ended its stream without a reply")
 
 

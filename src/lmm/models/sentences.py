@@ -20,6 +20,7 @@ _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)[*_)\"'”]*\s+(?=[*_(\"'“$\[]?[A-ZÀ-Þ0-9$\\])"
 )
+_MATH_OR_CODE = re.compile(r"\$[^$\n]+\$|`[^`\n]+`")
 _CODE_OR_COMMENT = re.compile(
     r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)[^\n]*|<!--.*?(?:-->|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -93,7 +94,7 @@ def stems_of(text: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """The telling words of a text, in lower case."""
-    words = (word.lower() for word in _WORD.findall(text))
+    words = (word.lower() for word in _WORD.findall(_MATH_OR_CODE.sub(" ", text)))
     return [word for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
 
 

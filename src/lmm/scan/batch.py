@@ -118,7 +118,7 @@ class Batch:
     """What a batch model works with: the tree, the language model, and where it all goes.
 
     `refresh` makes anew also what was made with another prompt, model or heading path; `again` asks anew
-    what the journal could answer.
+    what the journal could answer; `estimate` says that the model only counts.
     """
 
     tree: HeadingNode
@@ -127,6 +127,7 @@ class Batch:
     language: str = "en"
     refresh: bool = False
     again: bool = False
+    estimate: bool = False
     listener: BatchListener = lambda event: None
     usage: Usage = field(default_factory=Usage)
     failures: list[FieldFailed] = field(default_factory=list)
@@ -137,12 +138,12 @@ class Batch:
         system = (Message("system", self.system),) if self.system else ()
         request = ChatRequest((*system, Message("user", prompt, documents)), task)
         key = journal.key_of("batch", self.model.name, [render(m) for m in request.messages])
-        if not self.again and (known := journal.get(key)) is not None:
+        if not self.again and not self.estimate and (known := journal.get(key)) is not None:
             return str(known["text"])
         async with contextlib.aclosing(self.model.stream(request)) as stream:
             async for event in stream:
                 if isinstance(event, Reply):
-                    if self.model.name != "Estimate":
+                    if not self.estimate:
                         journal.put(key, {"text": event.text, "model": event.model})
                     self.usage += event.usage
                     return event.text

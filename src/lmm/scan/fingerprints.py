@@ -28,6 +28,7 @@ class State(StrEnum):
     FRESH = "up to date"
     CHANGED = "its text changed"
     EDITED = "edited by hand"
+    OWN = "the author's own"
     LOCKED = "locked"
     OTHERWISE = "made with another prompt, model or heading path"
 
@@ -93,7 +94,7 @@ def state_of(values: Mapping[str, Any], field: str, text: str, made: str) -> Sta
     known = recorded(values, field)
     generated = f"~{field}" in values or (field in values and isinstance(values.get(KEY), str))
     if not generated:
-        return State.EDITED if field in values else State.MISSING
+        return State.OWN if field in values else State.MISSING
     if known is None:
         return State.EDITED
     value = values.get(f"~{field}", values.get(field))

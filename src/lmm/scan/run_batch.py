@@ -15,7 +15,7 @@ from lmm.config import Settings
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.merge import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeaderNode, HeadingNode, blocks_to_tree
+from lmm.markdown.tree import HeadingNode, blocks_to_tree
 from lmm.markdown.walk import preorder
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Usage, render
@@ -63,9 +63,10 @@ class BatchReport:
 
 
 class Estimate:
-    """Stands in for the model in a dry run: counts requests and tokens, four characters to a token."""
+    """Stands in for the model called `name` in a dry run: counts tokens, four characters to one."""
 
-    name = "Estimate"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Answer with a text of ordinary length."""
@@ -181,7 +182,7 @@ async def _scan_text(
     if tree is None:
         return report
     before = {id(node): node.metadata_block for node in preorder(tree)}
-    asked = Estimate() if options.estimate else model or _Lazy(settings)
+    asked = Estimate(report.model) if options.estimate else model or _Lazy(settings)
     batch = Batch(
         tree,
         asked,
@@ -189,6 +190,7 @@ async def _scan_text(
         language=str(tree.own("lang") or "en"),
         refresh=options.refresh,
         again=options.again,
+        estimate=options.estimate,
         listener=listener,
     )
     work = run_batch(function, batch) if function else _annotations(batch, options, settings)
@@ -237,7 +239,6 @@ def _with_changes(blocks: list[Block], tree: HeadingNode, before: Mapping[int, M
         if old is not None:
             result[position[id(old)]] = new
             continue
-        first = next((b for b in node.own_blocks() if id(b) in position), None)
-        at = 0 if isinstance(node, HeaderNode) or first is None else position[id(first)]
-        result = insert_blocks(result, at, [new])
+        follows = [position[id(b)] for b in node.own_blocks() if id(b) in position]
+        result = insert_blocks(result, follows[0] if follows else 0, [new])  # a new header comes first
     return result

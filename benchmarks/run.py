@@ -1,0 +1,42 @@
+"""Run all benchmarks and rewrite ``results.md`` beside this file: ``python -m benchmarks.run``."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from pathlib import Path
+
+from benchmarks import answer_concurrently, cli_start, edit_key, parse_serialize, round_trip
+from benchmarks.measure import Row, load_average, machine, table
+
+BENCHMARKS = (parse_serialize, round_trip, edit_key, cli_start, answer_concurrently)
+RESULTS = Path(__file__).with_name("results.md")
+
+
+def report(rows: list[Row], took: float, load: str) -> str:
+    """The text of ``results.md``."""
+    return (
+        "# Benchmarks\n\n"
+        f"- Date: {datetime.date.today().isoformat()}\n"
+        f"- Machine: {machine()}; {load}\n"
+        f"- Command: `python -m benchmarks.run` ({took:.0f} s)\n\n"
+        f"{table(rows)}\n"
+        "Speeds and single-process times are the best of many runs, start times the median of 9. "
+        "`../shared` holds the real files; without it, their rows are skipped.\n"
+    )
+
+
+def main() -> None:
+    """Measure everything, print the table, write the file."""
+    start, before = time.perf_counter(), load_average()
+    rows: list[Row] = []
+    for benchmark in BENCHMARKS:
+        print(f"… {benchmark.__name__}", flush=True)
+        rows += benchmark.rows()
+    text = report(rows, time.perf_counter() - start, f"load average {before} before, {load_average()} after")
+    RESULTS.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

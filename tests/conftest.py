@@ -1,0 +1,42 @@
+"""Test-wide settings: how hard the property tests search (HYPOTHESIS_PROFILE=default or thorough), and
+an environment in which nothing of the developer's own counts: keys, servers, journal, approvals."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The strategies assemble whole documents; that they take milliseconds is no sign of a bad test.
+_SLOW_INPUT = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+settings.register_profile("default", max_examples=100, deadline=None, suppress_health_check=_SLOW_INPUT)
+settings.register_profile("thorough", max_examples=2000, deadline=None, suppress_health_check=_SLOW_INPUT)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+_OF_THE_DEVELOPER = (
+    "LMM_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "GOOGLE_",
+    "GEMINI_",
+    "MISTRAL_",
+    "OLLAMA_",
+    "VLLM_",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+)
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has a state folder of its own, and no key or server from the developer's environment."""
+    for name in list(os.environ):
+        if name.upper().startswith(_OF_THE_DEVELOPER) and not name.startswith("LMM_TEST_"):
+            monkeypatch.delenv(name)
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("LMM_STATE_DIR", str(folder))
+    return folder

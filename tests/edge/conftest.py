@@ -1,0 +1,33 @@
+"""Fixtures of the end-to-end tests: an empty current folder, the scripted server, a config.toml for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes.openai_server import ScriptedServer
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: empty, and the test's own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[ScriptedServer]:
+    """A running scripted server that the current folder's config.toml names as the major model's."""
+    with ScriptedServer() as running:
+        write_config(folder, running)
+        yield running
+
+
+def write_config(folder: Path, server: ScriptedServer, **options: object) -> Path:
+    """A config.toml for the server; the timing keeps failing tests short."""
+    values = {"timeout": 20, "max_retries": 0} | options
+    lines = "".join(f"{key} = {value}\n" for key, value in values.items())
+    file = folder / "config.toml"
+    file.write_text(f'[major]\nmodel = "OpenAICompatible/test"\nbase_url = "{server.url}"\n{lines}')
+    return file

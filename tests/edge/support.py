@@ -1,0 +1,91 @@
+"""What the end-to-end tests share: running the command, reading replies back, waiting for a condition."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lmm.cli.main import main
+from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def lmm(*words: str | Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
+    """Run the real command to its end in a process of its own."""
+    done = subprocess.run(_line(words), input=stdin, capture_output=True, env=_environment(env), timeout=PATIENCE)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def run_here(capsys: pytest.CaptureFixture[str], *words: str) -> Ran:
+    """Run the command's own code in this process, which is faster by the time that imports take."""
+    code = main(words)
+    out, err = capsys.readouterr()
+    return Ran(code, out, err)
+
+
+def start(*words: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start the real command."""
+    return subprocess.Popen(_line(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(env))
+
+
+def finish(process: subprocess.Popen[bytes]) -> Ran:
+    """Wait until a started command ends."""
+    out, err = process.communicate(timeout=PATIENCE)
+    return Ran(process.returncode, out.decode(), err.decode())
+
+
+def _line(words: tuple[str | Path, ...]) -> list[str]:
+    return [sys.executable, "-m", "lmm", *map(str, words)]
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "PYTHONIOENCODING": "utf-8", **(more or {})}
+
+
+def exchanges(text: str) -> list[tuple[str, str]]:
+    """Every logged prompt with its reply, in the order of the document, as the program reads them."""
+    blocks = [block for block in parse_markdown_text(text) if isinstance(block, MetadataBlock)]
+    logs = [item for block in blocks for item in block.values().get("~chat_", [])]
+    return [(str(item.get("query", item.get("message"))), item["~reply"]) for item in logs]
+
+
+def exchanges_of(path: Path) -> list[tuple[str, str]]:
+    """`exchanges` of a file."""
+    return exchanges(path.read_bytes().decode("utf-8"))
+
+
+def waiting(text: str) -> list[str]:
+    """The prompts that still wait in a document."""
+    blocks = [block for block in parse_markdown_text(text) if isinstance(block, MetadataBlock)]
+    return [prompt.text for block in blocks for prompt in block.prompts]
+
+
+def wait_until(condition: Callable[[], object], *, timeout: float = PATIENCE) -> None:
+    """Return when the condition holds."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"not so after {timeout} s"
+        time.sleep(0.01)
+
+
+def files_in(folder: Path) -> set[str]:
+    """Names of the files in a folder."""
+    return {path.name for path in folder.iterdir()}

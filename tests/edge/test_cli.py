@@ -1,0 +1,122 @@
+"""The command line: help, usage errors, exit codes, and the small commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmm.cli.commands import COMMANDS
+
+
+def lmm(*words: str, cwd: Path | None = None, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command."""
+    return subprocess.run(
+        [sys.executable, "-m", "lmm", *words], cwd=cwd, env=os.environ | env, input=stdin,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [c.name for c in COMMANDS])
+def test_every_command_explains_itself(command: str) -> None:
+    """`lmm COMMAND --help` and `-h` exit with 0 and say what it is for."""
+    result = lmm(command, "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"Usage: lmm {command}")
+    assert lmm(command, "-h").stdout == result.stdout
+
+
+def test_help_lists_all_commands() -> None:
+    """Without words it is a usage error, and the list is printed all the same."""
+    result = lmm("--help")
+    assert result.returncode == 0
+    assert all(f"  {c.name}" in result.stdout and c.help in result.stdout for c in COMMANDS)
+    assert (lmm().returncode, lmm().stdout) == (2, result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["mesages"], "there is no command 'mesages'; did you mean 'messages'?"),
+        (["messages"], "Missing argument"),
+        (["scan", "--chekc", "a.md"], "No such option"),
+        (["messages", "--at", "x", "a.md"], "Invalid value"),
+        (["messages", "--config", "no.toml", "a.md"], "there is no such configuration file"),
+        (["messages", "--model", "gpt-4", "a.md"], "'gpt-4' is not a model name"),
+    ],
+)
+def test_wrong_usage_exits_with_2(words: list[str], message: str, tmp_path: Path) -> None:
+    """Usage errors and wrong configuration: exit code 2, one clear message, no traceback."""
+    (tmp_path / "a.md").write_text("---\n?: why\n---\nx\n")
+    result = lmm(*words, cwd=tmp_path)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_scan_completes_reports_and_checks(tmp_path: Path) -> None:
+    """--check writes nothing; scan adds what is missing and nothing else; errors make the exit code 1."""
+    good, bad = tmp_path / "good.md", tmp_path / "bad.md"
+    good.write_text("# Cells\n\nCells divide.\n")
+    bad.write_text("---\ntitle: B\ndocid: b\n---\n\n---\ntype: x\nsee = that\n---\nText.\n")
+    check = lmm("scan", "--check", "good.md", "bad.md", cwd=tmp_path)
+    assert check.returncode == 1
+    assert check.stdout.splitlines() == [
+        "good.md:1:1: warning: the header has no title (lmm scan adds it)",
+        "good.md:1:1: warning: the header has no docid (lmm scan adds it)",
+        "bad.md:9:1: could not find expected ':' (write 'key: value', with a colon)",
+    ]
+    assert good.read_text() == "# Cells\n\nCells divide.\n"
+    assert lmm("scan", "good.md", cwd=tmp_path).stdout == "good.md: completed the header\n1 file: no problems\n"
+    assert good.read_text().endswith("---\n\n# Cells\n\nCells divide.\n")
+    before = good.read_bytes()
+    assert lmm("scan", "good.md", cwd=tmp_path).stdout == "1 file: no problems\n"
+    assert good.read_bytes() == before
+    rows = [json.loads(line) for line in lmm("scan", "--json", "bad.md", cwd=tmp_path).stdout.splitlines()]
+    assert [(row["line"], row["severity"]) for row in rows] == [(9, "error")]
+
+
+def test_clear_undoes_messages(tmp_path: Path) -> None:
+    """Ask, answer, clear: the file is what it was before the question."""
+    path = tmp_path / "a.md"
+    path.write_bytes(b"# A\r\n\r\n---\r\ntype: x # mine\r\n?: what is a leaf?\r\n---\r\nA leaf is green.")
+    assert lmm("messages", "--model", "Builtin/extractive", "a.md", cwd=tmp_path).returncode == 0
+    assert b"~chat_" in path.read_bytes()
+    assert lmm("clear", "a.md", cwd=tmp_path).stdout == "a.md: removed the chats\n"
+    assert path.read_bytes() == b"# A\r\n\r\n---\r\ntype: x # mine\r\n---\r\nA leaf is green."
+
+
+def test_init_never_overwrites(tmp_path: Path) -> None:
+    """A second init refuses."""
+    assert lmm("init", cwd=tmp_path).returncode == 0
+    (tmp_path / "config.toml").write_text("mine")
+    result = lmm("init", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "there is a configuration file already" in result.stderr
+    assert (tmp_path / "config.toml").read_text() == "mine"
+
+
+def test_status_as_json(tmp_path: Path) -> None:
+    """A program can read what was decided; keys are not in it."""
+    result = lmm("status", "--json", cwd=tmp_path, OPENAI_API_KEY="sk-secret", LMM_MODEL_MINOR="Ollama/x")
+    status = json.loads(result.stdout)
+    assert status["tiers"]["major"]["key"] == "key from OPENAI_API_KEY"
+    assert status["tiers"]["minor"]["model"] == "Ollama/x"
+    assert status["tiers"]["minor"]["origin"] == "environment LMM_MODEL_MINOR"
+    assert "sk-secret" not in result.stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """`lmm … | head -1` ends quietly."""
+    path = tmp_path / "a.md"
+    path.write_text("".join(f"---\nx{i}: [\n---\n\n" for i in range(5000)))
+    result = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m lmm scan --check a.md | head -n 1"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.stdout.startswith("a.md:1:1:")
+    assert result.stderr == ""

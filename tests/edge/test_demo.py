@@ -1,0 +1,54 @@
+"""`lmm demo` as a new user runs it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.timeout(60)
+def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
+    """Keys and configuration of the user are not used; every step happens; the course ends as it began."""
+    (tmp_path / "config.toml").write_text('[major]\nmodel = "OpenAI/gpt-5"\n')
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "OPENAI_API_KEY": "sk-must-not-be-used",
+        "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+        "LMM_MODEL_MAJOR": "OpenAI/gpt-5",
+        "LMM_CONFIG": str(tmp_path / "config.toml"),
+        "HOME": str(tmp_path / "home"),
+    }
+    result = subprocess.run(
+        [sys.executable, "-m", "lmm", "demo", "--folder", "course"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
+    commands = re.findall(r"^\$ lmm (\w+)", result.stdout, re.MULTILINE)
+    assert commands == ["scan", "messages", "messages", "messages", "clear"]
+    assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 3
+    assert result.stdout.count("+    ~~model: Builtin/extractive") == 3
+    assert "identical to the original" in result.stdout
+    assert not (tmp_path / "home").exists()
+    for lecture in ("01-linear-models.md", "02-inference.Rmd", "03-generalized.md"):
+        packaged = resources.files("lmm").joinpath("example/course", lecture).read_bytes()
+        assert (tmp_path / "course" / lecture).read_bytes() == packaged
+
+
+def test_the_demo_does_not_write_into_a_folder_that_is_in_use(tmp_path: Path) -> None:
+    """A folder with files in it is refused."""
+    (tmp_path / "mine.md").write_text("x")
+    result = subprocess.run(
+        [sys.executable, "-m", "lmm", "demo", "--folder", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr == "lmm: .: this folder is not empty (name a new one)\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.md"]

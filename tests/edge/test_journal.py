@@ -1,0 +1,156 @@
+"""The journal: a reply that arrived is never paid twice, unless the author asks anew."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from edge.support import exchanges_of, files_in
+from fakes.openai_server import Action, ScriptedServer, fail
+
+from lmm.cli.main import main
+from lmm.scan import MessageOptions, scan_messages
+
+DOCUMENT = "# A\n\n---\n?: one\n+: two\n---\nText.\n"
+
+
+@pytest.fixture
+def answered(server: ScriptedServer, folder: Path) -> Path:
+    """A document whose questions were answered."""
+    path = folder / "d.md"
+    path.write_text(DOCUMENT)
+    scan_messages(path)
+    assert len(server.requests) == 2
+    return path
+
+
+def test_an_old_buffer_saved_over_a_reply_gets_it_back_for_nothing(
+    server: ScriptedServer, answered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same file comes out again, without a request, and the screen says where the reply is from."""
+    text = answered.read_text()
+    answered.write_text(DOCUMENT)
+    assert main(["messages", "d.md"]) == 0
+    assert (answered.read_text(), len(server.requests)) == (text, 2)
+    assert "remembered from an earlier run; --again asks anew" in capsys.readouterr().out
+
+
+def test_again_asks_anew_and_the_new_reply_is_the_one_remembered(server: ScriptedServer, answered: Path) -> None:
+    """`--again` pays; afterwards the journal has the newer reply."""
+    server.answer = lambda request: f"Anew: {request.prompt}"
+    for options in (["--again"], []):
+        answered.write_text(DOCUMENT)
+        assert main(["messages", "d.md", *options]) == 0
+        assert exchanges_of(answered) == [("one", "Anew: one"), ("two", "Anew: two")]
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Text.", "Other text."),
+        ("?: one", "?: one?"),
+        ("# A\n", "---\nmodel:\n  system: Be kind.\n---\n\n# A\n"),
+        ("# A\n", "---\nmodel:\n  major: openaicompatible/other\n---\n\n# A\n"),
+    ],
+    ids=["the text", "the prompt", "the system message", "the model"],
+)
+def test_another_question_is_asked(server: ScriptedServer, answered: Path, old: str, new: str) -> None:
+    """The journal answers only what was asked: this prompt, about this text, of this model."""
+    answered.write_text(DOCUMENT.replace(old, new))
+    scan_messages(answered)
+    assert len(server.requests) == 4
+
+
+def test_only_the_last_reply_before_a_failure_is_remembered(server: ScriptedServer, folder: Path) -> None:
+    """The journal has what arrived, whole replies only."""
+    path = folder / "d.md"
+    path.write_text(DOCUMENT)
+    server.queue("First.", Action("half a second reply", cut_after=1))
+    scan_messages(path)
+    path.write_text(DOCUMENT)
+    server.queue("Second.")
+    scan_messages(path)
+    assert exchanges_of(path) == [("one", "First."), ("two", "Second.")]
+    assert server.prompts == ["one", "two", "two"]
+
+
+def test_a_copy_of_the_document_costs_nothing(server: ScriptedServer, answered: Path, folder: Path) -> None:
+    """Entries are found by what was asked, not by the file's name."""
+    (folder / "copy.md").write_text(DOCUMENT)
+    scan_messages(folder / "copy.md")
+    assert (exchanges_of(folder / "copy.md"), len(server.requests)) == (exchanges_of(answered), 2)
+
+
+def test_a_damaged_journal_is_asked_around(server: ScriptedServer, answered: Path, state_folder: Path) -> None:
+    """Entries that cannot be read count as none, whatever is in them."""
+    entries = list(state_folder.glob("journal/*/*.json"))
+    assert len(entries) == 2
+    for entry, damage in zip(entries, (b"\xff\x00", b'{"text": 3'), strict=True):
+        entry.write_bytes(damage)
+    answered.write_text(DOCUMENT)
+    scan_messages(answered)
+    assert len(exchanges_of(answered)) == 2
+    for entry, damage in zip(entries, (b"{}", b"[]"), strict=True):
+        entry.write_bytes(damage)
+    answered.write_text(DOCUMENT)
+    scan_messages(answered)
+    assert (len(exchanges_of(answered)), len(server.requests)) == (2, 6)
+
+
+def test_the_journal_is_private(server: ScriptedServer, answered: Path, state_folder: Path) -> None:
+    """Only the user may read what was asked and answered."""
+    entries = list(state_folder.glob("journal/*/*.json"))
+    assert {entry.stat().st_mode & 0o777 for entry in entries} == {0o600}
+    assert {entry.parent.stat().st_mode & 0o777 for entry in entries} == {0o700}
+
+
+def test_a_journal_that_cannot_be_written_costs_no_reply(
+    server: ScriptedServer, folder: Path, state_folder: Path
+) -> None:
+    """The reply goes into the document all the same."""
+    (folder / "d.md").write_text(DOCUMENT)
+    (state_folder / "journal").write_text("in the way")
+    scan_messages("d.md")
+    assert exchanges_of(folder / "d.md") == [("one", "Reply to: one"), ("two", "Reply to: two")]
+
+
+def test_a_state_folder_that_cannot_be_used_is_told_before_a_model_is_asked(
+    server: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without locks and journal we do not start; the message names the folder and the variable."""
+    (folder / "d.md").write_text(DOCUMENT)
+    monkeypatch.setenv("LMM_STATE_DIR", str(folder / "d.md" / "state"))
+    assert main(["messages", "d.md"]) == 1
+    assert ((folder / "d.md").read_text(), server.requests) == (DOCUMENT, [])
+    errors = capsys.readouterr().err
+    assert "LMM_STATE_DIR" in errors
+    assert str(folder / "d.md" / "state") in errors
+
+
+def test_nothing_but_replies_is_remembered(server: ScriptedServer, folder: Path, state_folder: Path) -> None:
+    """A failed call leaves no entry, and no key of the author's is in any file of ours."""
+    server.answer = lambda request: fail(500)
+    (folder / "d.md").write_text(DOCUMENT)
+    scan_messages("d.md")
+    assert list(state_folder.glob("journal/*/*")) == []
+
+
+def test_what_a_killed_process_left_behind_is_removed(server: ScriptedServer, folder: Path) -> None:
+    """Temporary files that nobody writes any more go with the next save; a younger one may be in use."""
+    (folder / "d.md").write_text(DOCUMENT)
+    for name, age in ((".lmm-old.tmp", 120), (".lmm-new.tmp", 0), (".other.tmp", 120)):
+        (folder / name).write_text("half")
+        os.utime(folder / name, (time.time() - age, time.time() - age))
+    scan_messages("d.md")
+    assert files_in(folder) == {"config.toml", "d.md", ".lmm-new.tmp", ".other.tmp"}
+
+
+def test_the_answer_depends_on_earlier_exchanges(server: ScriptedServer, folder: Path) -> None:
+    """The same continuation of another chat is another question."""
+    for first in ("one", "other"):
+        (folder / "d.md").write_text(DOCUMENT.replace("?: one", f"?: {first}"))
+        scan_messages("d.md", MessageOptions())
+    assert server.prompts == ["one", "two", "other", "two"]

@@ -1,0 +1,314 @@
+"""What holds for every merge: the author's text stays, our replies are placed or handed back, nothing breaks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+from strategies import documents, texts
+
+from lmm.errors import MetadataError
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.merge import merge
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, tree_to_blocks
+from lmm.markdown.walk import preorder
+from lmm.scan.chat_log import read_log
+from lmm.scan.header import complete_header
+from lmm.scan.messages import plan, with_reply
+from lmm.scan.run import clear_messages_text
+
+# -- documents such as people write ----------------------------------------------------------------
+
+_METADATA = [
+    "?: why?", "?: why?\n+: and then?", "query: |\n  is it: so?\n\n  # really", "type: exercise\n?: why? # honestly",
+    "# a note\n~summary: short\n?: how", "~chat_:\n  - query: old\n    ~reply: |-\n      Yes.\n\n      No.\n+: more",
+    "~chat_:\n- query: 1\n  ~reply: 2\n# after\nkey: 1", "a: 1\nb: [x, y]", "?: 'quoted: yes'", "- a: 1\n?: in a list",
+    "{a: 1}\n?: beside flow", "~chat: [q, a]\n+: go on", "x: .nan\n?: hm", "?: why?\n?: why?",
+]  # fmt: skip
+_PARAGRAPHS = [
+    "Text.", "Two lines,\nof one paragraph.", "- item", "***", "```r\nx <- 1\n\n# comment\n---\n```", "$$\nx = y\n$$",
+    "<!-- hidden\n\n---\n?: no\n---\n-->", "Word and word again.", "> quoted", "A question: why?", "Setext\n---", "---",
+]  # fmt: skip
+_TITLES = ["# A", "## B", "## B {#b}", "### C", "# A"]
+_HEADERS = ["title: T", "title: T\ndocid: t-1", "# only a comment", "lang: de\n?: what is this?", "docid: x"]
+
+
+def _block(body: str) -> str:
+    return f"---\n{body}\n---\n"
+
+
+_PIECES = st.one_of(
+    st.sampled_from(_METADATA).map(_block),
+    st.sampled_from(_PARAGRAPHS).map(lambda text: f"{text}\n\n"),
+    st.sampled_from(_PARAGRAPHS).map(lambda text: f"{text}\n\n"),
+    st.sampled_from(_TITLES).map(lambda text: f"{text}\n\n"),
+)
+
+
+@st.composite
+def written_documents(draw: st.DrawFn) -> str:
+    """Documents with headings, paragraphs and questions, under either newline, with or without a header."""
+    header = draw(st.sampled_from(["", "", *[_block(body) for body in _HEADERS]]))
+    text = header + "".join(draw(st.lists(_PIECES, max_size=8)))
+    text = draw(st.sampled_from(["", "", "", "\ufeff", "\n"])) + text
+    text = text.rstrip("\n") if draw(st.booleans()) else text
+    return text.replace("\n", "\r\n") if draw(st.sampled_from([False, False, True])) else text
+
+
+# -- what we do ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A document as we changed it, and the (prompt, reply) pairs that we placed in it."""
+
+    text: str
+    replies: tuple[tuple[str, str], ...] = ()
+
+
+@st.composite
+def answered(draw: st.DrawFn, base: str) -> Ours:
+    """Some of the pending prompts answered, as `lmm messages` does it."""
+    blocks: Sequence[Block] = parse_markdown_text(base)
+    replies = []
+    for thread in plan(blocks):
+        for ask in thread.asks[: draw(st.integers(0, len(thread.asks)))]:
+            reply = f"R{len(replies)} {draw(texts() | st.just('Because.'))}"
+            try:
+                blocks = with_reply(blocks, ask, reply, "m")
+            except MetadataError:
+                break
+            replies.append((ask.prompt.text, reply))
+    return Ours(serialize(blocks), tuple(replies))
+
+
+@st.composite
+def completed(draw: st.DrawFn, base: str) -> Ours:
+    """The header completed, as `lmm scan` does it, then perhaps some prompts answered."""
+    text = serialize(complete_header(parse_markdown_text(base), name="notes"))
+    return draw(answered(text)) if draw(st.booleans()) else Ours(text)
+
+
+def cleared(base: str) -> st.SearchStrategy[Ours]:
+    """The chats cleared."""
+    return st.just(Ours(clear_messages_text(base)))
+
+
+@st.composite
+def annotated(draw: st.DrawFn, base: str) -> Ours:
+    """Metadata added to some nodes, in blocks that are there or in new ones."""
+    tree = blocks_to_tree(parse_markdown_text(base))
+    nodes = list(preorder(tree))
+    for node in draw(st.lists(st.sampled_from(nodes), max_size=3)) if nodes else []:
+        try:
+            node.set_metadata("~summary", draw(st.sampled_from(["made", "two\nlines", "again"])))
+        except MetadataError:
+            continue
+    return Ours(serialize(tree_to_blocks(tree)))
+
+
+@st.composite
+def extended(draw: st.DrawFn, base: str) -> Ours:
+    """Paragraphs added under some headings."""
+    tree = blocks_to_tree(parse_markdown_text(base))
+    sections = [node for node in preorder(tree) if isinstance(node, HeadingNode)]
+    newline = "\r\n" if "\r\n" in base else "\n"
+    for section in draw(st.lists(st.sampled_from(sections), max_size=2)) if sections else []:
+        if all(isinstance(text.block, TextBlock) and text.block.trailing.count("\n") > 1 for text in section.texts):
+            section.add_child(TextNode(TextBlock.make("Our own paragraph.", newline=newline)))
+    return Ours(serialize(tree_to_blocks(tree)))
+
+
+_OPERATIONS: list[Callable[[str], st.SearchStrategy[Ours]]] = [answered, completed, cleared, annotated, extended]
+
+
+def our_changes(base: str) -> st.SearchStrategy[Ours]:
+    """`base` after one operation of ours."""
+    return st.one_of(*[operation(base) for operation in _OPERATIONS])
+
+
+# -- what the author does --------------------------------------------------------------------------
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+_LINES = [
+    "",
+    "new line",
+    "---",
+    "# New",
+    "?: new question",
+    "key: 1",
+    "```",
+    "$$",
+    "<!--",
+    "-->",
+    "a: b: c",
+    "~note: x",
+]
+
+
+def _insert(items: list[str], draw: Draw, new: str) -> list[str]:
+    at = draw(st.integers(0, len(items)))
+    return [*items[:at], new, *items[at:]]
+
+
+def _insert_piece(items: list[str], draw: Draw) -> list[str]:
+    return _insert(items, draw, draw(_PIECES))
+
+
+def _delete(items: list[str], draw: Draw) -> list[str]:
+    at = draw(st.integers(0, len(items)))
+    return [*items[:at], *items[at + 1 :]]
+
+
+def _move(items: list[str], draw: Draw) -> list[str]:
+    one, two, to = (draw(st.integers(0, len(items))) for _ in range(3))
+    moved = items[min(one, two) : max(one, two)]
+    rest = items[: min(one, two)] + items[max(one, two) :]
+    return rest[:to] + moved + rest[to:]
+
+
+@st.composite
+def edited(draw: st.DrawFn, base: str) -> str:
+    """`base` after anything that an author may do to it: to its blocks, its lines, its characters."""
+    text = base
+    for kind in draw(st.lists(st.sampled_from(["blocks", "lines", "keys", "ends", "cut", "newlines"]), max_size=3)):
+        if kind == "blocks":
+            blocks = [block.source for block in parse_markdown_text(text)]
+            blocks = draw(st.sampled_from([_move, _delete, _insert_piece]))(blocks, draw)
+            text = "".join(blocks)
+        elif kind == "lines":
+            lines = text.splitlines(keepends=True)
+            new = draw(st.sampled_from(_LINES) | st.text(max_size=5)) + "\n"
+            at = draw(st.integers(0, len(lines)))
+            text = "".join([*lines[:at], new, *lines[at + draw(st.integers(0, 1)) :]])
+        elif kind == "keys":
+            text = draw(with_a_key(text))
+        elif kind == "ends":
+            text = draw(st.sampled_from([text.rstrip("\n"), text + "\n", text + "\n\nThe end.\n", "First.\n\n" + text]))
+        elif kind == "cut":
+            text = text[: draw(st.integers(0, len(text)))]
+        else:
+            text = draw(st.sampled_from([text.replace("\r\n", "\n"), text.replace("\r\n", "\n").replace("\n", "\r\n")]))
+    return text
+
+
+@st.composite
+def with_a_key(draw: st.DrawFn, text: str) -> str:
+    """A key added to, or taken out of, a metadata block of `text`."""
+    blocks: list[Block] = list(parse_markdown_text(text))
+    found = [i for i, block in enumerate(blocks) if isinstance(block, MetadataBlock)]
+    if found:
+        at = draw(st.sampled_from(found))
+        block = blocks[at]
+        assert isinstance(block, MetadataBlock)
+        line = draw(st.sampled_from(["mine: 1\n", "# mine\n", "?: mine\n", "+: mine\n", "title: Mine\n", "type: x\n"]))
+        lines = block.body.splitlines(keepends=True)
+        at_line = draw(st.integers(0, len(lines)))
+        blocks[at] = block.with_body("".join([*lines[:at_line], line, *lines[at_line + draw(st.integers(0, 1)) :]]))
+    return serialize(blocks)
+
+
+# -- what must hold --------------------------------------------------------------------------------
+
+
+def _authors_lines(text: str, answers: Counter[str]) -> list[str]:
+    """The lines of `text`, without answered prompts and the program's keys, line ends and blank lines left out."""
+    kept = []
+    for block in parse_markdown_text(text):
+        source = block.source
+        if isinstance(block, MetadataBlock):
+            source = _authors_part(block, answers)
+        kept += _lines(source)
+    return [line for line in kept if line]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip("\ufeff \t\r") for line in text.split("\n")]
+
+
+def _authors_part(block: MetadataBlock, answers: Counter[str]) -> str:
+    """The body of a metadata block without the program's keys and without prompts that were answered."""
+    if block.body.startswith("{"):
+        return ""  # all keys on one line
+    for prompt in block.prompts:
+        if answers[prompt.text]:
+            same = next(p for p in block.prompts if p.text == prompt.text)
+            block = block.with_body(metadata.remove_prompt(block.body, same))
+    for key in block.values():
+        if key.startswith("~"):
+            block = block.with_body(metadata.remove_key(block.body, key))
+    return block.body
+
+
+def _is_subsequence(lines: Sequence[str], of: Sequence[str]) -> bool:
+    rest = iter(of)
+    return all(any(line == other for other in rest) for line in lines)
+
+
+def _log(text: str) -> Counter[tuple[str, str]]:
+    blocks = [block for block in parse_markdown_text(text) if isinstance(block, MetadataBlock)]
+    return Counter((e.prompt, e.reply) for block in blocks for e in read_log(block.values()))
+
+
+def _errors(text: str) -> Counter[str]:
+    return Counter(b.content.replace("\r\n", "\n") for b in parse_markdown_text(text) if isinstance(b, ErrorBlock))
+
+
+@given(written_documents() | documents(), st.data())
+def test_one_side_alone(base: str, data: st.DataObject) -> None:
+    """Where one side did nothing, the other side's text is the result, byte for byte; likewise where both agree."""
+    ours = data.draw(our_changes(base)).text
+    theirs = data.draw(edited(base))
+    assert merge(base, ours, base).text == ours
+    assert merge(base, base, theirs).text == theirs
+    assert merge(base, ours, ours).text == ours
+    assert merge(base, theirs, theirs).text == theirs
+    assert (
+        merge(base, ours, base).unplaced == merge(base, base, theirs).unplaced == merge(base, ours, ours).unplaced == ()
+    )
+
+
+@given(written_documents() | documents(), st.data())
+def test_nothing_of_the_author_is_lost(base: str, data: st.DataObject) -> None:
+    """Every line of the author's is in the result, in order, and no block breaks."""
+    ours = data.draw(our_changes(base))
+    theirs = data.draw(edited(base))
+    merged = merge(base, ours.text, theirs)
+    event("unplaced" if merged.unplaced else "placed")
+    answers = Counter(prompt for prompt, _ in ours.replies)
+    assert _is_subsequence(_authors_lines(theirs, answers), _lines(merged.text))
+    assert merged.text.startswith("\ufeff") == theirs.startswith("\ufeff")
+    assert not _errors(merged.text) - _errors(theirs)
+
+
+@given(written_documents() | documents(), st.data())
+def test_no_reply_is_lost(base: str, data: st.DataObject) -> None:
+    """Every reply is in the log of some block of the result, or of a block that was handed back."""
+    ours = data.draw(answered(base) | completed(base))
+    theirs = data.draw(edited(base))
+    merged = merge(base, ours.text, theirs)
+    found = _log(merged.text)
+    for piece in merged.unplaced:
+        found += _log("\n" + piece)
+    assert not Counter(ours.replies) - found
+
+
+@given(written_documents(), st.data())
+def test_writing_elsewhere_displaces_nothing(base: str, data: st.DataObject) -> None:
+    """If the author only put paragraphs between blocks, everything of ours is placed."""
+    ours = data.draw(our_changes(base))
+    mark = "\ufeff" if base.startswith("\ufeff") else ""
+    blocks = [block.source for block in parse_markdown_text(base.removeprefix(mark))]
+    assume(not _errors(base))
+    for number in range(data.draw(st.integers(1, 3))):
+        blocks = _insert(blocks, data.draw, f"\n\nWritten meanwhile {number}.\n\n")
+    merged = merge(base, ours.text, mark + "".join(blocks))
+    assert merged.unplaced == ()
+    assert not Counter(ours.replies) - _log(merged.text)

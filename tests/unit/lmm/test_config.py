@@ -1,0 +1,192 @@
+"""Which model is chosen, by whom, and what is refused."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from lmm.config import Settings, header_models, load_settings
+from lmm.errors import ConfigError
+
+KEY = {"OPENAI_API_KEY": "sk-secret"}
+
+
+def names(settings: Settings) -> tuple[str, str, str, str]:
+    """The four model names."""
+    return tuple(str(getattr(settings, tier).model) for tier in ("major", "minor", "aux", "embedding"))  # type: ignore[return-value]  # four tiers
+
+
+def test_without_a_key_the_built_in_models() -> None:
+    """No key: built-in models, and the origin says so."""
+    settings = load_settings(env={})
+    assert names(settings) == ("Builtin/extractive", "Builtin/extractive", "Builtin/extractive", "Builtin/wordllama")
+    assert settings.major.origin == "default: no OPENAI_API_KEY"
+
+
+def test_with_a_key_openai() -> None:
+    """OPENAI_API_KEY: the seed's OpenAI models."""
+    assert names(load_settings(env=KEY)) == (
+        "OpenAI/gpt-4o-mini",
+        "OpenAI/gpt-4.1-nano",
+        "OpenAI/gpt-4.1-nano",
+        "OpenAI/text-embedding-3-small",
+    )
+
+
+def test_later_voices_win() -> None:
+    """default < environment < config.toml < header < command line."""
+    env = {"LMM_SOURCE_MAJOR": "Mistral", "LMM_MODEL_MAJOR": "m1"}
+    toml = '[major]\nmodel = "Anthropic/c1"\n'
+    header = {"model": {"major": "google/g1"}}
+    command = {"major": "ollama/o1"}
+    chosen = [
+        load_settings(env={}),
+        load_settings(env=env),
+        load_settings(toml, env),
+        load_settings(toml, env, header, document="n.md"),
+        load_settings(toml, env, header, overrides=command),
+    ]
+    assert [(str(s.major.model), s.major.origin) for s in chosen] == [
+        ("Builtin/extractive", "default: no OPENAI_API_KEY"),
+        ("Mistral/m1", "environment LMM_SOURCE_MAJOR, LMM_MODEL_MAJOR"),
+        ("Anthropic/c1", "config.toml"),
+        ("Google/g1", "header of n.md"),
+        ("Ollama/o1", "command line"),
+    ]
+
+
+def test_default_in_a_header_means_as_configured() -> None:
+    """`default` is no choice."""
+    settings = load_settings('[major]\nmodel = "Ollama/o1"\n', {}, {"model": {"major": "default", "minor": "default"}})
+    assert names(settings)[:2] == ("Ollama/o1", "Ollama/o1")
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"LMM_SOURCE_MAJOR": "OpenAI"}, ("OpenAI/gpt-4o-mini", "OpenAI/gpt-4.1-nano")),
+        ({"LMM_SOURCE": "anthropic"}, ("Anthropic/claude-sonnet-4-5", "Anthropic/claude-haiku-4-5")),
+        ({"LMM_MODEL_MAJOR": "gpt-5"}, ("OpenAI/gpt-5", "OpenAI/gpt-4.1-nano")),
+        ({"LMM_MODEL_MAJOR": "Ollama/qwen3"}, ("Ollama/qwen3", "Ollama/qwen3")),
+        ({"LMM_SOURCE_MAJOR": "Ollama", "LMM_MODEL_MAJOR": "hf.co/a/b"}, ("Ollama/hf.co/a/b", "Ollama/hf.co/a/b")),
+        ({"LMM_SOURCE_MINOR": "Mistral"}, ("Builtin/extractive", "Mistral/mistral-small-latest")),
+    ],
+)
+def test_environment(env: dict[str, str], expected: tuple[str, str]) -> None:
+    """LMM_SOURCE_* and LMM_MODEL_* work together or alone; minor follows major's provider."""
+    assert names(load_settings(env=env))[:2] == expected
+
+
+def test_tiers_that_follow_share_server_and_key() -> None:
+    """minor and aux use major's server when they use its provider."""
+    toml = '[major]\nmodel = "OpenAICompatible/m"\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "MINE"\n'
+    settings = load_settings(toml, {"MINE": "k"}, config_file=Path("c.toml"))
+    assert {t.base_url for t in (settings.major, settings.minor, settings.aux)} == {"http://127.0.0.1:9/v1"}
+    assert settings.aux.api_key is not None
+    assert settings.aux.api_key.variable == "MINE"
+    assert settings.minor.base_url_file == Path("c.toml")
+
+
+def test_a_base_url_belongs_to_the_provider_it_was_written_for() -> None:
+    """A header that chooses another provider does not send it to the configured server."""
+    toml = '[major]\nmodel = "OpenAI/m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    assert load_settings(toml, KEY).major.base_url == "http://127.0.0.1:9/v1"
+    other = load_settings(toml, KEY, {"model": {"major": "Anthropic/c"}}).major
+    assert (other.base_url, other.base_url_file) == ("", None)
+
+
+def test_provider_variables_name_servers() -> None:
+    """OPENAI_BASE_URL and OLLAMA_BASE_URL are honoured; local servers have a default address."""
+    assert (
+        load_settings(env=KEY | {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}).major.base_url == "http://127.0.0.1:1/v1"
+    )
+    assert load_settings(env={"LMM_MODEL_MAJOR": "Ollama/x"}).major.base_url == "http://127.0.0.1:11434/v1"
+    env = {"LMM_MODEL_MAJOR": "Ollama/x", "OLLAMA_BASE_URL": "http://127.0.0.1:2/v1"}
+    assert load_settings(env=env).major.base_url == "http://127.0.0.1:2/v1"
+
+
+def test_a_key_does_not_show_itself() -> None:
+    """Printing settings never prints a key."""
+    settings = load_settings(env=KEY)
+    assert "sk-secret" not in repr(settings)
+    assert settings.major.api_key is not None
+    assert settings.major.api_key.reveal() == "sk-secret"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"model": {"major": "OpenAI/m", "system": "S"}},
+        {"model": [{"major": "OpenAI/m"}, {"system": "S"}]},
+        {"model": [{"major": "OpenAI/m"}], "-system": "S"},
+        {"model": {"major": "OpenAI/m", "-system": "S", "minor": None, "aux": "default"}},
+    ],
+)
+def test_spellings_of_the_header(header: dict[str, object]) -> None:
+    """Mapping, list of one-key mappings, and `-system:` without a space are the same."""
+    assert header_models(header) == {"major": "OpenAI/m", "system": "S"}
+    assert load_settings(env={}, header=header).system == "S"
+
+
+@pytest.mark.parametrize(
+    ("toml", "header", "message"),
+    [
+        ("[majr]\n", {}, "unknown table [majr] (did you mean 'major'?)"),
+        ("[major]\ntimeot = 3\n", {}, "unknown key 'timeot' in [major] (did you mean 'timeout'?)"),
+        ('[major]\ntimeout = "3"\n', {}, "'timeout' in [major] must be a number, not '3'"),
+        ("[major]\ntimeout = true\n", {}, "'timeout' in [major] must be a number, not True"),
+        ("[major]\ntimeout = 0\n", {}, "'timeout' in [major] must be more than 0"),
+        ('[major]\nmodel = "gpt-4"\n', {}, "'gpt-4' is not a model name"),
+        ('[major]\nmodel = "OpenIA/gpt-4"\n', {}, "unknown provider 'OpenIA' (did you mean OpenAI?)"),
+        ('[major]\nmodel = "OpenAICompatible/m"\n', {}, "needs the address of its server"),
+        ("major = 3\n", {}, "[major] must be a table"),
+        ("[RAG]\nquestions = Yes\n", {}, "this is not TOML"),
+        ("[RAG]\nquestions = 1\n", {}, "'questions' in [RAG] must be true or false, not 1"),
+        ("", {"model": {"RAG": ["question"]}}, "unknown annotation 'question' (did you mean 'questions'?)"),
+        ("", {"model": "gpt-4"}, "'model:' must hold 'key: value' lines, not 'gpt-4'"),
+        ("", {"model": {"majr": "x/y"}}, "unknown key 'majr' under 'model:' (did you mean 'major'?)"),
+        ("", {"model": {"major": ["x"]}}, "'major' under 'model:' must be text"),
+        ("", {"model": {"major": "something like mistral tiniest"}}, "is not a model name"),
+    ],
+)
+def test_what_is_refused(toml: str, header: dict[str, object], message: str) -> None:
+    """A mistake is named, with what was probably meant."""
+    with pytest.raises(ConfigError) as error:
+        load_settings(toml, {}, header)
+    assert message in str(error.value)
+
+
+def test_other_packages_tables_are_theirs() -> None:
+    """[RAG], [serve] and the like are not checked here."""
+    load_settings("[RAG]\nanything = 1\n", {})
+
+
+def test_a_tier_may_be_one_line() -> None:
+    """`major = "Ollama/x"` is short for the table."""
+    assert str(load_settings('major = "Ollama/x"\n', {}).major.model) == "Ollama/x"
+
+
+def test_the_template_is_valid_and_changes_nothing() -> None:
+    """What `lmm init` writes parses, every commented setting too, and sets nothing."""
+    text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
+    assert load_settings(text, {}) == load_settings("", {})
+    tables = [line for line in text.splitlines() if line.startswith("[")]
+    assert tables == [f"[{name}]" for name in ("major", "minor", "aux", "embedding", "messages", "prompts", "RAG")]
+    settings = "\n".join(line.removeprefix("# ") for line in text.splitlines() if line.startswith("[") or " = " in line)
+    load_settings(settings, {})
+    assert tomllib.loads(settings)["major"]["timeout"] == 120
+
+
+def test_annotations_are_chosen_in_the_table_or_the_header() -> None:
+    """[RAG] in config.toml, spelled as in the seed; a list under `model: RAG:` replaces it."""
+
+    def on(toml: str, header: dict[str, object]) -> list[str]:
+        return [name for name, wanted in load_settings(toml, {}, header).annotations.items() if wanted]
+
+    assert on("", {}) == ["titles"]
+    assert on("[RAG]\nquestions = True # seed\nsummaries = true\n", {}) == ["titles", "summary", "questions"]
+    assert on("[RAG]\nquestions = true\n", {"model": {"RAG": ["summary", "keywords"]}}) == ["summary", "keywords"]
+    assert "lower case" in load_settings("[RAG]\nquestions = True\n", {}).hints[0]

@@ -1,0 +1,82 @@
+"""The benchmarks measure what they say: their documents are sound, and their checks hold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks/ is not installed
+
+from benchmarks import answer_concurrently, cli_start, edit_key, measure, parse_serialize, round_trip, run
+from benchmarks.documents import large_document
+from lmm.markdown import ErrorBlock, HeadingBlock, MetadataBlock, parse_markdown_text
+from lmm.scan.chat_log import read_log
+
+
+@pytest.fixture(scope="module")
+def document() -> str:
+    return large_document(200_000, 120)
+
+
+@pytest.mark.parametrize("text", [large_document(200_000, 120), answer_concurrently.document(), cli_start.SMALL_FILE])
+def test_generated_documents_hold_no_error_block(text: str) -> None:
+    assert not [block for block in parse_markdown_text(text) if isinstance(block, ErrorBlock)]
+
+
+def test_the_large_document_is_what_it_claims_to_be(document: str) -> None:
+    blocks = parse_markdown_text(document)
+    metadata = [block for block in blocks if isinstance(block, MetadataBlock)]
+    assert len(metadata) == 120
+    assert sum(isinstance(block, HeadingBlock) for block in blocks) == 119
+    assert 200_000 <= len(document) < 202_000
+    assert document == large_document(200_000, 120)
+    keys = {key for block in metadata for key in block.values()}
+    assert {"~txthash", "titles", "questions", "~questions", "~keywords", "~chat_", "type", "docid"} <= keys
+    assert {type(block.values().get("~txthash")) for block in metadata} == {str, dict, type(None)}
+    assert sum(len(read_log(block.values())) for block in metadata) > 20
+
+
+def test_the_large_document_passes_the_round_trip(document: str) -> None:
+    for check in (round_trip.round_trips, round_trip.tree_is_inverse):
+        assert round_trip.count([document], check) == round_trip.Count(1, 0, 1)
+
+
+def test_an_exception_is_counted() -> None:
+    assert round_trip.count(["a", ""], lambda text: text[0] == "a") == round_trip.Count(1, 1, 2)
+
+
+def test_edit_and_peer_set_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, document: str) -> None:
+    monkeypatch.setattr(edit_key, "TITLE_END", " 60")
+    path = tmp_path / "course.md"
+    path.write_bytes(document.encode())
+    edit_key.edit(path, 1)
+    edit_key.edit(path, 2)
+    edit_key.check(document, path.read_text(encoding="utf-8"))
+    edit_key.rewrite_all(path)
+    assert not [b for b in parse_markdown_text(path.read_text(encoding="utf-8")) if isinstance(b, ErrorBlock)]
+
+
+def test_sixteen_questions_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_concurrently, "PAUSE", 0.0)
+    text = answer_concurrently.document()
+    with answer_concurrently.temporary_state():
+        assert answer_concurrently.answer(text, 8).count("~reply:") == answer_concurrently.QUESTIONS
+
+
+@pytest.mark.parametrize("module", cli_start.FORBIDDEN)
+def test_importing_us_imports_nothing_heavy(module: str) -> None:
+    assert cli_start.imported(module, cli_start.FORBIDDEN[module]) == []
+
+
+def test_a_missing_folder_is_a_row_with_a_note() -> None:
+    row = parse_serialize.measured("x", [], target=60)
+    assert (row.ours, row.met) == ("", None)
+    assert "skipped" in row.peer
+
+
+def test_the_report_is_a_table() -> None:
+    row = measure.Row("a | b", "peer", "1 ms", "2 ×", "≤ 2 ms", False)
+    text = run.report([row], 1.0, "load average 0.1")
+    assert "| a \\| b | peer | 1 ms | 2 × | ≤ 2 ms | **no** |\n" in text
