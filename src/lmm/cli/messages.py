@@ -15,7 +15,7 @@ from lmm.files import decode_document, read_document
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.port import Usage, render
-from lmm.prompts.templates import load_prompts
+from lmm.prompts.load import load_prompts
 from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
 from lmm.scan.chat_log import Exchange
 from lmm.scan.messages import chat_before, request_for

@@ -92,4 +92,6 @@ def _yaml_text(source: str) -> str | None:
     if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
         return None
     value = node.value[0][1]
-    return value.value if isinstance(value, yaml.ScalarNode) and value.style in tuple("'\"|>") else None
+    if not isinstance(value, yaml.ScalarNode) or value.style not in tuple("'\"|>"):
+        return None
+    return str(value.value).rstrip("\n") if value.style in "|>" else str(value.value)

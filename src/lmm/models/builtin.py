@@ -49,6 +49,8 @@ def _by_task(request: ChatRequest) -> str:
             f"{NAME} cannot {'edit or write' if request.task == 'edit' else 'extract data'}",
             hint="name a language model: --model, config.toml, or the header",
         )
+    if request.task != "answer" and not sentences:
+        raise ModelRejected(f"{NAME} found no prose in this text", hint="mark the section with 'skip: true'")
     if request.task == "summary":
         return " ".join(s.text for s in central_sentences(sentences, 2))
     if request.task == "keywords":

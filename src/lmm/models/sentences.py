@@ -62,7 +62,7 @@ def split_sentences(markdown: str) -> list[Sentence]:
         for piece in _SENTENCE_END.split(" ".join(paragraph.split())):
             text = re.sub(r"^(?:[-*+]|\d+[.)])\s+", "", piece.strip())
             stems = tuple(stems_of(text))
-            if len(stems) >= 2:
+            if stems:
                 found.append(Sentence(text, heading, stems))
     return found
 

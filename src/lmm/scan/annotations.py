@@ -87,7 +87,7 @@ def _text_for(node: HeadingNode, name: str, below: Sequence[Any]) -> str | None:
     """What a field is made from: the section's own text, then what is known of each subsection."""
     own = own_text(node)
     children = [child for child in node.headings if not child.own("skip")]
-    if not own and len(children) == 1 and node.parent is not None and below[0]:
+    if not own and len(children) == 1 and below[0]:
         return _TAKEN + _as_text(below[0])
     parts = [own] if own else []
     for child, value in zip(children, below, strict=True):

@@ -21,7 +21,8 @@ from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatModel, Reply, Retrying, TextDelta, Usage
-from lmm.prompts.templates import Prompts, load_prompts
+from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import Prompts
 from lmm.scan import events
 from lmm.scan.chat_log import Exchange, clear_chat
 from lmm.scan.edits import Verdict, resolve

@@ -19,7 +19,7 @@ from lmm.markdown.tree import HeadingNode, blocks_to_tree
 from lmm.markdown.walk import preorder
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Usage, render
-from lmm.prompts.templates import load_prompts
+from lmm.prompts.load import load_prompts
 from lmm.scan.annotations import Annotations, annotate, chosen
 from lmm.scan.batch import Batch, BatchFunction, BatchListener, FieldFailed, find_batch_model, run_batch
 from lmm.scan.edits import old_view
