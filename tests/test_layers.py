@@ -15,6 +15,11 @@ SOURCE = Path(__file__).parent.parent / "src"
 EDGE = {
     "lmm.__main__",
     "lmm.config_files",
+    "lmm.conversation",
+    "lmm.extraction.plan",
+    "lmm.extraction.run",
+    "lmm.extraction.schemas",
+    "lmm.extraction.table",
     "lmm.files",
     "lmm.journal",
     "lmm.loop",
@@ -22,18 +27,25 @@ EDGE = {
     "lmm.markdown.ioutils",
     "lmm.models.chat",
     "lmm.models.pydantic_ai_adapter",
+    "lmm.models.recorded",
+    "lmm.models.remembered",
     "lmm.models.resilience",
     "lmm.prompts.load",
     "lmm.scan.annotations",
     "lmm.scan.batch",
-    "lmm.scan.run",
+    "lmm.scan.changes",
+    "lmm.scan.answering",
+    "lmm.scan.condense",
+    "lmm.scan.run_messages",
+    "lmm.scan.run_scan",
     "lmm.scan.run_batch",
     "lmm.scan.save",
+    "lmm.scan.watch",
 }
 IMPURE = {"os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio",
           "httpx", "httpx2", "typer", "pydantic_ai", "openai", "filelock", "platformdirs", "open", "print", "input"}  # fmt: skip
 # The command line is the outermost edge; package __init__ files only re-export.
-ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.cli"]
+ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.extraction", "lmm.conversation", "lmm.cli"]
 
 
 def module_name(path: Path) -> str:
@@ -92,7 +104,7 @@ def test_no_import_cycle() -> None:
 
 @pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("lmm.")])
 def test_layers_import_downwards_only(name: str) -> None:
-    """errors < markdown | models < scan < cli; markdown and models are strangers to each other."""
+    """errors < markdown | models < scan < extraction, conversation < cli; markdown and models are strangers."""
     layer = next((i for i, prefix in enumerate(ORDER) if name.startswith(prefix)), None)
     if layer is None:
         return
@@ -133,8 +145,9 @@ def test_importing_lmm_imports_no_vendor() -> None:
     import subprocess
 
     code = (
-        "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names;"
-        "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich'} & set(sys.modules);"
+        "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names, lmm.extraction.table, lmm.conversation;"
+        "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich', "
+        "'jsonschema', 'pyarrow'} & set(sys.modules);"
         "sys.exit(f'imported: {bad}' if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

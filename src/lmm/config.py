@@ -47,7 +47,7 @@ class ModelSettings:
     """One tier: the model and how to call it.
 
     `timeout` is in seconds without a sign of the server; `max_retries` counts further attempts;
-    `concurrency` bounds calls in flight; `base_url_file` is the configuration file that set `base_url`,
+    `concurrency` bounds calls in flight; `context_window` is in tokens; `base_url_file` is the configuration file that set `base_url`,
     if one did; `origin` says where the model's name came from.
     """
 
@@ -61,6 +61,7 @@ class ModelSettings:
     timeout: float = 120.0
     max_retries: int = 3
     concurrency: int = 8
+    context_window: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,9 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
     "timeout": (int, float),
     "max_retries": (int,),
     "concurrency": (int,),
+    "context_window": (int,),
 }
-_POSITIVE = ("timeout", "concurrency", "max_tokens", "context_limit")
+_POSITIVE = ("timeout", "concurrency", "max_tokens", "context_limit", "context_window")
 _TABLES: dict[str, dict[str, tuple[type, ...]]] = {
     "messages": {"system": (str,), "context_limit": (int,)},
     "prompts": {"folder": (str,)},

@@ -97,6 +97,11 @@ def replace_document(path: Path, text: str) -> None:
     Raises:
         FileWriteError: the disk is full, or the folder may not be written to; the old content stays.
     """
+    replace_bytes(path, text.encode("utf-8"))
+
+
+def replace_bytes(path: Path, data: bytes) -> None:
+    """`replace_document` for a file that is not text."""
     target = path.resolve()
     temporary = None
     try:
@@ -104,7 +109,7 @@ def replace_document(path: Path, text: str) -> None:
         descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY[0], suffix=_TEMPORARY[1], dir=target.parent)
         temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         _copy_ownership(target, temporary)

@@ -49,6 +49,8 @@ async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Cancelling passes through, and waits until the coroutine has cleaned up.
     """
+    if asyncio.get_running_loop() is _background():
+        return await coroutine
     done, cancel = _start(coroutine)
     result = asyncio.wrap_future(done)
     try:

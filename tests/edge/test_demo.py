@@ -29,14 +29,16 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     commands = re.findall(r"^\$ lmm (\w+)", result.stdout, re.MULTILINE)
-    assert commands == ["scan", "messages", "messages", "messages", "clear"]
-    assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 3
+    assert commands == ["scan", "messages", "messages", "messages", "clear", "messages", "reject", "annotate"]
+    assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
+    assert "+  ~~model: Recorded/recorded-replies.json" in result.stdout
     assert result.stdout.count("+    ~~model: Builtin/extractive") == 3
     assert "identical to the original" in result.stdout
     assert not (tmp_path / "home").exists()
-    for lecture in ("01-linear-models.md", "02-inference.Rmd", "03-generalized.md"):
+    for lecture in ("01-linear-models.md", "02-inference.Rmd"):
         packaged = resources.files("lmm").joinpath("example/course", lecture).read_bytes()
         assert (tmp_path / "course" / lecture).read_bytes() == packaged
+    assert "~summary: " in (tmp_path / "course" / "03-generalized.md").read_text()
 
 
 def test_the_demo_does_not_write_into_a_folder_that_is_in_use(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import pytest
 from edge.support import exchanges_of, files_in
@@ -95,10 +96,11 @@ def test_kill_at_any_moment(
     state_folder: Path,
     record_property: Note,
 ) -> None:
-    """200 kills spread over the whole run; after each, a second run completes the work.
+    """200 processes killed, at moments spread over the whole run; after each, a second run completes the work.
 
     The file is always whole: the old or the new one. What had been journaled is not asked for again. What
-    the killed run left in the folder confuses nothing.
+    the killed run left in the folder confuses nothing. (A process that had ended before its moment is
+    checked too, and does not count.)
     """
     server.answer = staggered
     notes = folder / "notes"
@@ -114,14 +116,15 @@ def test_kill_at_any_moment(
         durations.append(ended.seconds)
     new = path.read_text()
     assert exchanges_of(path) == [(prompt, f"Reply to {prompt}.") for prompt in PROMPTS]
-    whole = max(durations) * 1.1
+    whole = median(durations) * 1.05
 
-    seen = {"old": 0, "new": 0, "killed": 0, "partly journaled": 0, "temporary files": 0}
+    seen = {"killed": 0, "ended before": 0, "old": 0, "new": 0, "partly journaled": 0, "temporary files": 0}
     generator = random.Random(20251121)
-    for number in range(RUNS):
+    while seen["killed"] < RUNS:
+        assert seen["ended before"] < 3 * RUNS, seen
         path.write_text(DOCUMENT)
         _forget(state_folder)
-        killed = runner.run(server.url, path, kill_after=whole * (number + generator.random()) / RUNS)
+        killed = runner.run(server.url, path, kill_after=whole * generator.random())
         assert killed.code in (0, -signal.SIGKILL)
         text = path.read_text()
         assert text in (DOCUMENT, new)
@@ -129,16 +132,20 @@ def test_kill_at_any_moment(
         left = files_in(notes) - {"d.md"}
         second = runner.run(server.url, path)
         assert (second.code, path.read_text()) == (0, new)
-        again = {
+        again = [
             f"Reply to {request.prompt}."
             for request in server.requests
             if request.headers["x-process"] == second.process
-        }
-        assert not again & known
+        ]
+        assert not known.intersection(again)
         assert len(again) == (0 if text == new else len(PROMPTS) - len(known))
+        if killed.code == 0:
+            seen["ended before"] += 1
+            assert text == new
+            continue
+        seen["killed"] += 1
         seen["old"] += text == DOCUMENT
         seen["new"] += text == new
-        seen["killed"] += killed.code != 0
         seen["partly journaled"] += 0 < len(known) < len(PROMPTS)
         seen["temporary files"] += bool(left)
         for name in left:
@@ -147,7 +154,6 @@ def test_kill_at_any_moment(
     record_property("seen", seen)
     # The kills did fall before, between and after the replies.
     assert seen["old"] > RUNS / 10, seen
-    assert seen["new"] > 0, seen
     assert seen["partly journaled"] > RUNS / 20, seen
 
 

@@ -237,7 +237,7 @@ def test_a_flat_chat_list_is_read(server: ScriptedServer) -> None:
     [
         ("?: is this right: yes or no? # honestly", "is this right: yes or no? # honestly"),
         ("query: the long word", "the long word"),
-        ("?: |\n  two lines,\n  kept as two", "two lines,\nkept as two\n"),
+        ("?: |\n  two lines,\n  kept as two", "two lines,\nkept as two"),
         ("?: one\n  and a second line", "one\nand a second line"),
         ('?: "quoted: \\u00e9"', "quoted: é"),
         ("?: 'tis only half quoted", "'tis only half quoted"),

@@ -21,7 +21,7 @@ from lmm.markdown.walk import preorder
 from lmm.scan.chat_log import read_log
 from lmm.scan.header import complete_header
 from lmm.scan.messages import plan, with_reply
-from lmm.scan.run import clear_messages_text
+from lmm.scan.run_scan import clear_messages_text
 
 # -- documents such as people write ----------------------------------------------------------------
 

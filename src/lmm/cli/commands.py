@@ -23,9 +23,11 @@ COMMANDS = (
     Command("trust", "lmm.cli.setup", "approve a config.toml that sends a key to another server"),
     Command("scan", "lmm.cli.scan", "complete the header, report problems"),
     Command("messages", "lmm.cli.messages", "answer the questions that wait in a document"),
+    Command("watch", "lmm.cli.watch", "answer on every save"),
     Command("accept", "lmm.cli.edits", "keep the new text of edits that wait"),
     Command("reject", "lmm.cli.edits", "restore the old text of edits that wait"),
     Command("annotate", "lmm.cli.batch", "add titles, questions, keywords, summaries to sections"),
     Command("batch", "lmm.cli.batch", "run a batch model of yours"),
+    Command("extract", "lmm.cli.extract", "structured data from sections, by a Pydantic model or JSON schema"),
     Command("clear", "lmm.cli.scan", "remove the chats from a document"),
 )

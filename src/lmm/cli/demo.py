@@ -28,6 +28,8 @@ from lmm.models.names import PROVIDERS
 
 app = console.make_app()
 LECTURE = "01-linear-models.md"
+MOST_LINES = 40  # of a change that is shown
+RECORDED = "recorded-replies.json"
 _SECTION = "## How the coefficients are estimated\n"
 _PARAGRAPH = "In explanation, we want to know how the outcome"
 
@@ -53,6 +55,7 @@ class Step:
     explanation: str
     command: tuple[str, ...]
     typed: Typed | None = None
+    file: str = LECTURE
 
 
 STEPS = (
@@ -82,9 +85,28 @@ STEPS = (
         Typed("---\n" + _SECTION, "+: and how are the coefficients computed from the matrix of predictors?\n"),
     ),
     Step(
-        "Take it all out again",
+        "Take the chats out again",
         "`lmm clear` removes the chats. The lecture is then what it was, byte for byte.",
         ("clear", LECTURE),
+    ),
+    Step(
+        "Ask for an edit",
+        "`=:` asks for another version of the text. The built-in model cannot write, so this reply is a recorded\n"
+        "one (`Recorded/…` says so in the file). The new text stands beside the old one until you decide.",
+        ("messages", "--diff", "--model", f"Recorded/{RECORDED}", LECTURE),
+        Typed(_PARAGRAPH, "---\n=: say this in one sentence\n---\n"),
+    ),
+    Step(
+        "Accept it, or not",
+        "`lmm accept` keeps the new text, with whatever you change in it; `lmm reject` restores the old one.",
+        ("reject", LECTURE),
+    ),
+    Step(
+        "Annotate sections",
+        "`lmm annotate` adds what search will use later: titles, key terms, summaries. `~` marks what a model\n"
+        "wrote; you may edit it, and it is made again only where the text changes.",
+        ("annotate", "--keywords", "--summaries", "03-generalized.md"),
+        file="03-generalized.md",
     ),
 )
 
@@ -122,11 +144,11 @@ def _new_folder(folder: Path | None) -> Path:
 
 def _run(step: Step, number: int, course: Path) -> None:
     _say(_bold(f"{number}. {step.title}") + f"\n{step.explanation}\n\n")
-    file = course / LECTURE
+    file = course / step.file
     if step.typed is not None:
         before = _read(file)
         file.write_bytes(step.typed.apply(before).encode())
-        _say(f"You type into {LECTURE}:\n{_diff(before, _read(file))}\n")
+        _say(f"You type into {step.file}:\n{_diff(before, _read(file))}\n")
     before = _read(file)
     _say(console.style(f"$ lmm {' '.join(step.command)}\n", "cyan", sys.stdout))
     result = subprocess.run(
@@ -135,7 +157,7 @@ def _run(step: Step, number: int, course: Path) -> None:
     if result.returncode:
         raise LmmError(f"the command ended with exit code {result.returncode}", hint="please report this")
     if _read(file) != before:
-        _say(f"\nWhat changed in {LECTURE}:\n{_diff(before, _read(file))}")
+        _say(f"\nWhat changed in {step.file}:\n{_diff(before, _read(file))}")
     _say("\n")
 
 
@@ -161,7 +183,8 @@ def _diff(before: str, after: str) -> str:
         else:
             colour = {"+": "green", "-": "red"}.get(line[:1])
             shown.append("  " + (console.style(line, colour, sys.stdout) if colour else line))
-    return "\n".join(shown) + "\n"
+    more = [f"  … and {len(shown) - MOST_LINES} lines more"] if len(shown) > MOST_LINES + 5 else []
+    return "\n".join((shown[:MOST_LINES] if more else shown) + more) + "\n"
 
 
 def _what_next(course: Path) -> str:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import IO, Annotated, Optional
 
 import typer
 
 from lmm.cli import console
 from lmm.cli.progress import Progress, usage_text
+from lmm.cli.word_diff import word_diff
 from lmm.errors import LmmError
 from lmm.files import decode_document, read_document
-from lmm.markdown.blocks import HeaderBlock
+from lmm.markdown.blocks import HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.port import Usage, render
 from lmm.prompts.load import load_prompts
 from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
 from lmm.scan.chat_log import Exchange
+from lmm.scan.edits import EDIT, code_notices, find_edits
 from lmm.scan.messages import chat_before, request_for
-from lmm.scan.run import pending
+from lmm.scan.run_messages import pending
 
 app = console.make_app()
 STDIN = Path("-")
@@ -46,13 +49,18 @@ def messages(
         bool, typer.Option("--again", help="Ask anew what an earlier run already got a reply to.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, ask nothing.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show as a word diff what waiting edits would change.")] = False,
 ) -> int:
-    """Answer every pending ?:, query:, +: and message: of the files, inside the files.
+    """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files.
 
-    Nothing else in a file changes. A prompt whose call fails stays where it is, and the exit code is 1.
+    Nothing else in a file changes. An edit waits beside the old text until lmm accept or lmm reject. A prompt
+    whose call fails stays where it is, and the exit code is 1.
     """
     options = MessageOptions(model=model, config=config, at=at, again=again)
-    work = _show_requests if dry_run else _answer
+
+    def work(path: Path, options: MessageOptions) -> int:
+        return _show_requests(path, options) if dry_run else _answer(path, options, diff)
+
     codes = []
     for path in files:
         try:
@@ -67,14 +75,30 @@ def messages(
     return max(codes)
 
 
-def _answer(path: Path, options: MessageOptions) -> int:
+def _answer(path: Path, options: MessageOptions, diff: bool) -> int:
     if path == STDIN:
         text = _read(path)
         outcome = scan_messages_text(text, options, listener=Progress("-", sys.stderr))
         sys.stdout.buffer.write(outcome.text.encode("utf-8"))
+        _tell_edits("-", outcome.text, diff, sys.stderr)
         return _summary("-", outcome, to_stderr=True)
     outcome = scan_messages(path, options, listener=Progress(str(path), sys.stdout))
+    _tell_edits(str(path), outcome.text, diff, sys.stdout)
     return _summary(str(path), outcome)
+
+
+def _tell_edits(name: str, text: str, diff: bool, out: IO[str]) -> None:
+    """What waits in the document now, and what the author should know before accepting it."""
+    edits = find_edits(parse_markdown_text(text)) if EDIT in text else []
+    for edit in edits:
+        console.say(f"{console.style(f'{name}:{edit.line}', 'cyan', out)} an edit waits: {edit.prompt}\n", out)
+        if diff:
+            old, new = serialize(edit.old).strip(), serialize(edit.new).strip()
+            console.say(textwrap.indent(word_diff(old, new, out), "  ") + "\n", out)
+        for notice in code_notices(edit):
+            console.say(console.style(f"  {notice}\n", "yellow", out), out)
+    if edits:
+        console.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old\n", out)
 
 
 def _read(path: Path) -> str:
@@ -120,7 +144,8 @@ def _show_requests(path: Path, options: MessageOptions) -> int:
             sys.stdout.write(f"── {path}:{ask.line} → {settings.major.model} · {ask.subject}\n")
             for message in request_for(ask, chat_before(ask, log), settings.system, prompts).messages:
                 sys.stdout.write(f"[{message.role}]\n{render(message)}\n\n")
-            log = (*log, Exchange(ask.prompt.word, ask.prompt.text, "(the reply to this)"))
+            if not ask.is_edit:
+                log = (*log, Exchange(ask.prompt.word, ask.prompt.text, "(the reply to this)"))
     asked = sum(len(t.asks) for t in threads)
     sys.stdout.write(f"{path}: {console.count(asked, 'request')} would be sent to {settings.major.model}\n")
     return console.DONE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from pathlib import Path
 
 from lmm import trust
 from lmm.config import ModelSettings
@@ -10,6 +12,7 @@ from lmm.errors import ModelKeyMissing, ModelNotFound
 from lmm.models.builtin import ExtractiveModel
 from lmm.models.names import PROVIDERS
 from lmm.models.port import ChatModel
+from lmm.models.recorded import RecordedModel
 from lmm.models.resilience import Resilient
 
 
@@ -26,6 +29,12 @@ def open_chat(settings: ModelSettings) -> ChatModel:
     return Resilient(model, settings.timeout, settings.max_retries, asyncio.Semaphore(settings.concurrency))
 
 
+@functools.lru_cache(maxsize=16)
+def shared_chat(settings: ModelSettings) -> ChatModel:
+    """`open_chat`, the same model for equal settings: many calls side by side stay within one limit."""
+    return open_chat(settings)
+
+
 def _open(settings: ModelSettings) -> ChatModel:
     name = settings.model
     provider = PROVIDERS[name.provider.lower()]
@@ -33,6 +42,8 @@ def _open(settings: ModelSettings) -> ChatModel:
         if name.model != provider.major:
             raise ModelNotFound(f"there is no built-in chat model '{name.model}'", hint=f"use Builtin/{provider.major}")
         return ExtractiveModel()
+    if provider.name == "Recorded":
+        return RecordedModel(Path(name.model))
     if provider.keys and not settings.api_key:
         raise ModelKeyMissing(
             f"{name} needs an API key",

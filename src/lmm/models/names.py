@@ -74,6 +74,7 @@ PROVIDERS: dict[str, Provider] = {
         Provider("LMStudio", base_url="http://127.0.0.1:1234/v1"),
         Provider("vLLM", base_url_variable="VLLM_BASE_URL", base_url="http://127.0.0.1:8000/v1"),
         Provider("OpenAICompatible", needs_base_url=True),
+        Provider("Recorded"),
     )
 }
 ALIASES = {"gemini": "google", "lm-studio": "lmstudio", "openai-compatible": "openaicompatible"}

@@ -13,6 +13,8 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "summary": ("words", "language"),
     "questions": ("language",),
     "keywords": ("language",),
+    "extract": ("schema",),
+    "extract_again": ("error",),
 }
 
 

@@ -5,25 +5,9 @@
 'title: Cells'
 """
 
+from lmm.scan.answering import Outcome
 from lmm.scan.events import Event
 from lmm.scan.problems import Problem
-from lmm.scan.run import (
-    MessageOptions,
-    Outcome,
-    ScanReport,
-    accept_edits,
-    accept_edits_text,
-    ascan_messages,
-    ascan_messages_text,
-    clear_messages,
-    clear_messages_text,
-    reject_edits,
-    reject_edits_text,
-    scan,
-    scan_messages,
-    scan_messages_text,
-    scan_text,
-)
 from lmm.scan.run_batch import (
     BatchOptions,
     BatchReport,
@@ -33,6 +17,25 @@ from lmm.scan.run_batch import (
     scan_rag,
     scan_rag_text,
 )
+from lmm.scan.run_messages import (
+    MessageOptions,
+    ascan_messages,
+    ascan_messages_text,
+    scan_messages,
+    scan_messages_text,
+)
+from lmm.scan.run_scan import (
+    ScanReport,
+    accept_edits,
+    accept_edits_text,
+    clear_messages,
+    clear_messages_text,
+    reject_edits,
+    reject_edits_text,
+    scan,
+    scan_text,
+)
+from lmm.scan.watch import WatchOptions, WatchReport, awatch_documents, watch_documents
 
 __all__ = [
     "BatchOptions",
@@ -42,12 +45,15 @@ __all__ = [
     "Outcome",
     "Problem",
     "ScanReport",
+    "WatchOptions",
+    "WatchReport",
     "accept_edits",
     "accept_edits_text",
     "ascan_batch",
     "ascan_messages",
     "ascan_messages_text",
     "ascan_rag",
+    "awatch_documents",
     "clear_messages",
     "clear_messages_text",
     "reject_edits",
@@ -59,4 +65,5 @@ __all__ = [
     "scan_rag",
     "scan_rag_text",
     "scan_text",
+    "watch_documents",
 ]

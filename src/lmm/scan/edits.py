@@ -156,10 +156,14 @@ def old_view(blocks: Sequence[Block]) -> list[Block]:
 # -- asking --------------------------------------------------------------------------------------
 
 
-def refusal(block: MetadataBlock) -> str | None:
-    """Why another edit cannot be asked for in this block now, or None."""
+def refusal(block: MetadataBlock, old: Sequence[Block]) -> str | None:
+    """Why an edit of the text `old` cannot be asked for in this block now, or None."""
     if _record(block) is not None:
         return "an edit of this text is waiting: lmm accept or lmm reject it first"
+    for text in old:
+        opened = unclosed_construct(text.content) if isinstance(text, TextBlock) else None
+        if opened is not None:
+            return f"'{opened[1]}' in the text is never closed: close it first"
     return None
 
 
@@ -173,13 +177,13 @@ def place_edit(
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
-        LmmError: an edit is waiting there already.
+        LmmError: an edit is waiting there already, or the old text could not be restored exactly.
     """
     block = blocks[index]
     assert isinstance(block, MetadataBlock)
-    if reason := refusal(block):
-        raise LmmError(reason)
     start, end = extent
+    if reason := refusal(block, blocks[start:end]):
+        raise LmmError(reason)
     old, newline = list(blocks[start:end]), block.newline
     text = closed(unwrapped(reply)).replace("\n", newline)
     edit_id = _new_id(prompt.text, serialize(old), reply, serialize(blocks))
@@ -200,7 +204,21 @@ def place_edit(
     changed = _recorded(block, prompt, record)
     result = [*blocks[:start], *new, *blocks[end:]]
     result[index] = changed
-    return insert_blocks(result[:start], start, result[start:]) if start else result
+    result = insert_blocks(result[:start], start, result[start:]) if start else result
+    _check_restorable(blocks, index, without_prompt(block, prompt), result, edit_id)
+    return result
+
+
+def _check_restorable(
+    blocks: Sequence[Block], index: int, unasked: MetadataBlock, result: Sequence[Block], edit_id: str
+) -> None:
+    """The guard behind every edit: rejecting it must give back the document without the prompt, byte for byte."""
+    kept = [unasked] if unasked.body.strip() or isinstance(unasked, HeaderBlock) else []
+    original = serialize([*blocks[:index], *kept, *blocks[index + 1 :]])
+    placed = parse_markdown_text(serialize(result))
+    edit = next((e for e in find_edits(placed) if e.id == edit_id), None)
+    if edit is None or serialize(_rejected(placed, edit)) != original:
+        raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
 
 
 def _text(source: str, newline: str) -> TextBlock:

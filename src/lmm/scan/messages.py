@@ -6,7 +6,7 @@ Pure: a document goes in as blocks and comes out as blocks. `lmm.scan.run` asks 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, MetadataBlock
@@ -44,7 +44,8 @@ class Subject:
 class Ask:
     """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about.
 
-    `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace.
+    `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace;
+    `node` what the block annotates, in a tree of the document as the model may see it.
     """
 
     block: int
@@ -52,6 +53,8 @@ class Ask:
     line: int
     subject: Subject
     extent: tuple[int, int] = (0, 0)
+    condensed: bool = False  # whether the subject's text was replaced by summaries
+    node: Node | None = field(default=None, compare=False, repr=False)
 
     @property
     def starts_chat(self) -> bool:
@@ -96,7 +99,7 @@ def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context
         if block is None or not prompts:
             continue
         subject = subject_of(node, context_limit=context_limit)
-        asks = [Ask(at[id(block)], p, block.body_line + p.line - 1, subject) for p in prompts]
+        asks = [Ask(at[id(block)], p, block.body_line + p.line - 1, subject, node=node) for p in prompts]
         if any(ask.is_edit for ask in asks):
             extent = _extent(node, blocks, [at[id(b)] for b in seen])
             body = replace(subject, text=body_text(node))
@@ -183,22 +186,33 @@ def _visible(node: TextNode) -> str:
 
 
 def request_for(ask: Ask, chat: Sequence[Exchange], system: str, prompts: Prompts) -> ChatRequest:
-    """What the model gets: system message, the text, the earlier exchanges of this chat, the prompt."""
-    subject = ask.subject
-    source = " > ".join(subject.path).replace('"', "'")
-    documents = [Document(subject.text, "text", source)] if subject.text or not ask.is_edit else []
-    if subject.context:
-        documents.append(Document(subject.context, "context", source))
+    """What the model gets for a pending prompt; `chat` is what it continues."""
     if ask.is_edit:
-        wording = prompts.fill("edit" if subject.text else "write", prompt=ask.prompt.text)
-        return ChatRequest((Message("system", system), Message("user", wording, tuple(documents))), "edit")
-    turns = [*((e.prompt, e.reply) for e in chat), (ask.prompt.text, None)]
+        return edit_request(ask.subject, ask.prompt.text, system, prompts)
+    return chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
+
+
+def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str]], system: str) -> ChatRequest:
+    """System message, the text, the earlier prompts and replies of this chat, the prompt."""
     messages = [Message("system", system)]
-    for number, (prompt, reply) in enumerate(turns):
-        messages.append(Message("user", prompt, tuple(documents) if number == 0 else ()))
+    for number, (asked, reply) in enumerate([*earlier, (prompt, None)]):
+        messages.append(Message("user", asked, _documents(subject) if number == 0 else ()))
         if reply is not None:
             messages.append(Message("assistant", reply))
     return ChatRequest(tuple(messages))
+
+
+def edit_request(subject: Subject, prompt: str, system: str, prompts: Prompts) -> ChatRequest:
+    """The same for an edit of the text; where there is none, the model is asked to write it."""
+    wording = prompts.fill("edit" if subject.text else "write", prompt=prompt)
+    documents = tuple(d for d in _documents(subject) if d.text)
+    return ChatRequest((Message("system", system), Message("user", wording, documents)), "edit")
+
+
+def _documents(subject: Subject) -> tuple[Document, ...]:
+    source = " > ".join(subject.path).replace('"', "'")
+    context = (Document(subject.context, "context", source),) if subject.context else ()
+    return (Document(subject.text, "text", source), *context)
 
 
 def chat_before(ask: Ask, log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:

@@ -14,6 +14,7 @@ from lmm.errors import ConfigError, MetadataError
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.parse_markdown import unclosed_construct
+from lmm.scan.edits import code_notices, damaged_edits, find_edits
 from lmm.scan.header import missing_keys
 
 # What Pandoc takes for finished although no blank line follows: a fenced block, a comment of several lines.
@@ -42,12 +43,21 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
     [(3, "quote values that contain ': ' or ' #', or start with a special character")]
     """
     found = [p for before, block in zip((None, *blocks), blocks, strict=False) for p in _block_problems(block, before)]
+    found += _edit_problems(blocks)
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
 def header_gaps(blocks: Sequence[Block]) -> list[Problem]:
     """What `lmm scan` would add to the header."""
     return [Problem(1, 1, f"the header has no {key}", "lmm scan adds it", "warning") for key in missing_keys(blocks)]
+
+
+def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
+    for line in damaged_edits(blocks):
+        yield Problem(line, 1, "this edit has lost its marks", "restore them, or mend the text and delete '~edit_'")
+    for edit in find_edits(blocks):
+        for notice in code_notices(edit):
+            yield Problem(edit.line, 1, notice, "lmm accept or lmm reject", "warning")
 
 
 def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm import files
-from lmm.errors import DocumentBusy
+from lmm.errors import DocumentBusy, FileReadError
 from lmm.markdown.merge import merge
 
 _LOCK_POLL = 0.1  # seconds
+_SETTLE_ROUNDS = 60  # an author who never stops does not get the reply never
 
 
 @contextlib.asynccontextmanager
@@ -30,6 +31,31 @@ async def locked(path: Path, on_wait: Callable[[], None]) -> AsyncGenerator[None
                 waited = True
                 await asyncio.sleep(_LOCK_POLL)
         yield
+
+
+async def settled(path: Path, base: str, seconds: float) -> bool:
+    """Wait until a file is as we read it (`base`), or has not changed for so many seconds.
+
+    An editor may be in the middle of writing it, or between removing the old file and writing the new one;
+    what it writes after we replaced the file would be lost. False if the wait was cut short by cancellation:
+    then is the last chance to save.
+    """
+    before, now = base, _text_now(path)
+    try:
+        for _ in range(_SETTLE_ROUNDS):
+            if now in (base, before):
+                break
+            await asyncio.sleep(seconds)
+            before, now = now, _text_now(path)
+    except asyncio.CancelledError:
+        return False
+    return True
+
+
+def _text_now(path: Path) -> str:
+    with contextlib.suppress(FileReadError):  # it is gone, or ends inside a character
+        return files.read_document(path)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

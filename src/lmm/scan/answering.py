@@ -1,0 +1,125 @@
+"""Answer the prompts of one document: ask the model, or the journal, and place the replies."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from lmm import journal
+from lmm.config import Settings
+from lmm.errors import LmmError
+from lmm.markdown.blocks import Block, serialize
+from lmm.markdown.tree import HeadingNode
+from lmm.models.chat import open_chat
+from lmm.models.port import ChatModel, Reply, Retrying, TextDelta, Usage
+from lmm.prompts.templates import Prompts
+from lmm.scan import events
+from lmm.scan.batch import Batch
+from lmm.scan.chat_log import Exchange
+from lmm.scan.condense import NOTICE, condensed, fits, room
+from lmm.scan.messages import Ask, Thread, chat_before, request_for, with_replies, with_reply
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a document: its text, what was answered and what not, and what it cost.
+
+    `side_file` holds replies that found no place because the author changed the document meanwhile, which
+    `merged` tells.
+    """
+
+    text: str
+    answered: list[tuple[Ask, Reply]] = field(default_factory=list)
+    failed: list[tuple[Ask, LmmError]] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    side_file: Path | None = None
+    interrupted: bool = False
+    merged: bool = False
+
+
+@dataclass
+class Answering:
+    """One run over a document's threads; threads run side by side, the prompts of one in order.
+
+    `major` answers; `minor` summarises what is too long, and is opened when that is needed.
+    """
+
+    blocks: Sequence[Block]
+    settings: Settings
+    prompts: Prompts
+    again: bool
+    listener: events.Listener
+    outcome: Outcome
+    major: ChatModel
+    minor: ChatModel | None = None
+
+    async def thread(self, thread: Thread) -> None:
+        log = thread.log
+        for ask in thread.asks:
+            try:
+                with_reply(self.blocks, ask, "", self.major.name)  # a block that takes no reply costs nothing
+                reply = await self._reply(await self._fitting(ask), chat_before(ask, log))
+            except LmmError as error:
+                self._fail(ask, error)
+                return  # what follows in this block may continue what just failed
+            if not ask.is_edit:
+                log = (*log, Exchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model))
+
+    async def _fitting(self, ask: Ask) -> Ask:
+        """`ask` with summaries in place of a text that is too long for the model."""
+        window = self.settings.major.context_window
+        if fits(ask.subject.text, window) or ask.is_edit or not isinstance(ask.node, HeadingNode):
+            return ask
+        self.minor = self.minor or open_chat(self.settings.minor)
+        batch = Batch(ask.node, self.minor, language=str(ask.node.root.own("lang") or "en"), again=self.again)
+        try:
+            text = await condensed(ask.node, batch, self.prompts, room(window))
+        finally:
+            self.outcome.usage += batch.usage
+        return replace(ask, subject=replace(ask.subject, text=text), condensed=True)
+
+    def document(self) -> str:
+        """The document with the replies placed; those that cannot be become failures (the journal has them)."""
+        answered = [(ask, reply.text, reply.model) for ask, reply in self.outcome.answered]
+        blocks, failed = with_replies(self.blocks, answered)
+        for ask, error in failed:
+            self.outcome.answered = [pair for pair in self.outcome.answered if pair[0] is not ask]
+            self._fail(ask, error)
+        return serialize(blocks)
+
+    def _keep(self, ask: Ask, reply: Reply, source: Literal["model", "journal"]) -> Reply:
+        """Take a reply into the outcome at once, so that Ctrl-C finds it there."""
+        self.outcome.answered.append((ask, reply))
+        self.listener(events.Answered(ask, reply, source))
+        return reply
+
+    def _fail(self, ask: Ask, error: LmmError) -> None:
+        self.outcome.failed.append((ask, error))
+        self.listener(events.Failed(ask, error))
+
+    async def _reply(self, ask: Ask, chat: tuple[Exchange, ...]) -> Reply:
+        request = request_for(ask, chat, self.settings.system, self.prompts)
+        earlier = [(exchange.prompt, exchange.reply) for exchange in chat]
+        asked = (self.settings.system, earlier, ask.prompt.text, ask.subject.text)
+        key = journal.key_of(request.task, self.major.name, *asked)
+        match None if self.again else journal.get(key):
+            case {"text": str(text), "model": str(model)}:
+                return self._keep(ask, Reply(text, model), "journal")
+        self.listener(events.Asking(ask, request))
+        async with contextlib.aclosing(self.major.stream(request)) as stream:
+            async for event in stream:
+                if isinstance(event, TextDelta):
+                    self.listener(events.Piece(ask, event.text))
+                elif isinstance(event, Retrying):
+                    self.listener(events.Again(ask, event.reason, event.wait))
+                else:
+                    if ask.condensed:
+                        event = replace(event, text=f"{event.text.rstrip()}\n\n{NOTICE}")
+                    with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
+                        journal.put(key, {"text": event.text, "model": event.model})
+                    self.outcome.usage += event.usage
+                    return self._keep(ask, event, "model")
+        raise RuntimeError(f"{self.major.name} ended its stream without a reply")

@@ -1,0 +1,144 @@
+"""Work on whole documents without a model: complete and check them, clear chats, resolve edits."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from lmm import files
+from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.scan.chat_log import clear_chat
+from lmm.scan.edits import Verdict, resolve
+from lmm.scan.header import complete_header
+from lmm.scan.problems import Problem, find_problems, header_gaps
+from lmm.scan.save import save_merged
+
+# -- scan ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """A document's text after a scan, what was found in it, and whether it was changed."""
+
+    text: str
+    problems: tuple[Problem, ...]
+    changed: bool
+
+
+def scan(path: str | Path, *, check: bool = False) -> ScanReport:
+    """Complete a file's header where ``title`` or ``docid`` is missing, and report its problems.
+
+    With `check`, nothing is written, and what is missing is reported.
+
+    Raises:
+        DocumentError: the file cannot be read or written.
+    """
+    path = Path(path)
+    with contextlib.nullcontext() if check else files.document_lock(path):
+        base = files.read_document(path)
+        report = scan_text(base, name=path.stem, check=check)
+        if report.changed:
+            files.check_writable(path)
+            saved = save_merged(path, base, report.text)
+            return ScanReport(saved.text, report.problems, True)
+        return report
+
+
+def scan_text(text: str, *, name: str = "document", check: bool = False) -> ScanReport:
+    """`scan` for a string; `name` stands for the file's name.
+
+    >>> scan_text("Some text.\\n", name="notes").text.splitlines()[:2]
+    ['---', 'title: notes']
+    """
+    blocks = parse_markdown_text(text)
+    gaps = header_gaps(blocks) if check else []
+    changed = text if check else serialize(complete_header(blocks, name=name))
+    problems = find_problems(parse_markdown_text(changed))
+    return ScanReport(changed, (*gaps, *problems), changed != text)
+
+
+# -- clear ---------------------------------------------------------------------------------------
+
+
+def clear_messages(path: str | Path, *, pending: bool = False) -> bool:
+    """Remove the chats of a file (with `pending`, unanswered prompts too); whether there were any.
+
+    A metadata block that held nothing else goes with them.
+    """
+    path = Path(path)
+    with files.document_lock(path):
+        base = files.read_document(path)
+        text = clear_messages_text(base, pending=pending)
+        if text == base:
+            return False
+        files.check_writable(path)
+        save_merged(path, base, text)
+        return True
+
+
+def clear_messages_text(text: str, *, pending: bool = False) -> str:
+    """`clear_messages` for a string.
+
+    >>> clear_messages_text("---\\n~chat_:\\n  - query: a\\n    ~reply: b\\n---\\nText.\\n")
+    'Text.\\n'
+    """
+    kept: list[Block] = []
+    blocks = parse_markdown_text(text)
+    for block, following in zip_longest(blocks, blocks[1:]):
+        cleared = clear_chat(block, pending=pending) if isinstance(block, MetadataBlock) else block
+        # An emptied header stays before another metadata block, which would take its place.
+        if cleared is not None or (isinstance(block, HeaderBlock) and isinstance(following, MetadataBlock)):
+            kept.append(cleared or block.with_source("---\n---\n"))
+    return serialize(kept)
+
+
+# -- edits ---------------------------------------------------------------------------------------
+
+
+def accept_edits(path: str | Path, *, line: int | None = None) -> int:
+    """Keep the new texts of a file's waiting edits (with `line`, of the one that covers it); how many.
+
+    What the author made of a new text meanwhile is kept with it.
+
+    Raises:
+        LmmError: no edit waits at `line`, or an edit has lost its marks.
+    """
+    return _resolve_file(Path(path), "accept", line)
+
+
+def reject_edits(path: str | Path, *, line: int | None = None) -> int:
+    """Restore the old texts of a file's waiting edits, byte for byte; how many there were."""
+    return _resolve_file(Path(path), "reject", line)
+
+
+def accept_edits_text(text: str, *, line: int | None = None) -> str:
+    """`accept_edits` for a string."""
+    return serialize(resolve(parse_markdown_text(text), "accept", line=line)[0])
+
+
+def reject_edits_text(text: str, *, line: int | None = None) -> str:
+    """`reject_edits` for a string.
+
+    >>> from lmm.models.testing import ScriptedModel
+    >>> from lmm.scan import scan_messages_text
+    >>> before = "---\\ntype: x\\n=: shorten\\n---\\nA long text.\\n"
+    >>> edited = scan_messages_text(before, model=ScriptedModel(["A text."])).text
+    >>> reject_edits_text(edited)
+    '---\\ntype: x\\n---\\nA long text.\\n'
+    >>> accept_edits_text(edited)
+    '---\\ntype: x\\n---\\nA text.\\n'
+    """
+    return serialize(resolve(parse_markdown_text(text), "reject", line=line)[0])
+
+
+def _resolve_file(path: Path, verdict: Verdict, line: int | None) -> int:
+    with files.document_lock(path):
+        base = files.read_document(path)
+        blocks, count = resolve(parse_markdown_text(base), verdict, line=line)
+        if count:
+            files.check_writable(path)
+            save_merged(path, base, serialize(blocks))
+        return count

@@ -1,0 +1,49 @@
+"""A question about more text than the model's window holds is answered over summaries, and says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edge.conftest import write_config
+from fakes.openai_server import ScriptedServer
+
+from lmm.markdown import load_tree
+from lmm.scan import scan_messages
+
+SENTENCE = "The leaf of an oak is green because of the chlorophyll in its cells, and it falls in autumn. "
+
+
+def test_over_section_summaries(server: ScriptedServer, folder: Path) -> None:
+    """Sections are summarised first; the question is asked over their summaries; the reply tells the author."""
+    write_config(folder, server, context_window=1000)
+    sections = "".join(f"# Section {n}\n\n{SENTENCE * 20}\n\n" for n in (1, 2, 3))
+    path = folder / "long.md"
+    path.write_text(f"---\ntitle: Long\n?: what is it about?\n---\n\n{sections}")
+
+    server.answer = lambda request: (
+        "It is about leaves." if "what is it about?" in request.last else "A summary of the section."
+    )
+    outcome = scan_messages(path)
+    assert not outcome.failed
+    tree = load_tree(path)
+    assert tree is not None
+    (exchange,) = tree.own("chat_")
+    assert exchange["~reply"] == (
+        "It is about leaves.\n\n"
+        "*(Answered from summaries of the sections: the text is longer than the model can read at once.)*"
+    )
+    question = server.requests[-1].last
+    assert question.count("A summary of the section.") == 3
+    assert SENTENCE not in question
+    assert "~summary" not in path.read_text()
+
+
+def test_a_text_that_fits_is_sent_as_it_is(server: ScriptedServer, folder: Path) -> None:
+    """No summaries, no notice."""
+    write_config(folder, server, context_window=4000)
+    path = folder / "short.md"
+    path.write_text(f"---\n?: what is it about?\n---\n# A\n\n{SENTENCE * 20}\n")
+    server.queue("Leaves.")
+    outcome = scan_messages(path)
+    assert [reply.text for _, reply in outcome.answered] == ["Leaves."]
+    assert len(server.requests) == 1
