@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from strategies import documents
 
 from lmm.errors import LmmError
 from lmm.markdown import ErrorBlock, MetadataBlock, parse_markdown_text, serialize
 from lmm.models.testing import ScriptedModel
 from lmm.scan import accept_edits_text, clear_messages_text, reject_edits_text, scan_messages_text
 from lmm.scan.edits import find_edits, old_view
-from strategies import documents
 
 REPLIES = st.sampled_from(
     [
@@ -121,9 +122,5 @@ def test_damaged_marks_are_reported_and_nothing_is_touched() -> None:
     text = scan_messages_text("---\n=: a\n---\nText.\n", model=ScriptedModel(["New."])).text
     damaged = re.sub(r"<!-- lmm:end.*\n", "", text)
     for resolve in (accept_edits_text, reject_edits_text):
-        try:
+        with pytest.raises(LmmError, match="the edit in the block at line 1 has lost its marks"):
             resolve(damaged)
-        except LmmError as error:
-            assert "the edit in the block at line 1 has lost its marks" in str(error)
-        else:
-            raise AssertionError("nothing was said")

@@ -61,10 +61,10 @@ def extract(
     if dry_run:
         return _show(jobs, again)
     extraction = extract_files(files, compiled, options, progress=_bar)
-    if output is not None:
-        save_records(output, extraction.records, compiled.fields)
-    else:
+    if output is None:
         console.say("".join(map(json_line, extraction.records)), sys.stdout)
+    elif extraction.records or not extraction.failures:  # nothing at all does not replace an earlier table
+        save_records(output, extraction.records, compiled.fields)
     return _summary(extraction, output)
 
 

@@ -9,6 +9,7 @@ import difflib
 import functools
 import importlib
 import importlib.util
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -137,6 +138,8 @@ def _did_you_mean(name: str, module: ModuleType) -> str:
 def _from_type(source: Any, where: str) -> Schema:
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
+    if inspect.isroutine(source):  # Pydantic would call it
+        raise ConfigError("a function is not a type of data", where=where, hint="name a Pydantic model")
     try:
         adapter: TypeAdapter[Any] = source if isinstance(source, TypeAdapter) else TypeAdapter(source)
         shown = adapter.json_schema()

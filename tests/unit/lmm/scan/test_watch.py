@@ -91,6 +91,7 @@ class Scanner:
         self.begun: list[tuple[float, str]] = []
         self.running: set[Path] = set()
         self.error: ConfigError | None = None
+        self.at_the_end: Callable[[], object] = lambda: None
 
     async def __call__(self, path: Path, told: events.Listener) -> Outcome:
         assert path not in self.running
@@ -104,6 +105,7 @@ class Scanner:
             outcome = scan_messages_text(base, model=self.model, listener=told)
             saved = save_merged(path, base, outcome.text)
             outcome.text, outcome.merged = saved.text, saved.merged
+            self.at_the_end()
             return outcome
         except asyncio.CancelledError:
             return Outcome(base, interrupted=True)
@@ -166,7 +168,7 @@ def test_half_a_prompt_is_not_sent(tmp_path: Path) -> None:
     typed = ["wh", "what is", "what is a le", "what is a leaf?"]
     steps = [(0.7 * n, lambda text=text: save(path, asking(text))) for n, text in enumerate(typed)]
     run(Watch(tmp_path, scanner := Scanner())(*steps))
-    assert scanner.begun == [(pytest.approx(0.7 * 3 + QUIET), asking("what is a leaf?"))]
+    assert scanner.begun == [(0.7 * 3 + QUIET, asking("what is a leaf?"))]
 
 
 def test_a_save_that_nobody_told_of_counts_too(tmp_path: Path) -> None:
@@ -217,6 +219,21 @@ def test_a_prompt_merged_in_is_asked_without_a_notification(tmp_path: Path) -> N
         save(path, asking("a", "b"))
 
     run(Watch(tmp_path, scanner := Scanner())((5.0, in_secret)))
+    assert len(scanner.begun) == 2
+    assert "?:" not in path.read_text()
+
+
+def test_a_save_right_after_our_own(tmp_path: Path) -> None:
+    """Before the scan has ended: it is not taken for what the scan wrote."""
+    path = save(tmp_path / "d.md", asking("a"))
+    scanner = Scanner()
+
+    def once() -> None:
+        save(path, path.read_text() + asking("b"))
+        scanner.at_the_end = lambda: None
+
+    scanner.at_the_end = once
+    run(Watch(tmp_path, scanner)((20.0, lambda: path)))
     assert len(scanner.begun) == 2
     assert "?:" not in path.read_text()
 
@@ -316,12 +333,13 @@ def test_a_file_that_is_deleted_during_its_scan(tmp_path: Path) -> None:
 
 
 def test_cancelling_ends_scans_and_reports(tmp_path: Path) -> None:
-    """A scan that is cut short is not begun again."""
-    os.utime(save(tmp_path / "d.md", asking("a")), (1, 1))
+    """A scan that is cut short is not begun again, though the document was saved meanwhile."""
+    path = save(tmp_path / "d.md", asking("a"))
+    os.utime(path, (1, 1))
     watch = Watch(tmp_path, scanner := Scanner())
 
     async def cancelled() -> WatchReport:
-        task = asyncio.create_task(watch((100.0, lambda: None)))
+        task = asyncio.create_task(watch((3.0, lambda: save(path, asking("b"))), (100.0, lambda: None)))
         await asyncio.sleep(5.0)
         task.cancel()
         return await task

@@ -1,0 +1,214 @@
+"""Edits through the real command, the real server and real files."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from edge.support import lmm, run_here
+from fakes.openai_server import ScriptedServer, hang
+
+from lmm.scan import accept_edits, reject_edits, scan_messages
+
+DOCUMENT = """---
+title: Leaves
+---
+
+# Colour
+
+---
+=: say it shorter
+---
+A leaf is green because of the chlorophyll in its cells.
+
+## Autumn
+
+In autumn it falls.
+"""
+
+
+def write(folder: Path, text: str, name: str = "a.md") -> Path:
+    """A document in the current folder."""
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_a_paragraph(server: ScriptedServer, folder: Path) -> None:
+    """The paragraph is sent as the text; the answer stands beside it; accept and reject resolve it."""
+    path = write(folder, DOCUMENT)
+    server.queue("A leaf is green by chlorophyll.")
+    ran = lmm("messages", path)
+    assert ran.code == 0
+    assert f"{path}:7 an edit waits: say it shorter" in ran.out
+    text = server.requests[0].last
+    sent = "A leaf is green because of the chlorophyll in its cells."
+    assert text.startswith(f'<text from="Leaves > Colour">\n{sent}\n</text>\n\nsay it shorter')
+    edited = path.read_text()
+    assert "---\n###### old text\n\nA leaf is green because of the chlorophyll in its cells.\n\n<!-- lmm:new " in edited
+    assert "###### new text\n\nA leaf is green by chlorophyll.\n\n<!-- lmm:end " in edited
+    path.write_text(edited)
+    assert lmm("reject", path).out == f"{path}: rejected 1 edit\n"
+    assert path.read_text() == DOCUMENT.replace("---\n=: say it shorter\n---\n", "")
+    path.write_text(edited)
+    assert lmm("accept", path).out == f"{path}: accepted 1 edit\n"
+    assert path.read_text() == DOCUMENT.replace("---\n=: say it shorter\n---\n", "").replace(
+        "A leaf is green because of the chlorophyll in its cells.", "A leaf is green by chlorophyll."
+    )
+    assert lmm("accept", path).out == f"{path}: no edit waits\n"
+
+
+def test_a_section_with_subheadings(server: ScriptedServer, folder: Path) -> None:
+    """The heading stays above both texts and is not sent; the subheadings are."""
+    before = "# T\n\nIntro.\n\n---\nedit: rewrite\n---\n## A\n\nOne.\n\n### B\n\nTwo.\n\n## C\n\nThree.\n"
+    path = write(folder, "---\ntitle: T\n---\n" + before)
+    server.queue("Uno.\n\n### B\n\nDue.")
+    scan_messages(path)
+    assert '<text from="T > A">\nOne.\n\n### B\n\nTwo.\n</text>' in server.requests[0].last
+    text = path.read_text()
+    assert (
+        text.index("## A")
+        < text.index("###### old text")
+        < text.index("One.")
+        < text.index("Uno.")
+        < text.index("## C")
+    )
+    assert accept_edits(path) == 1
+    assert path.read_text() == "---\ntitle: T\n---\n# T\n\nIntro.\n\n## A\n\nUno.\n\n### B\n\nDue.\n\n## C\n\nThree.\n"
+
+
+def test_the_whole_document(server: ScriptedServer, folder: Path) -> None:
+    """In the header, the text is everything below it; the header itself stays."""
+    path = write(folder, "---\ntitle: T # mine\n=: translate\n---\n# A\n\nOne.\n")
+    server.queue("# Ä\n\nEins.")
+    scan_messages(path)
+    assert '<text from="T">\n# A\n\nOne.\n</text>' in server.requests[0].last
+    edited = path.read_text()
+    assert reject_edits(path) == 1
+    assert path.read_text() == "---\ntitle: T # mine\n---\n# A\n\nOne.\n"
+    path.write_text(edited)
+    assert accept_edits(path) == 1
+    assert path.read_text() == "---\ntitle: T # mine\n---\n# Ä\n\nEins.\n"
+
+
+def test_on_nothing_text_is_written(server: ScriptedServer, folder: Path) -> None:
+    """At an empty place the model writes; reject leaves nothing, accept the new text."""
+    path = write(folder, "# A\n\nOne.\n\n---\n=: add a paragraph on roots\n---\n")
+    server.queue("Roots are brown.")
+    scan_messages(path)
+    assert "<text" not in server.requests[0].last
+    assert "<context" in server.requests[0].last
+    edited = path.read_text()
+    assert "###### old text" not in edited
+    assert reject_edits(path) == 1
+    assert path.read_text() == "# A\n\nOne.\n\n"
+    path.write_text(edited)
+    assert accept_edits(path) == 1
+    assert path.read_text() == "# A\n\nOne.\n\nRoots are brown.\n\n"
+
+
+def test_crlf_stays_crlf(server: ScriptedServer, folder: Path) -> None:
+    """In a file with CRLF all that is added has CRLF, and reject restores it."""
+    path = write(folder, DOCUMENT.replace("\n", "\r\n"))
+    server.queue("One.\n\nTwo.")
+    scan_messages(path)
+    assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
+    assert reject_edits(path) == 1
+    assert path.read_bytes() == DOCUMENT.replace("---\n=: say it shorter\n---\n", "").replace("\n", "\r\n").encode()
+
+
+def test_one_of_several_by_line(server: ScriptedServer, folder: Path) -> None:
+    """--line chooses the edit that covers the line; a line without one is an error that lists those with."""
+    path = write(folder, "# T\n\n---\n=: a\n---\nOne.\n\n---\n=: b\n---\nTwo.\n\nThree.\n")
+    server.answer = lambda request: "New."
+    scan_messages(path)
+    second = path.read_text().splitlines().index("Two.") + 1
+    assert lmm("accept", path, "--line", str(second)).code == 0
+    assert "One." in path.read_text()
+    assert "Two." not in path.read_text()
+    ran = lmm("accept", path, "--line", "1")
+    assert ran.code == 1
+    assert "no edit waits at line 1 (edits wait at 3)" in ran.err
+
+
+def test_metadata_of_the_old_text_moves_to_the_new(server: ScriptedServer, folder: Path) -> None:
+    """What the author wrote about a paragraph is carried to the paragraph that corresponds to it."""
+    path = write(
+        folder,
+        "---\ntitle: T\n---\n\n---\n=: polish\n---\n# A\n\nOne leaf.\n\n---\ntype: exercise\n---\nCount the leaves.\n",
+    )
+    server.queue("One green leaf.\n\nCount all the leaves.")
+    scan_messages(path)
+    assert accept_edits(path) == 1
+    assert path.read_text().endswith("# A\n\nOne green leaf.\n\n---\ntype: exercise\n---\nCount all the leaves.\n")
+
+
+def test_code_in_the_new_text_is_reported(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels that stand twice stop knitr, changed code would run: the author is told, by messages and by scan."""
+    path = write(folder, "---\ntitle: T\ndocid: t\n---\n\n---\n=: use mean\n---\n```{r one}\nx <- 1\n```\n", "a.Rmd")
+    server.queue("```{r one}\nx <- mean(1)\n```")
+    ran = run_here(capsys, "messages", "--diff", str(path))
+    assert "chunk labels stand twice until the edit is resolved, and knitr stops: one" in ran.out
+    assert "the new text adds or changes code that knitr will run" in ran.out
+    assert "[-1-]{+mean(1)+}" in ran.out.replace("\n", "")
+    problems = run_here(capsys, "scan", "--check", str(path))
+    assert "knitr stops: one" in problems.out
+    assert problems.code == 0
+
+
+def test_what_the_author_writes_meanwhile_is_kept(server: ScriptedServer, folder: Path) -> None:
+    """While the model edits a paragraph, the author appends one and changes the very paragraph."""
+    path = write(folder, DOCUMENT)
+    release = threading.Event()
+    server.queue(hang(release, text="A leaf is green by chlorophyll."))
+    work = threading.Thread(target=scan_messages, args=(path,))
+    work.start()
+    server.wait_for(1)
+    path.write_text(path.read_text().replace("in its cells.", "in every cell.") + "\nA new paragraph.\n")
+    release.set()
+    work.join()
+    text = path.read_text()
+    assert "A new paragraph." in text
+    assert "###### old text\n\nA leaf is green because of the chlorophyll in every cell.\n" in text
+    assert reject_edits(path) == 1
+    assert path.read_text() == (
+        DOCUMENT.replace("---\n=: say it shorter\n---\n", "").replace("in its cells.", "in every cell.")
+        + "\nA new paragraph.\n"
+    )
+
+
+def test_an_editor_that_saves_an_old_buffer_over_an_edit(server: ScriptedServer, folder: Path) -> None:
+    """The next run brings the edit back without a request."""
+    path = write(folder, DOCUMENT)
+    server.queue("Shorter.")
+    scan_messages(path)
+    edited = path.read_text()
+    path.write_text(DOCUMENT)
+    scan_messages(path)
+    assert path.read_text() == edited
+    assert len(server.requests) == 1
+
+
+def test_the_built_in_model_cannot_edit(folder: Path) -> None:
+    """It says so; the prompt stays."""
+    path = write(folder, DOCUMENT)
+    ran = lmm("messages", path)
+    assert ran.code == 1
+    assert "Builtin/extractive cannot edit or write" in ran.err
+    assert path.read_text() == DOCUMENT
+
+
+def test_chat_and_annotation_see_the_old_text_while_an_edit_waits(server: ScriptedServer, folder: Path) -> None:
+    """A question about the section gets the old text, not both."""
+    path = write(folder, DOCUMENT)
+    server.queue("NEW.")
+    scan_messages(path)
+    path.write_text(path.read_text().replace("# Colour\n", "---\n?: what?\n---\n# Colour\n", 1))
+    server.queue("That.")
+    scan_messages(path)
+    assert "A leaf is green because of the chlorophyll in its cells." in server.requests[1].last
+    assert "NEW." not in server.requests[1].last
+    assert "old text" not in server.requests[1].last
