@@ -60,7 +60,11 @@ def extract(
         return _nothing(select)
     if dry_run:
         return _show(jobs, again)
-    extraction = extract_files(files, compiled, options, progress=_bar)
+    try:
+        extraction = extract_files(files, compiled, options, progress=_bar)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nlmm: interrupted; run it again: what had arrived is remembered\n")
+        return console.INTERRUPTED
     if output is None:
         console.say("".join(map(json_line, extraction.records)), sys.stdout)
     elif extraction.records or not extraction.failures:  # nothing at all does not replace an earlier table

@@ -18,7 +18,8 @@ from typing import Any
 from lmm.errors import MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.align import align, look
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
+from lmm.markdown.join import ended
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.prompt_lines import Prompt, find_prompts
 
@@ -181,14 +182,14 @@ class _Placement:
         for block, inserted in zip([*self.slots, None], self.before, strict=True):
             for new in inserted:
                 if result:
-                    result[-1] = _ended(result[-1], new.newline)
+                    result[-1] = ended(result[-1], new.newline)
                 result.append(new)
                 loose = True
             if block is None:
                 loose = True
                 continue
             if loose and result:
-                result[-1] = _ended(result[-1], block.newline)
+                result[-1] = ended(result[-1], block.newline)
             result.append(block)
             loose = False
         return result
@@ -366,26 +367,3 @@ def _appended(before: Any, after: Any) -> list[Any] | None:
     if isinstance(after, list) and _same(after[: len(start)], start):
         return after[len(start) :]
     return None
-
-
-def insert_blocks(blocks: Sequence[Block], index: int, new: Sequence[Block]) -> list[Block]:
-    """`blocks` with `new` put before position `index`, separated by a blank line where one is needed."""
-    result = list(blocks)
-    if new and index > 0:
-        result[index - 1] = _ended(result[index - 1], new[0].newline)
-    if new and index < len(result):
-        new = [*new[:-1], _ended(new[-1], result[index].newline)]
-    result[index:index] = new
-    return result
-
-
-def _ended(block: Block, newline: str) -> Block:
-    """`block` with a line end after it, and after text a blank line too."""
-    source, blank = block.source, block.trailing.count("\n") > 1
-    if "\n" in source:
-        newline = block.newline
-    if not source.endswith("\n"):
-        source += newline
-    if not isinstance(block, (MetadataBlock, HeadingBlock)) and not blank:
-        source += newline
-    return block if source == block.source else block.with_source(source)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.join import apart
 from lmm.markdown.prompt_lines import Prompt
 
 
@@ -192,19 +193,39 @@ class HeadingNode(Node):
         return [child for child in self.children if isinstance(child, TextNode)]
 
     def add_child(self, child: Node, index: int | None = None) -> None:
-        """Put `child` under this heading: text before the first subheading, a heading at the end.
+        """Put `child` under this heading, as number `index` of its children, else as the last of its kind.
 
-        A heading that is not deeper than this one is moved one level below it, with its subheadings.
+        Text stays before the first subheading. A heading gets the level that its place asks for: below this
+        one, no deeper than the subheading before it, no higher than the one after it; its subheadings move
+        with it.
 
         Raises:
-            ValueError: that would need a heading deeper than level 6.
+            ValueError: that would need a heading deeper than level 6, or `child` is above this heading.
         """
-        if isinstance(child, HeadingNode) and child.level <= self.level:
-            _shift(child, self.level + 1 - child.level)
-        if index is None:
-            index = len(self.children) if isinstance(child, HeadingNode) else len(self.texts)
+        if child is self or any(node is child for node in self.ancestors()):
+            raise ValueError(f"'{self.title}' cannot be put under itself")
+        siblings = [node for node in self.children if node is not child]
+        levels = [node.level for node in siblings if isinstance(node, HeadingNode)]
+        texts = len(siblings) - len(levels)
+        at = len(siblings) if index is None else min(max(index, 0), len(siblings))
+        if isinstance(child, HeadingNode):
+            at = max(at, texts)
+            above = levels[at - texts - 1] if at > texts else 6
+            below = levels[at - texts] if at < len(siblings) else self.level + 1
+            _shift(child, max(below, min(child.level, above)) - child.level)
+        else:
+            at = min(at, texts)
         child.detach()
-        self._adopt(child, index)
+        if (
+            at == 0
+            and siblings
+            and self.parent is None
+            and not self.own_blocks()
+            and _take_byte_order_mark(siblings[0])
+        ):
+            for block in child.own_blocks()[:1]:
+                _set_source(child, block, "\ufeff" + block.source)
+        self._adopt(child, at)
 
     def own_blocks(self) -> list[Block]:
         return [*super().own_blocks(), *([self.heading] if self.heading is not None else [])]
@@ -259,23 +280,33 @@ class HeaderNode(HeadingNode):
 
 def _take_byte_order_mark(node: Node) -> bool:
     """Remove a byte order mark from a node's first block; whether there was one."""
-    block = node.own_blocks()[0]
-    if not block.source.startswith("\ufeff"):
+    block = next(iter(node.own_blocks()), None)
+    if block is None or not block.source.startswith("\ufeff"):
         return False
-    for name in ("metadata_block", "heading", "block"):
-        if getattr(node, name, None) is block:
-            setattr(node, name, block.with_source(block.source[1:]))
+    _set_source(node, block, block.source[1:])
     return True
 
 
+def _set_source(node: Node, block: Block, source: str) -> None:
+    """Give one of a node's own blocks another source."""
+    for name in ("metadata_block", "heading", "block"):
+        if getattr(node, name, None) is block:
+            setattr(node, name, block.with_source(source))
+
+
 def _shift(node: HeadingNode, by: int) -> None:
-    """Change the level of a heading and of all headings under it."""
-    if node.heading is not None:
-        if node.level + by > 6:
-            raise ValueError(f"'{node.title}' would become a heading of level {node.level + by}; the deepest is 6")
-        node.heading = replace(node.heading, source=node.heading.source.replace("#", "#" * (1 + by), 1))
-    for child in node.headings:
-        _shift(child, by)
+    """Change the level of a heading and of all headings under it, or of none."""
+    headings = [node]
+    for heading in headings:
+        headings.extend(heading.headings)
+    deepest = max(headings, key=lambda heading: heading.level)
+    if deepest.level + by > 6:
+        raise ValueError(f"'{deepest.title}' would become a heading of level {deepest.level + by}; the deepest is 6")
+    for heading in headings if by else []:
+        if heading.heading is not None:
+            hashes = "#" * heading.level
+            source = heading.heading.source.replace(hashes, hashes + "#" * by if by > 0 else hashes[:by], 1)
+            heading.heading = replace(heading.heading, source=source)
 
 
 def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | None:
@@ -324,13 +355,19 @@ def _append(parent: HeadingNode, child: Node) -> None:
 
 
 def tree_to_blocks(tree: Node | None) -> list[Block]:
-    """The blocks of a tree or subtree, in document order: the inverse of `blocks_to_tree`."""
+    """The blocks of a tree or subtree, in document order: the inverse of `blocks_to_tree`.
+
+    Blocks that did not stand next to each other are separated by a blank line where they need one.
+    """
     blocks: list[Block] = []
     if tree is not None:
         stack: list[Node] = [tree]
         while stack:
             node = stack.pop()
-            blocks.extend(node.own_blocks())
+            for block in node.own_blocks():
+                if blocks:
+                    blocks[-1] = apart(blocks[-1], block)
+                blocks.append(block)
             if isinstance(node, HeadingNode):
                 stack.extend(reversed(node.children))
     return blocks

@@ -1,15 +1,13 @@
-"""Batch models: functions over a document's tree that add properties to it.
+"""Batch models: functions over a document's tree that add properties to its sections.
 
 A batch model is registered under a name and gets a `Batch`, through which it asks the language model and
-writes fields. The fields are made bottom-up, all sections of one depth side by side; what was made before
+makes fields. The fields are made bottom-up, all sections of one depth side by side; what was made before
 and whose text did not change is not made again; what people wrote or edited is never touched. The RAG
 annotations are such a model (`lmm.scan.annotations`).
 
 >>> @batch_model("shout")
-... async def shout(batch: Batch) -> None:
-...     async def make(node, text):
-...         return node.title.upper()
-...     await batch.annotate("shout", make)
+... def shout(batch: Batch) -> None:
+...     batch.run(batch.annotate("shout", lambda section, text: section.title.upper()))
 >>> "shout" in registered()
 True
 """
@@ -17,26 +15,26 @@ True
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from lmm import journal
-from lmm.errors import ConfigError, LmmError
-from lmm.markdown.tree import HeaderNode, HeadingNode
-from lmm.markdown.walk import own_text
-from lmm.models.port import ChatModel, ChatRequest, Document, Message, Reply, Task, Usage, render
-from lmm.scan import fingerprints
-from lmm.scan.fingerprints import Fingerprint, State
+from lmm.errors import ConfigError, LmmError, ModelRejected
+from lmm.markdown import metadata
+from lmm.markdown.tree import HeadingNode
+from lmm.markdown.walk import without_metadata
+from lmm.models.port import ChatModel, ChatRequest, Document, Message, Task, Usage, ask, render
+from lmm.models.remembered import ask_once
+from lmm.scan.fingerprints import State
 
-Make = Callable[[HeadingNode, str], Awaitable[Any] | Any]
-Source = Callable[[HeadingNode, Sequence[Any]], str | None]
 BatchFunction = Callable[["Batch"], Awaitable[None] | None]
 
 _REGISTRY: dict[str, BatchFunction] = {}
+
+
+# -- the registry ----------------------------------------------------------------------------------
 
 
 def batch_model(name: str) -> Callable[[BatchFunction], BatchFunction]:
@@ -52,35 +50,51 @@ def batch_model(name: str) -> Callable[[BatchFunction], BatchFunction]:
     return register
 
 
-def registered() -> dict[str, BatchFunction]:
-    """All batch models by name: those registered in this process, and those of entry points."""
-    found = {point.name: point for point in entry_points(group="lmm.batch_models")}
-    return {**{name: _loader(point) for name, point in found.items()}, **_REGISTRY}
-
-
-def _loader(point: Any) -> BatchFunction:
-    return lambda batch: point.load()(batch)
+def registered() -> list[str]:
+    """The names of all batch models: those registered in this process, and those of entry points."""
+    return sorted({*_entry_points(), *_REGISTRY})
 
 
 def find_batch_model(name: str) -> BatchFunction:
-    """The batch model of that name.
+    """The batch model of that name; one registered in this process comes before an entry point.
 
     Raises:
-        ConfigError: there is none; the error names those that exist.
+        ConfigError: there is none (the error names those that exist), or its entry point cannot be loaded.
     """
-    models = registered()
-    if name not in models:
-        known = ", ".join(sorted(models)) or "none is registered"
+    if name in _REGISTRY:
+        return _REGISTRY[name]
+    point = _entry_points().get(name)
+    if point is None:
+        known = ", ".join(registered()) or "none is registered"
         raise ConfigError(f"there is no batch model '{name}'", hint=f"known: {known}; --from FILE.py loads yours")
-    return models[name]
+    try:
+        function: BatchFunction = point.load()
+    except Exception as error:
+        raise ConfigError(
+            f"the batch model '{name}' cannot be loaded: {type(error).__name__}: {error}",
+            where=f"entry point {point.value}",
+            hint="install or mend the package that it comes from",
+        ) from error
+    return function
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="lmm.batch_models")}
 
 
 # -- what happens, for whoever shows progress ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Another process holds the document's lock."""
+
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
-    """So many fields may have to be made for a field name."""
+    """So many sections are going to be looked at for a field; each gives one `Visited` or `FieldFailed`."""
 
     field: str
     count: int
@@ -88,7 +102,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """A field was looked at: made anew (`made`), or left as it is for the reason in `state`."""
+    """A field was looked at: made anew (`made`), or not, for the reason in `state`."""
 
     field: str
     node: HeadingNode
@@ -105,12 +119,85 @@ class FieldFailed:
     error: LmmError
 
 
-BatchEvent = Planned | Visited | FieldFailed
+BatchEvent = Waiting | Planned | Visited | FieldFailed
 BatchListener = Callable[[BatchEvent], None]
 
 
-class _Unavailable(Exception):
-    """A value below is missing because its call failed."""
+# -- what fields are made from ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a value is made from.
+
+    `text` is what the function that makes it gets. `counted` is the part of it whose change makes the value
+    stale, by default all; `headings` the other part, whose change is only listed. `value` is taken as the
+    value, without making one. A section whose material `stands` for itself gets no value; the section above
+    it gets the material in its place.
+    """
+
+    text: str
+    counted: str | None = None
+    headings: tuple[str, ...] = ()
+    value: Any = None
+    stands: bool = False
+
+    @property
+    def fingerprinted(self) -> str:
+        """The text whose change makes the value stale."""
+        return self.text if self.counted is None else self.counted
+
+
+def is_on(value: Any) -> bool:
+    """Whether a switch such as ``skip`` or ``frozen`` is on; ``no`` and ``off`` are text in YAML 1.2, and mean no.
+
+    >>> is_on(True), is_on("yes"), is_on("no"), is_on(None), is_on("False")
+    (True, True, False, False, False)
+    """
+    return str(value).strip().lower() not in ("no", "off", "false", "n", "0", "none", "")
+
+
+def sections_of(node: HeadingNode) -> list[HeadingNode]:
+    """The sections directly under `node`, those with ``skip`` left out."""
+    return [child for child in node.headings if not is_on(child.own("skip"))]
+
+
+def text_of(node: HeadingNode) -> str:
+    """The text directly under a heading, paragraphs with ``skip`` left out."""
+    return without_metadata([b for text in node.texts if not is_on(text.own("skip")) for b in text.own_blocks()])
+
+
+def own_material(node: HeadingNode, below: Sequence[Any]) -> str | None:
+    """The default of `Field.source`: the section's own text, if it has any."""
+    return text_of(node) or None
+
+
+Make = Callable[[HeadingNode, str], Any]
+MakeSource = Callable[[HeadingNode, Sequence[Any]], Material | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field that a batch model makes.
+
+    Args:
+        name: the field's name; it is written as ``~name``.
+        make: the value from the section and its text, sync or async; called only where the field is missing
+            or its text changed. None writes nothing.
+        source: what the value is made from, given the section and the values (or the material that stands
+            for them) of `sections_of` it; None leaves the field out.
+        root: whether the document itself gets the field, in its header.
+        made_by: names the prompt; with the model and the headings, it tells how a value was made.
+    """
+
+    name: str
+    make: Make
+    source: MakeSource = own_material
+    root: bool = False
+    made_by: str = ""
+
+
+# -- the batch -------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -132,127 +219,83 @@ class Batch:
     usage: Usage = field(default_factory=Usage)
     failures: list[FieldFailed] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop | None = None
+    _calls: set[asyncio.Task[Any]] = field(default_factory=set)
+    _closed: bool = False
 
     async def ask(self, prompt: str, *documents: Document, task: Task = "answer") -> str:
-        """The model's reply to a prompt about documents; journaled, so that no reply is paid twice."""
+        """The model's reply to a prompt about documents; journaled, so that no reply is paid twice.
+
+        Raises:
+            ModelError: the model did not answer, or its answer was cut off.
+        """
         system = (Message("system", self.system),) if self.system else ()
         request = ChatRequest((*system, Message("user", prompt, documents)), task)
         key = journal.key_of("batch", self.model.name, [render(m) for m in request.messages])
-        if not self.again and not self.estimate and (known := journal.get(key)) is not None:
-            return str(known["text"])
-        async with contextlib.aclosing(self.model.stream(request)) as stream:
-            async for event in stream:
-                if isinstance(event, Reply):
-                    if not self.estimate:
-                        journal.put(key, {"text": event.text, "model": event.model})
-                    self.usage += event.usage
-                    return event.text
-        raise RuntimeError(f"{self.model.name} ended its stream without a reply")
+        if self.estimate:
+            return await self._estimated(request, key)
+        reply, asked = await ask_once(self.model, request, key, again=self.again)
+        if asked:
+            self.usage += reply.usage
+        if reply.cut:
+            raise ModelRejected(
+                f"{self.model.name} was cut off at its output limit",
+                hint="set a larger 'max_tokens' in config.toml and run with --again",
+            )
+        return reply.text
+
+    async def _estimated(self, request: ChatRequest, key: str) -> str:
+        match None if self.again else journal.get(key):
+            case {"text": str(text)}:
+                return text
+        reply = await ask(self.model, request)
+        self.usage += reply.usage
+        return reply.text
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
-        """Await something from a sync batch model."""
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(_await(awaitable), self._loop).result()
+        """Await something from a sync function."""
+        if self._loop is None or self._running_loop() is self._loop:
+            raise RuntimeError("Batch.run is for sync functions; in an async one, await")
+        if self._closed:
+            raise KeyboardInterrupt
+        future = asyncio.run_coroutine_threadsafe(self._tracked(awaitable), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            if self._closed:  # cancelled: let the function end
+                raise KeyboardInterrupt from None
+            raise
+
+    @staticmethod
+    def _running_loop() -> asyncio.AbstractEventLoop | None:
+        try:
+            return asyncio.get_running_loop()
+        except RuntimeError:
+            return None
+
+    async def _tracked(self, awaitable: Awaitable[Any]) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
+        try:
+            return await awaitable
+        finally:
+            self._calls.discard(task)
 
     async def annotate(
-        self, name: str, make: Make, *, source: Source | None = None, root: bool = False, made_by: str = ""
+        self, name: str, make: Make, *, source: MakeSource = own_material, root: bool = False, made_by: str = ""
     ) -> None:
-        """Make the field `name` for every section that needs it, bottom-up, sections side by side.
-
-        Args:
-            name: the field's name; it is written as ``~name``.
-            make: the value from the section and its text; called only where the field is missing or its
-                text changed. None writes nothing.
-            source: the text that the value is made from, given the section and the values of the sections
-                directly under it; None leaves the field out. By default the section's own text.
-            root: whether the document itself gets the field, in its header.
-            made_by: names the prompt; with the model and the heading path, it tells how a value was made.
+        """Make one field for every section that needs it, bottom-up, sections side by side (see `Field`).
 
         A failed call leaves out its field and those of the sections above; all others are made.
         """
-        nodes = [node for node in _sections(self.tree) if root or not isinstance(node, HeaderNode)]
-        self.listener(Planned(name, len(nodes)))
-        how = f"{self.model.name if made_by else ''}\0{made_by}"
-        with contextlib.suppress(_Unavailable):
-            await self._visit(self.tree, name, make, source or _own_text, root, how)
+        await self.make_fields(Field(name, make, source, root, made_by))
 
-    async def _visit(self, node: HeadingNode, name: str, make: Make, source: Source, root: bool, how: str) -> Any:
-        children = [child for child in node.headings if not child.own("skip")]
-        below = await asyncio.gather(
-            *(self._visit(child, name, make, source, root, how) for child in children), return_exceptions=True
-        )
-        for result in below:
-            if isinstance(result, BaseException):
-                raise result
-        if isinstance(node, HeaderNode) and not root:
-            return None
-        return await self._field(node, name, make, source(node, below), f"{how}\0{' > '.join(node.heading_path)}")
+    async def make_fields(self, *fields: Field) -> None:
+        """Make several fields side by side; they are written in this order, whichever reply comes first."""
+        from lmm.scan.making import Making
 
-    async def _field(self, node: HeadingNode, name: str, make: Make, text: str | None, how: str) -> Any:
-        values = node.metadata
-        current = fingerprints.value_of(values, name)
-        if text is None:
-            return current
-        state = fingerprints.state_of(values, name, text, how)
-        if node.own("frozen") or node.inherited("frozen"):
-            state = State.LOCKED
-        wanted = state in fingerprints.STALE or (self.refresh and state is State.OTHERWISE)
-        if not wanted:
-            self.listener(Visited(name, node, state, False))
-            return current
-        try:
-            value = make(node, text)
-            if inspect.isawaitable(value):
-                value = await value
-            if value is not None:
-                write_field(node, name, value, Fingerprint.of(text, value, how))
-        except LmmError as error:
-            failed = FieldFailed(name, node, error)
-            self.failures.append(failed)
-            self.listener(failed)
-            raise _Unavailable from error
-        self.listener(Visited(name, node, state, True))
-        return value
+        await Making(self, fields).run()
 
-
-async def _await(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
-
-
-def _own_text(node: HeadingNode, below: Sequence[Any]) -> str | None:
-    return own_text(node) or None
-
-
-def _sections(tree: HeadingNode) -> list[HeadingNode]:
-    """The tree's sections, the root included, those that are skipped left out."""
-    found = [tree]
-    for section in found:
-        found += [child for child in section.headings if not child.own("skip")]
-    return found
-
-
-def write_field(node: HeadingNode, name: str, value: Any, fingerprint: Fingerprint) -> None:
-    """Write a generated field and its fingerprint; what an older program wrote bare becomes ``~field``."""
-    values = node.metadata
-    if isinstance(values.get(fingerprints.KEY), str):
-        scalar = values[fingerprints.KEY]
-        kept = {}
-        for old in ("titles", "questions", "summary", "keywords"):
-            if old in values:
-                node.remove_metadata(old)
-                node.set_metadata(f"~{old}", values[old])
-                kept[old] = str(Fingerprint(scalar, fingerprints.value_hash(values[old]), "-"))
-        node.set_metadata(fingerprints.KEY, kept)
-    node.set_metadata(f"~{name}", value)
-    node.set_metadata(fingerprints.KEY, fingerprints.with_fingerprint(node.metadata, name, fingerprint))
-
-
-async def run_batch(function: BatchFunction, batch: Batch) -> None:
-    """Run a batch model, sync or async, on the loop of the caller."""
-    batch._loop = asyncio.get_running_loop()
-    if inspect.iscoroutinefunction(function):
-        await function(batch)
-        return
-    result = await asyncio.to_thread(function, batch)
-    if inspect.isawaitable(result):
-        await result
+    def value_below(self, node: HeadingNode, name: str) -> Any:
+        """The value of a field that counts for a section, whoever wrote it."""
+        return metadata.lookup(node.metadata, name)

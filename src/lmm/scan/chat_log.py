@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmm.markdown import metadata
-from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
 from lmm.markdown.prompt_lines import Prompt
 
 LOG = "~chat_"
@@ -93,14 +93,22 @@ def without_prompt(block: MetadataBlock, prompt: Prompt) -> MetadataBlock:
     return block.with_body(metadata.remove_prompt(block.body, waiting_prompt(block, prompt)))
 
 
-def clear_chat(block: MetadataBlock, *, pending: bool = False) -> MetadataBlock | None:
-    """`block` without its log (and, with `pending`, its unanswered prompts); None if nothing is left."""
+def clear_chat(block: MetadataBlock, *, pending: bool = False) -> MetadataBlock:
+    """`block` without its log and, with `pending`, without its unanswered prompts."""
     body = block.body
     for key in LOG_KEYS:
         body = metadata.remove_key(body, key)
     changed = block.with_body(body)
     while pending and (prompts := changed.prompts):
         changed = changed.with_body(metadata.remove_prompt(changed.body, prompts[0]))
-    if changed.source == block.source:
-        return block
-    return changed if changed.body.strip() else None
+    return changed
+
+
+def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]:
+    """`block`, or nothing if nothing is left in it.
+
+    An emptied header stays before another metadata block, which would take its place, and where it holds the
+    document's byte order mark.
+    """
+    needed = isinstance(following, MetadataBlock) or block.source.startswith("\ufeff")
+    return [block] if block.body.strip() or (isinstance(block, HeaderBlock) and needed) else []

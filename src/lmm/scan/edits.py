@@ -36,11 +36,11 @@ from typing import Any, Literal
 
 from lmm.errors import LmmError
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
-from lmm.markdown.merge import insert_blocks
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.join import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.prompt_lines import Prompt
-from lmm.scan.chat_log import waiting_prompt, without_prompt
+from lmm.scan.chat_log import unless_emptied, waiting_prompt, without_prompt
 
 EDIT = "~edit_"
 OLD_HEADING = HeadingBlock.make(6, "old text").source
@@ -213,8 +213,8 @@ def _check_restorable(
     blocks: Sequence[Block], index: int, unasked: MetadataBlock, result: Sequence[Block], edit_id: str
 ) -> None:
     """The guard behind every edit: rejecting it must give back the document without the prompt, byte for byte."""
-    kept = [unasked] if unasked.body.strip() or isinstance(unasked, HeaderBlock) else []
-    original = serialize([*blocks[:index], *kept, *blocks[index + 1 :]])
+    following = blocks[index + 1] if index + 1 < len(blocks) else None
+    original = serialize([*blocks[:index], *unless_emptied(unasked, following), *blocks[index + 1 :]])
     placed = parse_markdown_text(serialize(result))
     edit = next((e for e in find_edits(placed) if e.id == edit_id), None)
     if edit is None or serialize(_rejected(placed, edit)) != original:
@@ -326,9 +326,9 @@ def _resolved(blocks: list[Block], edit: Edit, text: list[Block]) -> list[Block]
     """`blocks` with the edit's region replaced by `text` and its record taken out of the metadata."""
     block = blocks[edit.block]
     assert isinstance(block, MetadataBlock)
-    cleaned = block.without_key(EDIT)
-    kept = [cleaned] if cleaned.body.strip() or isinstance(block, HeaderBlock) else []
-    return [*blocks[: edit.block], *kept, *blocks[edit.block + 1 : edit.start], *text, *blocks[edit.end :]]
+    after = [*blocks[edit.block + 1 : edit.start], *text, *blocks[edit.end :]]
+    kept = unless_emptied(block.without_key(EDIT), after[0] if after else None)
+    return [*blocks[: edit.block], *kept, *after]
 
 
 def _with_metadata(old: list[Block], new: list[Block]) -> list[Block]:

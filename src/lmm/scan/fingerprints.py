@@ -1,9 +1,9 @@
 """What a generated field was made from, so that it is made again when, and only when, that changed.
 
 Next to the fields that a model wrote, a block keeps ``~txthash``, a mapping from each field to three short
-hashes: of the text it was made from (white space does not count), of the value as generated, and of how it
-was made (prompt, model, heading path). A scalar there, as another program writes it, is read as the text's
-hash for all fields.
+hashes: of the text it was made from, of the value as generated (white space counts in neither), and of how
+it was made (prompt, model, headings). A scalar there, as another program writes it, is read as the text's
+hash for all fields, and the bare ``titles``, ``questions`` and ``summary`` beside it as generated.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from enum import StrEnum
 from typing import Any
 
 from lmm.markdown import metadata
+from lmm.markdown.blocks import MetadataBlock
 
 KEY = "~txthash"
+# What another program writes without "~", beside a scalar hash.
+BARE = ("titles", "questions", "summary")
+_UNKNOWN = "-"
 
 
 class State(StrEnum):
@@ -31,27 +35,35 @@ class State(StrEnum):
     OWN = "the author's own"
     LOCKED = "locked"
     OTHERWISE = "made with another prompt, model or heading path"
+    GONE = "its text is gone"
+    NOTHING = "there is no text to make it from"
+    BLOCKED = "what it needs could not be made"
 
 
-# The states in which a field is generated anew without being asked to.
+# The states in which a field is generated anew without being asked to, and those in which it is never touched.
 STALE = (State.MISSING, State.CHANGED)
+KEPT = (State.OWN, State.LOCKED, State.EDITED)
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Hashes of the text, of the value as generated, and of how it was made."""
+    """Hashes of the text, of the value as generated, and of how it was made; empty where they are not known."""
 
     text: str
-    value: str
-    made: str
-
-    @classmethod
-    def of(cls, text: str, value: Any, made: str) -> Fingerprint:
-        """The fingerprint of a value that was made from `text` in the way that `made` describes."""
-        return cls(text_hash(text), value_hash(value), _short(made))
+    value: str = ""
+    made: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text} {self.value} {self.made}"
+        return " ".join(part or _UNKNOWN for part in (self.text, self.value, self.made))
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A value, the text it was made from, and how."""
+
+    value: Any
+    text: str
+    made: str
 
 
 def text_hash(text: str) -> str:
@@ -64,25 +76,51 @@ def text_hash(text: str) -> str:
 
 
 def value_hash(value: Any) -> str:
-    """A hash of a metadata value."""
-    return _short(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str))
+    """A hash of a metadata value; reflowing a text does not change it.
+
+    >>> value_hash("one\\ntwo") == value_hash("one two"), value_hash(["a", "b"]) == value_hash(["a b"])
+    (True, False)
+    """
+    return _short(json.dumps(_reflowed(value), ensure_ascii=False, sort_keys=True, default=str))
+
+
+def _reflowed(value: Any) -> Any:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, Mapping):
+        return {str(key): _reflowed(inner) for key, inner in value.items()}
+    return [_reflowed(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _short(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())[:10].decode()
 
 
+# -- reading ---------------------------------------------------------------------------------------
+
+
 def recorded(values: Mapping[str, Any], field: str) -> Fingerprint | None:
-    """The fingerprint kept for `field`, or None. A scalar ``~txthash`` knows the text only."""
+    """The fingerprint kept for `field`, or None. A scalar ``~txthash`` knows the text only.
+
+    >>> recorded({"~txthash": "S/ec1NIX0xV3NhFFuHY6bQ"}, "titles")
+    Fingerprint(text='S/ec1NIX0xV3NhFFuHY6bQ', value='', made='')
+    """
+    if (scalar := _scalar(values)) is not None:
+        return Fingerprint(scalar)
     kept = values.get(KEY)
-    if isinstance(kept, Mapping):
-        parts = str(kept.get(field, "")).split()
-        return Fingerprint(parts[0], parts[1], parts[2]) if len(parts) == 3 else None
-    return Fingerprint(str(kept), "", "") if kept is not None else None
+    parts = str(kept.get(field, "")).split() if isinstance(kept, Mapping) else []
+    if len(parts) != 3:
+        return None
+    return Fingerprint(*("" if part == _UNKNOWN else part for part in parts))
 
 
-def state_of(values: Mapping[str, Any], field: str, text: str, made: str) -> State:
-    """Whether `field` of a block with these values must be made from `text`, and why.
+def _scalar(values: Mapping[str, Any]) -> str | None:
+    kept = values.get(KEY)
+    return None if kept is None or isinstance(kept, Mapping | list) else str(kept)
+
+
+def state_of(values: Mapping[str, Any], field: str, text: str | None, made: str) -> State:
+    """Whether `field` of a block with these values must be made from `text`, and why. No text is None.
 
     >>> state_of({}, "summary", "text", "made")
     <State.MISSING: 'missing'>
@@ -91,26 +129,73 @@ def state_of(values: Mapping[str, Any], field: str, text: str, made: str) -> Sta
     """
     if f"{field}=" in values or f"~{field}=" in values:
         return State.LOCKED
+    if field in values and not _is_generated_bare(values, field):
+        return State.OWN
+    if f"~{field}" not in values and field not in values:
+        return State.NOTHING if text is None else State.MISSING
     known = recorded(values, field)
-    generated = f"~{field}" in values or (field in values and isinstance(values.get(KEY), str))
-    if not generated:
-        return State.OWN if field in values else State.MISSING
-    if known is None:
+    if known is None or (known.value and known.value != value_hash(values.get(f"~{field}", values.get(field)))):
         return State.EDITED
-    value = values.get(f"~{field}", values.get(field))
-    if known.value and known.value != value_hash(value):
-        return State.EDITED
+    if text is None:
+        return State.GONE if known.value else State.NOTHING
     if known.text != text_hash(text):
         return State.CHANGED
     return State.OTHERWISE if known.made and known.made != _short(made) else State.FRESH
 
 
-def with_fingerprint(values: Mapping[str, Any], field: str, fingerprint: Fingerprint) -> dict[str, Any]:
-    """The new value of ``~txthash`` with one field's fingerprint set."""
-    kept = values.get(KEY)
-    return {**(kept if isinstance(kept, Mapping) else {}), field: str(fingerprint)}
+def _is_generated_bare(values: Mapping[str, Any], field: str) -> bool:
+    return field in BARE and field in values and _scalar(values) is not None
 
 
 def value_of(values: Mapping[str, Any], field: str) -> Any:
     """The value that counts for `field`."""
     return metadata.lookup(values, field)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def with_fields(block: MetadataBlock, made: Mapping[str, Generated]) -> MetadataBlock:
+    """`block` with generated fields and their fingerprints; what another program wrote bare becomes ``~field``.
+
+    Raises:
+        MetadataError: the block has a form that cannot be added to.
+    """
+    block = _with_marked_fields(block)
+    prints = _prints(block)
+    for name, generated in made.items():
+        block = block.with_key(f"~{name}", generated.value)
+        stored = block.values()[f"~{name}"]  # as it will be read: tuples are lists then
+        prints[name] = str(Fingerprint(text_hash(generated.text), value_hash(stored), _short(generated.made)))
+    return block.with_key(KEY, prints)
+
+
+def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
+    """`block` without a generated field and its fingerprint.
+
+    Raises:
+        MetadataError: the block has a form that nothing can be taken from.
+    """
+    prints = {field: print_ for field, print_ in _prints(block).items() if field != name}
+    block = block.without_key(f"~{name}")
+    return block.with_key(KEY, prints) if prints else block.without_key(KEY)
+
+
+def _prints(block: MetadataBlock) -> dict[str, Any]:
+    kept = block.values().get(KEY)
+    return dict(kept) if isinstance(kept, Mapping) else {}
+
+
+def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:
+    """`block` with a mapping in place of a scalar ``~txthash``, and ``~titles`` in place of the bare ``titles`` …"""
+    values = block.values()
+    scalar = _scalar(values)
+    if scalar is None:
+        return block
+    prints = {}
+    for name in BARE:
+        if name in values:
+            block = block.without_key(name).with_key(f"~{name}", values[name])
+        if f"~{name}" in block.values():
+            prints[name] = str(Fingerprint(scalar, value_hash(block.values()[f"~{name}"])))
+    return block.with_key(KEY, prints)

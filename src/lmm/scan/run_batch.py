@@ -13,7 +13,7 @@ from pathlib import Path
 from lmm import config_files, files, loop
 from lmm.config import Settings
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
-from lmm.markdown.merge import insert_blocks
+from lmm.markdown.join import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, blocks_to_tree
 from lmm.markdown.walk import preorder

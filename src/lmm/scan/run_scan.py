@@ -8,9 +8,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from lmm import files
-from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
+from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.scan.chat_log import clear_chat
+from lmm.scan.chat_log import clear_chat, unless_emptied
 from lmm.scan.edits import Verdict, resolve
 from lmm.scan.header import complete_header
 from lmm.scan.problems import Problem, find_problems, header_gaps
@@ -88,10 +88,11 @@ def clear_messages_text(text: str, *, pending: bool = False) -> str:
     kept: list[Block] = []
     blocks = parse_markdown_text(text)
     for block, following in zip_longest(blocks, blocks[1:]):
-        cleared = clear_chat(block, pending=pending) if isinstance(block, MetadataBlock) else block
-        # An emptied header stays before another metadata block, which would take its place.
-        if cleared is not None or (isinstance(block, HeaderBlock) and isinstance(following, MetadataBlock)):
-            kept.append(cleared or block.with_source("---\n---\n"))
+        cleared = clear_chat(block, pending=pending) if isinstance(block, MetadataBlock) else None
+        if cleared is not None and cleared.source != block.source:
+            kept += unless_emptied(cleared, following)
+        else:
+            kept.append(block)
     return serialize(kept)
 
 

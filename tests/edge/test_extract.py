@@ -1,0 +1,271 @@
+"""`lmm extract` as people run it: a real command against a real server."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from edge.support import Ran, files_in, finish, lmm, run_here, start, wait_until
+from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
+
+MODELS = """\
+from pydantic import BaseModel
+
+class Plant(BaseModel):
+    name: str
+    height: float
+
+Plants = list[Plant]
+"""
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "height": {"type": "number"}},
+    "required": ["name", "height"],
+}
+GARDEN = """\
+# Trees
+
+## Oak
+
+30 metres.
+
+---
+kind: shrub
+---
+## Box
+
+Five metres.
+"""
+OAK, BOX = '{"name": "Oak", "height": 30.0}', '{"name": "Box", "height": 5.0}'
+OAK_ROW = {"file": "garden.md", "line": 3, "headings": ["Trees", "Oak"], "name": "Oak", "height": 30.0}
+BOX_ROW = {"file": "garden.md", "line": 10, "headings": ["Trees", "Box"], "name": "Box", "height": 5.0}
+
+
+def by_text(request: Recorded) -> str:
+    """What the section says; corrected if it was wrong."""
+    return OAK if "30 metres" in request.messages[0][1] else BOX
+
+
+@pytest.fixture
+def garden(folder: Path, server: ScriptedServer) -> ScriptedServer:
+    """A folder with a document, a Pydantic model and a JSON schema; the server that reads well."""
+    (folder / "garden.md").write_text(GARDEN)
+    (folder / "plants.py").write_text(MODELS)
+    (folder / "plant.json").write_text(json.dumps(SCHEMA))
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + '[minor]\nmodel = "OpenAICompatible/test"\n')
+    server.answer = by_text
+    return server
+
+
+def rows(ran: Ran) -> list[object]:
+    """The JSON lines that were printed."""
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+def names_in(table: Path) -> list[str]:
+    """The names in a CSV file."""
+    return [row["name"] for row in csv.DictReader(table.read_text().splitlines())]
+
+
+def test_the_whole_round_in_a_process(garden: ScriptedServer, folder: Path) -> None:
+    """Rows on standard output, the account on standard error; a second process asks nothing."""
+    first = lmm("extract", "plants.py:Plant", "garden.md")
+    assert (first.code, rows(first)) == (0, [OAK_ROW, BOX_ROW])
+    assert first.err == "2 records from 2 sections, 22 tokens in, 14 out\n"
+    second = lmm("extract", "plants.py:Plant", "garden.md")
+    assert second == Ran(0, first.out, "2 records from 2 sections\n")
+    assert len(garden.requests) == 2
+    assert (folder / "garden.md").read_text() == GARDEN
+
+
+@pytest.mark.parametrize("schema", ["plants.py:Plant", "plants:Plant", "plant.json"])
+def test_every_way_to_name_a_schema(garden: ScriptedServer, schema: str) -> None:
+    """The console script finds modules of the current folder; a JSON schema gives the same rows."""
+    ran = lmm("extract", schema, "garden.md")
+    assert (ran.code, rows(ran)) == (0, [OAK_ROW, BOX_ROW])
+    assert '"height"' in garden.requests[0].last
+
+
+def test_an_invalid_reply_is_sent_back_with_the_error(
+    garden: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To the letter; then the corrected reply counts, though it is fenced."""
+    garden.queue('{"name": "Oak", "height": "tall"}', f"Sorry:\n\n```json\n{OAK}\n```\n")
+    ran = run_here(capsys, "extract", "plants.py:Plant", "garden.md", "--select", "oak")
+    assert (ran.code, rows(ran)) == (0, [OAK_ROW])
+    asked, corrected = garden.requests
+    assert corrected.messages == [
+        *asked.messages,
+        ("assistant", '{"name": "Oak", "height": "tall"}'),
+        (
+            "user",
+            "This reply is not valid:\n\n"
+            "- $.height: Input should be a valid number, unable to parse string as a number, not 'tall'\n\n"
+            "Reply with the corrected JSON only.",
+        ),
+    ]
+
+
+def test_a_section_that_is_never_valid_is_reported_and_the_others_are_kept(
+    garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After three replies, with its place; run again, only that section is asked about."""
+    garden.answer = lambda request: "{}" if "30 metres" in request.messages[0][1] else BOX
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", "out.csv")
+    assert ran.code == 1
+    assert ran.err == (
+        "garden.md:3: no valid reply in 3; the last one:\n"
+        "- $: 'name' is a required property\n- $: 'height' is a required property\n"
+    )
+    assert ran.out == "out.csv: 1 record from 2 sections, 1 failed, 44 tokens in, 28 out\n"
+    assert names_in(folder / "out.csv") == ["Box"]
+    assert len(garden.requests) == 4
+    garden.answer = by_text
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", "out.csv")
+    assert ran == Ran(0, "out.csv: 2 records from 2 sections, 11 tokens in, 7 out\n", "")
+    assert names_in(folder / "out.csv") == ["Oak", "Box"]
+
+
+def test_a_server_that_fails_for_one_section(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same for errors of the server."""
+    garden.answer = lambda request: fail(400, "too long") if "30 metres" in request.last else BOX
+    ran = run_here(capsys, "extract", "plant.json", "garden.md")
+    assert (ran.code, rows(ran)) == (1, [BOX_ROW])
+    assert ran.err.startswith("garden.md:3: OpenAICompatible/test: HTTP 400: too long")
+
+
+def test_an_error_that_all_share_is_told_once(
+    garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a table of an earlier run is not replaced by an empty one."""
+    (folder / "out.csv").write_text("earlier\n")
+    garden.answer = lambda request: fail(404, "no such model")
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", "out.csv")
+    assert ran.code == 1
+    assert ran.err.count("no such model") == 1
+    assert (folder / "out.csv").read_text() == "earlier\n"
+
+
+def test_a_list_gives_several_rows_per_section(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list of models asks for all that a section has."""
+    garden.queue(f"[{OAK}, {BOX}]")
+    ran = run_here(capsys, "extract", "plants.py:Plants", "garden.md", "--select", "Trees")
+    assert [(row["line"], row["name"]) for row in map(json.loads, ran.out.splitlines())] == [(1, "Oak"), (1, "Box")]
+    assert '"type": "array"' in garden.requests[0].last
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [("bo", [BOX_ROW]), ("O*", [OAK_ROW]), ("kind=shrub", [BOX_ROW]), ("kind=", [BOX_ROW]), ("kind", [BOX_ROW])],
+)
+def test_sections_are_chosen(
+    garden: ScriptedServer, capsys: pytest.CaptureFixture[str], select: str, expected: list[object]
+) -> None:
+    """By title or by metadata; the others are not asked about."""
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "--select", select)
+    assert (ran.code, rows(ran), len(garden.requests)) == (0, expected, 1)
+
+
+def test_a_selection_that_nothing_fits(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is an error, not an empty table."""
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "--select", "palm", "-o", "out.csv")
+    assert ran == Ran(1, "", "lmm: no section fits --select 'palm' (give a part of a title, key=value, or key=)\n")
+
+
+def test_a_document_without_text(garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing to read is said, and is no failure."""
+    (folder / "empty.md").write_text("")
+    assert run_here(capsys, "extract", "plant.json", "empty.md") == Ran(0, "", "no section has text\n")
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet"])
+def test_tables(garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """Each kind holds the same rows; nothing else is left in the folder."""
+    if name == "out.parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+    before = files_in(folder)
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "-o", name)
+    assert ran == Ran(0, f"{name}: 2 records from 2 sections, 22 tokens in, 14 out\n", "")
+    assert files_in(folder) == before | {name}
+    if name == "out.csv":
+        assert (folder / name).read_text() == (
+            "file,line,headings,name,height\ngarden.md,3,Trees > Oak,Oak,30.0\ngarden.md,10,Trees > Box,Box,5.0\n"
+        )
+    elif name == "out.jsonl":
+        assert [json.loads(line) for line in (folder / name).read_text().splitlines()] == [OAK_ROW, BOX_ROW]
+    else:
+        assert parquet.read_table(folder / name).to_pylist() == [OAK_ROW, BOX_ROW]
+
+
+def test_parquet_without_its_package(garden: ScriptedServer, folder: Path) -> None:
+    """The command that installs it is named before anything is asked."""
+    (folder / "sitecustomize.py").write_text("import sys\nsys.modules['pyarrow'] = None\n")
+    ran = lmm("extract", "plant.json", "garden.md", "-o", "out.parquet", env={"PYTHONPATH": str(folder)})
+    assert ran.code == 2
+    assert "pip install 'lmmarkdown[parquet]'" in ran.err
+    assert garden.requests == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["plants.py:Plan", "garden.md"], "there is no 'Plan' in plants.py (did you mean 'Plant'?)"),
+        (["none.py:Plant", "garden.md"], "none.py: there is no such Python file"),
+        (["no_such_module:Plant", "garden.md"], "there is no module 'no_such_module'"),
+        (["plants.py", "garden.md"], "'plants.py' names no schema"),
+        (["plant.json", "garden.md", "-o", "out.xls"], "no kind of table is called '.xls'"),
+        (["plant.json", "garden.md", "-o", "none/out.csv"], "there is no such folder"),
+    ],
+)
+def test_wrong_usage(garden: ScriptedServer, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
+    """Exit 2, one line that says what is wrong, and no request."""
+    ran = run_here(capsys, "extract", *words)
+    assert (ran.code, ran.out, len(garden.requests)) == (2, "", 0)
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["none.json", "garden.md"], ["plant.json", "none.md"]])
+def test_files_that_are_not_there(garden: ScriptedServer, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    """Exit 1, and no request."""
+    ran = run_here(capsys, "extract", *words)
+    assert (ran.code, ran.out, len(garden.requests)) == (1, "", 0)
+    assert "there is no such file" in ran.err
+
+
+def test_the_built_in_model_refuses(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """Named or not, it cannot extract."""
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "--model", "Builtin/extractive")
+    assert ran.code == 1
+    assert ran.err.startswith("lmm: Builtin/extractive cannot extract data (name a language model")
+
+
+def test_dry_run(garden: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sections and how many requests they are; what is remembered is none."""
+    garden.queue(OAK)
+    run_here(capsys, "extract", "plant.json", "garden.md", "--select", "oak")
+    ran = run_here(capsys, "extract", "plant.json", "garden.md", "--dry-run", "-o", "out.csv")
+    first, second, total = ran.out.splitlines()
+    assert first == "garden.md:3: Trees > Oak (18 characters; remembered)"
+    assert second == "garden.md:10: Trees > Box (20 characters)"
+    assert total.startswith("2 sections, 1 request to OpenAICompatible/test, about ")
+    assert (ran.code, len(garden.requests), Path("out.csv").exists()) == (0, 1, False)
+
+
+def test_ctrl_c_keeps_what_arrived(garden: ScriptedServer, folder: Path, state_folder: Path) -> None:
+    """No table is written; the next run asks only what had not been answered."""
+    garden.answer = lambda request: hang() if "30 metres" in request.last else Action(BOX)
+    process = start("extract", "plant.json", "garden.md", "-o", "out.csv")
+    garden.wait_for(2)
+    wait_until(lambda: list(state_folder.glob("journal/*/*.json")))
+    process.send_signal(signal.SIGINT)
+    ran = finish(process)
+    assert (ran.code, (folder / "out.csv").exists()) == (130, False)
+    assert "interrupted; run it again: what had arrived is remembered\n" in ran.err
+    garden.answer = by_text
+    assert lmm("extract", "plant.json", "garden.md", "-o", "out.csv").code == 0
+    assert len(garden.requests) == 3
