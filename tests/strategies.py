@@ -99,6 +99,44 @@ def documents() -> st.SearchStrategy[str]:
     return st.one_of(st.builds(join, start, lines, st.sampled_from([False, False, True])), st.text())
 
 
+# -- documents such as people write ----------------------------------------------------------------
+
+_ASKING = [
+    "?: why?", "?: why?\n+: and then?", "query: |\n  is it: so?\n\n  # really", "type: exercise\n?: why? # honestly",
+    "# a note\n~summary: short\n?: how", "~chat_:\n  - query: old\n    ~reply: |-\n      Yes.\n\n      No.\n+: more",
+    "~chat_:\n- query: 1\n  ~reply: 2\n# after\nkey: 1", "a: 1\nb: [x, y]", "?: 'quoted: yes'", "- a: 1\n?: in a list",
+    "{a: 1}\n?: beside flow", "~chat: [q, a]\n+: go on", "x: .nan\n?: hm", "?: why?\n?: why?",
+]  # fmt: skip
+_WRITTEN = [
+    "Text.", "Two lines,\nof one paragraph.", "- item", "***", "```r\nx <- 1\n\n# comment\n---\n```", "$$\nx = y\n$$",
+    "<!-- hidden\n\n---\n?: no\n---\n-->", "Word and word again.", "> quoted", "A question: why?", "Setext\n---", "---",
+]  # fmt: skip
+_WRITTEN_TITLES = ["# A", "## B", "## B {#b}", "### C", "# A"]
+_WRITTEN_HEADERS = ["title: T", "title: T\ndocid: t-1", "# only a comment", "lang: de\n?: what is this?", "docid: x"]
+
+
+def _metadata_block(body: str) -> str:
+    return f"---\n{body}\n---\n"
+
+
+PIECES = st.one_of(
+    st.sampled_from(_ASKING).map(_metadata_block),
+    st.sampled_from(_WRITTEN).map(lambda text: f"{text}\n\n"),
+    st.sampled_from(_WRITTEN).map(lambda text: f"{text}\n\n"),
+    st.sampled_from(_WRITTEN_TITLES).map(lambda text: f"{text}\n\n"),
+)
+
+
+@st.composite
+def written_documents(draw: st.DrawFn) -> str:
+    """Documents with headings, paragraphs and questions, under either newline, with or without a header."""
+    header = draw(st.sampled_from(["", "", *[_metadata_block(body) for body in _WRITTEN_HEADERS]]))
+    text = header + "".join(draw(st.lists(PIECES, max_size=8)))
+    text = draw(st.sampled_from(["", "", "", "\ufeff", "\n"])) + text
+    text = text.rstrip("\n") if draw(st.booleans()) else text
+    return text.replace("\n", "\r\n") if draw(st.sampled_from([False, False, True])) else text
+
+
 # -- metadata values -----------------------------------------------------------------------------
 
 KEYS = [

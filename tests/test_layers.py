@@ -42,8 +42,11 @@ EDGE = {
     "lmm.scan.save",
     "lmm.scan.watch",
 }
-IMPURE = {"os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio",
-          "httpx", "httpx2", "typer", "pydantic_ai", "openai", "filelock", "platformdirs", "open", "print", "input"}  # fmt: skip
+IMPURE = {
+    *("os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio"),
+    *("httpx", "httpx2", "typer", "pydantic_ai", "openai", "filelock", "platformdirs", "watchfiles"),
+    *("open", "print", "input"),
+}
 # The command line is the outermost edge; package __init__ files only re-export.
 ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.extraction", "lmm.conversation", "lmm.cli"]
 

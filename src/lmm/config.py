@@ -47,8 +47,8 @@ class ModelSettings:
     """One tier: the model and how to call it.
 
     `timeout` is in seconds without a sign of the server; `max_retries` counts further attempts;
-    `concurrency` bounds calls in flight; `context_window` is in tokens; `base_url_file` is the configuration file that set `base_url`,
-    if one did; `origin` says where the model's name came from.
+    `concurrency` bounds calls in flight; `context_window` is in tokens; `base_url_file` is the configuration
+    file that set `base_url`, if one did; `origin` says where the model's name came from.
     """
 
     model: ModelName

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from edge.conftest import write_config
-from edge.support import exchanges_of, run_here, waiting
+from edge.support import exchanges_of, lmm, run_here, waiting
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
 
 from lmm.cli.main import main
@@ -259,3 +259,25 @@ def test_a_block_that_cannot_take_a_reply_is_told(
     assert (ran.code, path.read_text()) == (1, text)
     assert "lmm: d.md:6: " in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_reply_that_the_providers_filter_stopped_is_no_reply(server: ScriptedServer, folder: Path) -> None:
+    """What a content filter left of a reply is not stored as if it were whole."""
+    path = folder / "a.md"
+    path.write_text("---\n?: why?\n---\nText.\n")
+    server.queue(Action("Half of a", finish="content_filter"))
+    ran = lmm("messages", path)
+    assert ran.code == 1
+    assert "filter stopped the reply" in ran.err
+    assert path.read_text() == "---\n?: why?\n---\nText.\n"
+
+
+def test_a_reply_cannot_control_the_terminal(server: ScriptedServer, folder: Path) -> None:
+    """Escape sequences are spelled out on the screen; the file has them as they came."""
+    path = folder / "a.md"
+    path.write_text("---\n?: why?\n---\nText.\n")
+    server.queue("\x1b[2JGone.")
+    ran = lmm("messages", path)
+    assert "\x1b" not in ran.out
+    assert "\\x1b[2JGone." in ran.out
+    assert '~reply: "\\x1b[2JGone."' in path.read_text()

@@ -66,6 +66,9 @@ def watching(*words: str, quiet: str = QUIET) -> Iterator[Watching]:
             ran = watch.stop()
             assert (ran.code, "Traceback" in ran.err) == (0, False)
             assert ran.out.splitlines()[-1].startswith("stopped: ")
+    except AssertionError as error:
+        error.add_note("".join(["lmm watch said:\n", *watch.out, *watch.err]))
+        raise
     finally:
         process.kill()
         process.wait()

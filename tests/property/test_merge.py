@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from strategies import documents, texts
+from strategies import PIECES, documents, texts, written_documents
 
 from lmm.errors import MetadataError
 from lmm.markdown import metadata
@@ -22,44 +22,6 @@ from lmm.scan.chat_log import read_log
 from lmm.scan.header import complete_header
 from lmm.scan.messages import plan, with_reply
 from lmm.scan.run_scan import clear_messages_text
-
-# -- documents such as people write ----------------------------------------------------------------
-
-_METADATA = [
-    "?: why?", "?: why?\n+: and then?", "query: |\n  is it: so?\n\n  # really", "type: exercise\n?: why? # honestly",
-    "# a note\n~summary: short\n?: how", "~chat_:\n  - query: old\n    ~reply: |-\n      Yes.\n\n      No.\n+: more",
-    "~chat_:\n- query: 1\n  ~reply: 2\n# after\nkey: 1", "a: 1\nb: [x, y]", "?: 'quoted: yes'", "- a: 1\n?: in a list",
-    "{a: 1}\n?: beside flow", "~chat: [q, a]\n+: go on", "x: .nan\n?: hm", "?: why?\n?: why?",
-]  # fmt: skip
-_PARAGRAPHS = [
-    "Text.", "Two lines,\nof one paragraph.", "- item", "***", "```r\nx <- 1\n\n# comment\n---\n```", "$$\nx = y\n$$",
-    "<!-- hidden\n\n---\n?: no\n---\n-->", "Word and word again.", "> quoted", "A question: why?", "Setext\n---", "---",
-]  # fmt: skip
-_TITLES = ["# A", "## B", "## B {#b}", "### C", "# A"]
-_HEADERS = ["title: T", "title: T\ndocid: t-1", "# only a comment", "lang: de\n?: what is this?", "docid: x"]
-
-
-def _block(body: str) -> str:
-    return f"---\n{body}\n---\n"
-
-
-_PIECES = st.one_of(
-    st.sampled_from(_METADATA).map(_block),
-    st.sampled_from(_PARAGRAPHS).map(lambda text: f"{text}\n\n"),
-    st.sampled_from(_PARAGRAPHS).map(lambda text: f"{text}\n\n"),
-    st.sampled_from(_TITLES).map(lambda text: f"{text}\n\n"),
-)
-
-
-@st.composite
-def written_documents(draw: st.DrawFn) -> str:
-    """Documents with headings, paragraphs and questions, under either newline, with or without a header."""
-    header = draw(st.sampled_from(["", "", *[_block(body) for body in _HEADERS]]))
-    text = header + "".join(draw(st.lists(_PIECES, max_size=8)))
-    text = draw(st.sampled_from(["", "", "", "\ufeff", "\n"])) + text
-    text = text.rstrip("\n") if draw(st.booleans()) else text
-    return text.replace("\n", "\r\n") if draw(st.sampled_from([False, False, True])) else text
-
 
 # -- what we do ------------------------------------------------------------------------------------
 
@@ -159,7 +121,7 @@ def _insert(items: list[str], draw: Draw, new: str) -> list[str]:
 
 
 def _insert_piece(items: list[str], draw: Draw) -> list[str]:
-    return _insert(items, draw, draw(_PIECES))
+    return _insert(items, draw, draw(PIECES))
 
 
 def _delete(items: list[str], draw: Draw) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import typer
 from lmm.errors import ConfigError, LmmError
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
@@ -74,6 +76,15 @@ def say(text: str, stream: IO[str]) -> None:
         stream.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def printable(text: str) -> str:
+    """`text` without the power to move the cursor or set colours: control characters are spelled out.
+
+    >>> printable("a\\x1b[31mb\\n\\tc")
+    'a\\\\x1b[31mb\\n\\tc'
+    """
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def style(text: str, name: str, stream: IO[str]) -> str:

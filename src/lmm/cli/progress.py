@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import IO
 
 from lmm.cli import console
-from lmm.cli.console import style
+from lmm.cli.console import printable, style
 from lmm.models.port import Usage
 from lmm.scan import events
 from lmm.scan.messages import Ask
@@ -46,7 +46,7 @@ class Progress:
         if isinstance(event, events.Asking):
             self._question(event.ask)
         elif isinstance(event, events.Piece):
-            self._say(event.text)
+            self._say(printable(event.text))
         elif isinstance(event, events.Again):
             self._say(style(f"\n  {event.reason}; again in {event.wait:.1f} s\n", "yellow", self.out))
         elif isinstance(event, events.Answered):
@@ -57,13 +57,13 @@ class Progress:
 
     def _question(self, ask: Ask) -> None:
         place = style(f"{self.document}:{ask.line}", "cyan", self.out)
-        about = style(f"({ask.subject}, {len(ask.subject.text):,} characters)", "dim", self.out)
-        self._say(f"{place} {style(ask.prompt.spelling + ': ' + ask.prompt.text, 'bold', self.out)} {about}\n")
+        about = style(f"({printable(str(ask.subject))}, {len(ask.subject.text):,} characters)", "dim", self.out)
+        self._say(f"{place} {style(printable(f'{ask.prompt.spelling}: {ask.prompt.text}'), 'bold', self.out)} {about}\n")
 
     def _answered(self, event: events.Answered) -> None:
         if event.source == "journal":
             self._question(event.ask)
-            self._say(f"{event.reply.text}\n")
+            self._say(f"{printable(event.reply.text)}\n")
             note = f"{event.reply.model}, remembered from an earlier run; --again asks anew"
         else:
             note = f"{event.reply.model}, {usage_text(event.reply.usage)}"

@@ -79,7 +79,7 @@ def extract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[T]]: ...
 @overload
@@ -89,7 +89,7 @@ def extract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[T]]: ...
 @overload
@@ -99,7 +99,7 @@ def extract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[Any]]: ...
 def extract(
@@ -108,7 +108,7 @@ def extract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[Any]]:
     """One record per section of a document, or several where `schema` is a list.
@@ -141,7 +141,7 @@ async def aextract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[T]]: ...
 @overload
@@ -151,7 +151,7 @@ async def aextract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[T]]: ...
 @overload
@@ -161,7 +161,7 @@ async def aextract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[Any]]: ...
 async def aextract(
@@ -170,7 +170,7 @@ async def aextract(
     select: str | None = None,
     model: str | ChatModel | None = None,
     *,
-    config: Path | None = None,
+    config: str | Path | None = None,
     again: bool = False,
 ) -> list[Record[Any]]:
     """`extract` for callers with an event loop of their own; many at once stay within the model's limit."""
@@ -198,7 +198,7 @@ async def _extract(
     schema: Any,
     select: str | None,
     model: str | ChatModel | None,
-    config: Path | None,
+    config: str | Path | None,
     again: bool,
 ) -> list[Record[Any]]:
     named, given = (model, None) if model is None or isinstance(model, str) else (None, model)

@@ -5,7 +5,7 @@
 - ``questions`` and ``keywords``: from a section's own text and its subsections' questions or keywords.
 
 A section with one subsection and no text of its own takes that subsection's value. A section that is too
-short to be summarised stands for itself: the section above sees its text.
+short to be annotated stands for itself: the section above sees its text.
 """
 
 from __future__ import annotations
@@ -16,19 +16,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmm.config import ANNOTATIONS
+from lmm.errors import EmptyReply
 from lmm.markdown.tree import HeadingNode
-from lmm.markdown.walk import annotated_text, own_text
-from lmm.models.port import Document
+from lmm.models.port import Document, Task
 from lmm.prompts.templates import Prompts
 from lmm.scan.batch import Batch
+from lmm.scan.fields import Field, Material, sections_of, text_of
 
 LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "it": "Italian", "es": "Spanish", "pt": "Portuguese",
     "nl": "Dutch", "pl": "Polish", "sv": "Swedish", "da": "Danish", "cs": "Czech", "ja": "Japanese", "zh": "Chinese",
 }  # fmt: skip
-# Texts of fewer words are not worth a call.
-SUMMARY_WORDS = 50
-QUESTION_WORDS = 15
+# What a model is asked for, and the number of words of text below which it is not worth a call.
+_ASKED: dict[str, tuple[Task, int]] = {
+    "summary": ("summary", 50),
+    "questions": ("questions", 15),
+    "keywords": ("keywords", 15),
+}
+# Scripts without spaces between words: about two characters to one.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,75 +57,91 @@ def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tu
 
 async def annotate(batch: Batch, annotations: Annotations, prompts: Prompts) -> None:
     """Make the chosen annotations where they are missing or their text changed."""
-    if "titles" in annotations.fields:
-        await batch.annotate("titles", _titles, source=_title_path)
-    language = LANGUAGES.get(batch.language.split("-")[0].lower(), batch.language)
-    words = str(annotations.summary_words)
-    texts = {
-        "summary": prompts.fill("summary", language=language, words=words),
-        "questions": prompts.fill("questions", language=language),
-        "keywords": prompts.fill("keywords", language=language),
-    }
-    for name in ("summary", "questions", "keywords"):
+    slots = {"language": language_name(batch.language), "words": str(annotations.summary_words)}
+    fields = [Field("titles", _title, _title_path)] if "titles" in annotations.fields else []
+    for name in _ASKED:
         if name in annotations.fields:
-            await _from_model(batch, name, texts[name])
+            fields.append(_from_model(batch, name, prompts.fill(name, **slots)))
+    await batch.make_fields(*fields)
 
 
-async def _from_model(batch: Batch, name: str, prompt: str) -> None:
-    async def make(node: HeadingNode, text: str) -> Any:
-        if text.startswith(_TAKEN):
-            return _only_child_value(node, name)
+def language_name(code: str) -> str:
+    """The English name of a language, for prompts; a code that we do not know stands for itself.
+
+    >>> language_name("de-CH"), language_name("rm")
+    ('German', 'rm')
+    """
+    return LANGUAGES.get(re.split("[-_]", code)[0].lower(), code)
+
+
+def _from_model(batch: Batch, name: str, prompt: str) -> Field:
+    task, least = _ASKED[name]
+
+    async def make(node: HeadingNode, text: str) -> str | list[str]:
         source = " > ".join((*node.heading_path, node.title))
-        reply = await batch.ask(prompt, Document(text, "text", source), task=_TASKS[name])
-        return reply.strip() if name == "summary" else lines_of(reply)
+        reply = await batch.ask(prompt, Document(text, "text", source), task=task)
+        if name == "summary":
+            return reply.strip()
+        lines = lines_of(reply)
+        if not lines:
+            raise EmptyReply(f"the reply holds no {name}", hint="run again with --again")
+        return lines
 
-    def source(node: HeadingNode, below: Sequence[Any]) -> str | None:
-        return _text_for(node, name, below)
+    def material(node: HeadingNode, below: Sequence[Any]) -> Material | None:
+        return _material(node, below, least)
 
-    await batch.annotate(name, make, source=source, root=name == "summary", made_by=prompt)
-
-
-_TASKS: dict[str, Any] = {"summary": "summary", "questions": "questions", "keywords": "keywords"}
-_TAKEN = "\0taken from the only subsection: "
+    return Field(name, make, material, root=name == "summary", made_by=prompt)
 
 
-def _text_for(node: HeadingNode, name: str, below: Sequence[Any]) -> str | None:
-    """What a field is made from: the section's own text, then what is known of each subsection."""
-    own = own_text(node)
-    children = [child for child in node.headings if not child.own("skip")]
-    if not own and len(children) == 1 and below[0]:
-        return _TAKEN + _as_text(below[0])
-    parts = [own] if own else []
-    for child, value in zip(children, below, strict=True):
-        if value:
-            parts.append(f"{'#' * child.level} {child.title}\n\n{_as_text(value)}")
-        elif name == "summary":
-            parts.append(annotated_text(child))
-    text = "\n\n".join(parts)
-    least = SUMMARY_WORDS if name == "summary" else QUESTION_WORDS
-    return text if len(text.split()) >= least else None
+def _material(node: HeadingNode, below: Sequence[Any], least: int) -> Material | None:
+    """What a field is made from: the section's own text, then what is known of each subsection under its heading."""
+    own = text_of(node)
+    if not own and len(below) == 1 and below[0] is not None and not isinstance(below[0], Material):
+        return Material(_as_text(below[0]), value=below[0])
+    shown, counted, headings = [own], [own], list[str]()
+    for child, value in zip(sections_of(node), below, strict=True):
+        heading = f"{'#' * child.level} {child.title}".rstrip()
+        part = value if isinstance(value, Material) else Material(_as_text(value))
+        shown += [heading, part.text]
+        counted.append(part.fingerprinted)
+        headings += [heading, *part.headings]
+    text = _joined(counted)
+    if not text:
+        return None
+    return Material(_joined(shown), text, tuple(headings), stands=count_words(text) < least)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _as_text(value: Any) -> str:
-    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return "" if value is None else str(value)
 
 
-def _only_child_value(node: HeadingNode, name: str) -> Any:
-    return next(child.own(name) for child in node.headings if not child.own("skip"))
+def count_words(text: str) -> int:
+    """The words of a text, also in scripts that do not part them.
+
+    >>> count_words("a green leaf"), count_words("葉は緑色です")
+    (3, 4)
+    """
+    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
 
 
 def _title_path(node: HeadingNode, below: Sequence[Any]) -> str | None:
-    return " - ".join((*_document_title(node), *node.heading_path, node.title))
+    path = (*node.heading_path, node.title)
+    return " - ".join(title for title in (*_document_title(node, path[0]), *path) if title) or None
 
 
-def _document_title(node: HeadingNode) -> tuple[str, ...]:
-    root = [a for a in node.ancestors() if a.level == 0]
-    title = root[0].title if root else ""
-    first = (*node.heading_path, node.title)[0]
-    return (title,) if title and title != first else ()
+def _document_title(node: HeadingNode, first: str) -> tuple[str, ...]:
+    """The document's title, unless the first heading repeats it."""
+    title = next((a.title for a in node.ancestors() if a.level == 0), first) or "Untitled"
+    return (title,) if title != first else ()
 
 
-def _titles(node: HeadingNode, text: str) -> str:
+async def _title(node: HeadingNode, text: str) -> str:
     return text
 
 

@@ -5,11 +5,13 @@ Pure: a document goes in as blocks and comes out as blocks. `lmm.scan.run` asks 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lmm.errors import LmmError
-from lmm.markdown.blocks import Block, MetadataBlock
+from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.prompt_lines import Prompt
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import annotated_text, preorder, without_metadata
@@ -17,6 +19,8 @@ from lmm.models.port import ChatRequest, Document, Message
 from lmm.prompts.templates import Prompts
 from lmm.scan.chat_log import Exchange, current_chat, place_reply, read_log
 from lmm.scan.edits import old_view, place_edit
+
+_CLOSER = re.compile(r"`{3}|~{3}|\$\$|-->")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +228,8 @@ def with_reply(blocks: Sequence[Block], ask: Ask, reply: str, model: str) -> lis
     """The document with one reply placed; its other blocks are the same objects.
 
     Raises:
-        LmmError: the block has a form that cannot be added to, or an edit is waiting there.
+        LmmError: the block has a form that cannot be added to, an edit is waiting there, or the reply would
+            close what the author left open above it.
     """
     if ask.is_edit:
         return place_edit(blocks, ask.block, ask.extent, ask.prompt, reply, model)
@@ -232,7 +237,24 @@ def with_reply(blocks: Sequence[Block], ask: Ask, reply: str, model: str) -> lis
     block = result[ask.block]
     assert isinstance(block, MetadataBlock)
     result[ask.block] = place_reply(block, ask.prompt, reply, model)
+    if _CLOSER.search(reply):
+        _check_not_swallowed(result, ask.block)
     return result
+
+
+def _check_not_swallowed(blocks: Sequence[Block], index: int) -> None:
+    """The guard behind replies with equations or code: their marks must not close a construct that is open above."""
+    block = blocks[index]
+    if any(b.source == block.source and b.kind == block.kind for b in parse_markdown_text(serialize(blocks))):
+        return
+    opened = [
+        (b, found) for b in blocks[:index] if isinstance(b, TextBlock) and (found := unclosed_construct(b.content))
+    ]
+    where = [f"'{mark}' on line {b.line + b.content.count(chr(10), 0, at)}" for b, (at, mark) in opened]
+    raise LmmError(
+        f"the reply would close {where[-1] if where else 'a block above'}, which is open",
+        hint="close it, then run this again: the reply is kept",
+    )
 
 
 def with_replies(

@@ -6,24 +6,27 @@ Every function has a twin with an `a` in front for callers with an event loop of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lmm import config_files, files, loop
+from lmm import config_files, files, journal, loop
 from lmm.config import Settings
-from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
-from lmm.markdown.join import insert_blocks
+from lmm.errors import LmmError
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, serialize
+from lmm.markdown.merge import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeadingNode, blocks_to_tree
-from lmm.markdown.walk import preorder
+from lmm.markdown.tree import HeaderNode, Node, blocks_to_tree, tree_to_blocks
+from lmm.markdown.walk import preorder, without_metadata
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Usage, render
 from lmm.prompts.load import load_prompts
 from lmm.scan.annotations import Annotations, annotate, chosen
-from lmm.scan.batch import Batch, BatchFunction, BatchListener, FieldFailed, find_batch_model, run_batch
+from lmm.scan.batch import Batch, BatchFunction, find_batch_model, run_batch
 from lmm.scan.edits import old_view
-from lmm.scan.save import locked, save_merged
+from lmm.scan.fields import BatchListener, FieldFailed, Waiting
+from lmm.scan.save import locked, save_merged, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class BatchOptions:
 
     `fields` switches annotations on or off, over what the settings say; `refresh` makes anew also what was
     made with another prompt, model or heading path; `again` asks anew what the journal could answer;
-    `estimate` asks nothing and writes nothing, and counts what would be asked.
+    `estimate` asks nothing and writes nothing, and counts what would be asked. A file that changed while
+    the model was asked is written to when it has not changed for `settle` seconds.
     """
 
     model: str | None = None
@@ -41,6 +45,7 @@ class BatchOptions:
     refresh: bool = False
     again: bool = False
     estimate: bool = False
+    settle: float = 0.1
 
     def settings(self, document: Path | None, header: Mapping[str, object] | None) -> Settings:
         """The settings for a document with this header."""
@@ -50,7 +55,11 @@ class BatchOptions:
 
 @dataclass(slots=True)
 class BatchReport:
-    """A document's text after a batch run, what failed in it, and what it cost (or would)."""
+    """A document's text after a batch run, what failed in it, and what it cost (or would).
+
+    `side_file` holds what found no place because the author changed the document meanwhile; `model` is the
+    name of the language model; `hints` are for the author.
+    """
 
     text: str
     changed: bool = False
@@ -60,6 +69,255 @@ class BatchReport:
     interrupted: bool = False
     model: str = ""
     hints: tuple[str, ...] = ()
+
+
+class BatchFailed(LmmError):
+    """The function of a batch model failed; `report` tells what was made, and saved, before it did."""
+
+    def __init__(self, error: LmmError, report: BatchReport) -> None:
+        super().__init__(error.message, where=error.where, hint=error.hint)
+        self.report = report
+
+
+def _ignore(event: object) -> None:
+    """A listener that does nothing."""
+
+
+# -- annotations -----------------------------------------------------------------------------------
+
+
+def scan_rag(
+    path: str | Path,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+) -> BatchReport:
+    """Add the chosen annotations to a file, where they are missing or their text changed.
+
+    What people wrote or edited is kept. A section whose call fails is left out, with the same field of those
+    above it; the report's `failures` name it.
+
+    Raises:
+        DocumentError: the file cannot be read or written.
+        ConfigError: the configuration or the header asks for something unknown.
+    """
+    return loop.run(_scan_file(Path(path), _annotations(options), options, model, listener))
+
+
+async def ascan_rag(
+    path: str | Path,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+) -> BatchReport:
+    """`scan_rag` for callers with an event loop of their own."""
+    return await loop.run_async(_scan_file(Path(path), _annotations(options), options, model, listener))
+
+
+def scan_rag_text(
+    text: str,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+    title: str = "",
+) -> BatchReport:
+    """`scan_rag` for a markdown string.
+
+    >>> print(scan_rag_text("---\\ntitle: Leaves\\n---\\n# Colour\\n\\nGreen.\\n").text.splitlines()[4])
+    ~titles: Leaves - Colour
+    """
+    return loop.run(_scan_text(text, _annotations(options), options, model, listener, title, None))
+
+
+async def ascan_rag_text(
+    text: str,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+    title: str = "",
+) -> BatchReport:
+    """`scan_rag_text` for callers with an event loop of their own."""
+    return await loop.run_async(_scan_text(text, _annotations(options), options, model, listener, title, None))
+
+
+# -- batch models ----------------------------------------------------------------------------------
+
+
+def scan_batch(
+    name: str | BatchFunction,
+    path: str | Path,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+) -> BatchReport:
+    """Run a registered batch model (or a function) on a file. Only metadata is saved, no other change of the tree.
+
+    Raises:
+        ConfigError: there is no batch model of that name.
+        BatchFailed: the function failed; what it had made before is saved.
+        DocumentError: the file cannot be read or written.
+    """
+    return loop.run(_scan_file(Path(path), _found(name), options, model, listener))
+
+
+async def ascan_batch(
+    name: str | BatchFunction,
+    path: str | Path,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+) -> BatchReport:
+    """`scan_batch` for callers with an event loop of their own."""
+    return await loop.run_async(_scan_file(Path(path), _found(name), options, model, listener))
+
+
+def scan_batch_text(
+    name: str | BatchFunction,
+    text: str,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+    title: str = "",
+) -> BatchReport:
+    """`scan_batch` for a markdown string.
+
+    >>> async def shout(batch):
+    ...     await batch.annotate("shout", lambda section, text: section.title.upper())
+    >>> print(scan_batch_text(shout, "# Colour\\n\\nGreen.\\n").text.splitlines()[5])
+    ~shout: COLOUR
+    """
+    return loop.run(_scan_text(text, _found(name), options, model, listener, title, None))
+
+
+async def ascan_batch_text(
+    name: str | BatchFunction,
+    text: str,
+    options: BatchOptions = BatchOptions(),
+    *,
+    model: ChatModel | None = None,
+    listener: BatchListener = _ignore,
+    title: str = "",
+) -> BatchReport:
+    """`scan_batch_text` for callers with an event loop of their own."""
+    return await loop.run_async(_scan_text(text, _found(name), options, model, listener, title, None))
+
+
+# -- the work --------------------------------------------------------------------------------------
+
+# The batch model that runs under these settings.
+_Chosen = Callable[[Settings], BatchFunction]
+
+
+def _found(name: str | BatchFunction) -> _Chosen:
+    function = find_batch_model(name) if isinstance(name, str) else name
+    return lambda settings: function
+
+
+def _annotations(options: BatchOptions) -> _Chosen:
+    def choose(settings: Settings) -> BatchFunction:
+        wanted = Annotations(chosen(settings.annotations, options.fields))
+        prompts = load_prompts(settings.prompts_folder)
+
+        async def rag(batch: Batch) -> None:
+            await annotate(batch, wanted, prompts)
+
+        return rag
+
+    return choose
+
+
+async def _scan_file(
+    path: Path, chosen: _Chosen, options: BatchOptions, model: ChatModel | None, listener: BatchListener
+) -> BatchReport:
+    if options.estimate:
+        return await _scan_text(files.read_document(path), chosen, options, model, listener, path.stem, path)
+    async with locked(path, lambda: listener(Waiting(str(path)))):
+        base = files.read_document(path)
+        files.check_writable(path)
+        failed = None
+        try:
+            report = await _scan_text(base, chosen, options, model, listener, path.stem, path)
+        except BatchFailed as error:
+            failed, report = error, error.report
+        if report.changed:
+            report.interrupted |= not await settled(path, base, options.settle)
+            saved = save_merged(path, base, report.text)
+            report.text, report.side_file = saved.text, saved.side_file
+        if report.usage.requests:
+            journal.forget_old()
+        if failed is not None:
+            raise failed
+        return report
+
+
+async def _scan_text(
+    text: str,
+    chosen: _Chosen,
+    options: BatchOptions,
+    model: ChatModel | None,
+    listener: BatchListener,
+    title: str,
+    document: Path | None,
+) -> BatchReport:
+    blocks = parse_markdown_text(text)
+    header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
+    settings = options.settings(document, header)
+    function = chosen(settings)
+    asked = model or _Lazy(settings)
+    report = BatchReport(text, model=asked.name, hints=(*settings.hints, *_hints(blocks, str(document or "text"))))
+    view = old_view(blocks)
+    tree = blocks_to_tree(view, title=title)
+    if tree is None:
+        return report
+    before = _own(tree)
+    batch = Batch(
+        tree,
+        Estimate(asked.name) if options.estimate else asked,
+        system=settings.system if settings.origins.get("system") != "default" else "",
+        language=str(tree.own("lang") or "en"),
+        refresh=options.refresh,
+        again=options.again,
+        estimate=options.estimate,
+        listener=listener,
+        usage=report.usage,
+        failures=report.failures,
+    )
+    failed = None
+    try:
+        await run_batch(function, batch)
+    except asyncio.CancelledError:
+        report.interrupted = True
+    except LmmError as error:
+        failed = error
+    report.usage = batch.usage
+    if not options.estimate:
+        report.text = serialize(_with_metadata_of(blocks, before))
+        report.changed = report.text != text
+        if without_metadata(tree_to_blocks(tree)) != without_metadata(view):
+            report.hints += ("the batch model changed more than metadata; that is not saved",)
+    if failed is not None:
+        raise BatchFailed(failed, report) from failed
+    return report
+
+
+def _hints(blocks: Sequence[Block], name: str) -> list[str]:
+    """What is read although it is not quite YAML."""
+    return [
+        f"{name}:{block.body_line + line - 1}: '{key} = …' is read, but not by other programs; write '{key}: true'"
+        for block in blocks
+        if isinstance(block, MetadataBlock) and " = " in block.source
+        for key, line in metadata.boolean_assignments(block.body)
+    ]
+
+
+# -- models ----------------------------------------------------------------------------------------
 
 
 class Estimate:
@@ -73,142 +331,6 @@ class Estimate:
         sent = sum(len(render(message)) for message in request.messages) // 4
         words = {"summary": 70, "questions": 60, "keywords": 20}.get(request.task, 100)
         yield Reply("word " * words, self.name, Usage(sent, words * 4 // 3, None, 1))
-
-
-def scan_rag(
-    path: str | Path,
-    options: BatchOptions = BatchOptions(),
-    *,
-    model: ChatModel | None = None,
-    listener: BatchListener = lambda event: None,
-) -> BatchReport:
-    """Add the chosen annotations to a file, where they are missing or their text changed.
-
-    What people wrote or edited is kept. A section whose call fails is left out with those above it; the
-    exit is the report's `failures`.
-
-    Raises:
-        DocumentError, ConfigError: the file, or the configuration, cannot be read.
-    """
-    return loop.run(_scan_file(Path(path), None, options, model, listener))
-
-
-async def ascan_rag(
-    path: str | Path,
-    options: BatchOptions = BatchOptions(),
-    *,
-    model: ChatModel | None = None,
-    listener: BatchListener = lambda event: None,
-) -> BatchReport:
-    """`scan_rag` for callers with an event loop of their own."""
-    return await loop.run_async(_scan_file(Path(path), None, options, model, listener))
-
-
-def scan_rag_text(
-    text: str,
-    options: BatchOptions = BatchOptions(),
-    *,
-    model: ChatModel | None = None,
-    listener: BatchListener = lambda event: None,
-    title: str = "",
-) -> BatchReport:
-    """`scan_rag` for a markdown string.
-
-    >>> print(scan_rag_text("---\\ntitle: Leaves\\n---\\n# Colour\\n\\nGreen.\\n").text.splitlines()[4])
-    ~titles: Leaves - Colour
-    """
-    return loop.run(_scan_text(text, None, options, model, listener, title, None))
-
-
-def scan_batch(
-    name: str | BatchFunction,
-    path: str | Path,
-    options: BatchOptions = BatchOptions(),
-    *,
-    model: ChatModel | None = None,
-    listener: BatchListener = lambda event: None,
-) -> BatchReport:
-    """Run a registered batch model (or a function) on a file.
-
-    Raises:
-        ConfigError: there is no batch model of that name.
-    """
-    function = find_batch_model(name) if isinstance(name, str) else name
-    return loop.run(_scan_file(Path(path), function, options, model, listener))
-
-
-async def ascan_batch(
-    name: str | BatchFunction,
-    path: str | Path,
-    options: BatchOptions = BatchOptions(),
-    *,
-    model: ChatModel | None = None,
-    listener: BatchListener = lambda event: None,
-) -> BatchReport:
-    """`scan_batch` for callers with an event loop of their own."""
-    function = find_batch_model(name) if isinstance(name, str) else name
-    return await loop.run_async(_scan_file(Path(path), function, options, model, listener))
-
-
-async def _scan_file(
-    path: Path, function: BatchFunction | None, options: BatchOptions, model: ChatModel | None, listener: BatchListener
-) -> BatchReport:
-    if options.estimate:
-        return await _scan_text(files.read_document(path), function, options, model, listener, path.stem, path)
-    async with locked(path, lambda: None):
-        base = files.read_document(path)
-        files.check_writable(path)
-        report = await _scan_text(base, function, options, model, listener, path.stem, path)
-        if report.changed:
-            saved = save_merged(path, base, report.text)
-            report.text, report.side_file = saved.text, saved.side_file
-        return report
-
-
-async def _scan_text(
-    text: str,
-    function: BatchFunction | None,
-    options: BatchOptions,
-    model: ChatModel | None,
-    listener: BatchListener,
-    title: str,
-    document: Path | None,
-) -> BatchReport:
-    blocks = parse_markdown_text(text)
-    header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
-    settings = options.settings(document, header)
-    report = BatchReport(text, model=str(settings.minor.model), hints=settings.hints)
-    tree = blocks_to_tree(old_view(blocks), title=title)
-    if tree is None:
-        return report
-    before = {id(node): node.metadata_block for node in preorder(tree)}
-    asked = Estimate(report.model) if options.estimate else model or _Lazy(settings)
-    batch = Batch(
-        tree,
-        asked,
-        system=settings.system if "system" in (header or {}) else "",
-        language=str(tree.own("lang") or "en"),
-        refresh=options.refresh,
-        again=options.again,
-        estimate=options.estimate,
-        listener=listener,
-    )
-    work = run_batch(function, batch) if function else _annotations(batch, options, settings)
-    task = asyncio.ensure_future(work)
-    try:
-        await task
-    except asyncio.CancelledError:
-        report.interrupted = True
-    report.failures, report.usage = batch.failures, batch.usage
-    if not options.estimate:
-        report.text = serialize(_with_changes(blocks, tree, before))
-        report.changed = report.text != text
-    return report
-
-
-async def _annotations(batch: Batch, options: BatchOptions, settings: Settings) -> None:
-    fields = chosen(settings.annotations, options.fields)
-    await annotate(batch, Annotations(fields), load_prompts(settings.prompts_folder))
 
 
 class _Lazy:
@@ -228,17 +350,59 @@ class _Lazy:
             yield event
 
 
-def _with_changes(blocks: list[Block], tree: HeadingNode, before: Mapping[int, MetadataBlock | None]) -> list[Block]:
-    """`blocks` with the metadata blocks that were changed in the tree, or are new in it."""
-    result = list(blocks)
-    for node in reversed(list(preorder(tree))):
-        old, new = before[id(node)], node.metadata_block
-        if new is old or new is None:
+# -- changes ---------------------------------------------------------------------------------------
+
+
+def _own(tree: Node) -> list[tuple[Node, MetadataBlock | None, Block | None]]:
+    """Every node with the metadata block and the heading or text that it was made of, in document order."""
+    return [(node, node.metadata_block, _main(node)) for node in preorder(tree)]
+
+
+def _main(node: Node) -> Block | None:
+    return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
+
+
+def _with_metadata_of(
+    blocks: Sequence[Block], before: Sequence[tuple[Node, MetadataBlock | None, Block | None]]
+) -> list[Block]:
+    """`blocks` with the metadata that the nodes have now; a block that lost all of it goes."""
+    position = {id(block): i for i, block in enumerate(blocks)}
+    result: list[Block | None] = list(blocks)
+    new: list[tuple[int, MetadataBlock]] = []
+    for node, metadata_block, main in before:
+        now = node.metadata_block
+        if main is not None and _is_without_mark(main, _main(node)):
+            result[position[id(main)]] = _main(node)
+        if now is metadata_block:
             continue
-        position = {id(block): i for i, block in enumerate(result)}
-        if old is not None:
-            result[position[id(old)]] = new
-            continue
-        follows = [position[id(b)] for b in node.own_blocks() if id(b) in position]
-        result = insert_blocks(result, follows[0] if follows else 0, [new])  # a new header comes first
-    return result
+        if metadata_block is not None:
+            result[position[id(metadata_block)]] = now
+        elif now is not None:
+            # A header comes first; else before the heading or text that it is about.
+            new.append((0 if isinstance(node, HeaderNode) or main is None else position[id(main)], now))
+    return _with_inserted(result, new)
+
+
+def _is_without_mark(old: Block, new: Block | None) -> bool:
+    """Whether a block lost its byte order mark to a header before it."""
+    return new is not None and old.source == "\ufeff" + new.source
+
+
+def _with_inserted(blocks: Sequence[Block | None], new: Sequence[tuple[int, MetadataBlock]]) -> list[Block]:
+    """`blocks` (None for one that is gone) with metadata blocks put before the given positions."""
+    inserted = {i: block for i, block in reversed(new) if i or not isinstance(block, HeaderBlock)}
+    result: list[Block] = []
+    for i, block in enumerate(blocks):
+        if i in inserted:
+            _append(result, inserted[i])
+        if block is not None:
+            result.append(block)
+    header = [block for _, block in new if isinstance(block, HeaderBlock)]
+    return insert_blocks(result, 0, header)
+
+
+def _append(blocks: list[Block], new: MetadataBlock) -> None:
+    """Append a metadata block; Pandoc wants a blank line between a heading and it."""
+    if blocks and isinstance(blocks[-1], HeadingBlock) and blocks[-1].trailing.count("\n") < 2:
+        new = new.with_source(new.newline + new.source)
+    blocks[:] = [*insert_blocks(blocks[-1:], 1, [new])] if len(blocks) < 2 else [*blocks[:-1], *insert_blocks(blocks[-1:], 1, [new])]

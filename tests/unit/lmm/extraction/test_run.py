@@ -148,7 +148,7 @@ def test_a_repeated_run_asks_nothing() -> None:
 
 def test_an_interrupted_run_goes_on_where_it_was() -> None:
     """The replies that arrived are not asked for again, the first invalid ones included."""
-    model = ScriptedModel(["{}", KeyError("crash")])  # type: ignore[list-item]
+    model = ScriptedModel(["{}", KeyError("crash")])
     with pytest.raises(KeyError):
         lmm.extract(TEXT, Plant, "oak", model=model)
     rest = ScriptedModel([OAK])
