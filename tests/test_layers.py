@@ -33,6 +33,7 @@ EDGE = {
     "lmm.prompts.load",
     "lmm.scan.annotations",
     "lmm.scan.batch",
+    "lmm.scan.making",
     "lmm.scan.changes",
     "lmm.scan.answering",
     "lmm.scan.condense",

@@ -220,7 +220,8 @@ def _log(text: str) -> Counter[tuple[str, str]]:
 
 
 def _errors(text: str) -> Counter[str]:
-    return Counter(b.content.replace("\r\n", "\n") for b in parse_markdown_text(text) if isinstance(b, ErrorBlock))
+    errors = [block.content for block in parse_markdown_text(text) if isinstance(block, ErrorBlock)]
+    return Counter(content.replace("\r\n", "\n").rstrip("\r") for content in errors)
 
 
 @given(written_documents() | documents(), st.data())

@@ -17,14 +17,20 @@ from lmm.errors import ConfigError, LmmError
 from lmm.markdown.tree import HeadingNode
 from lmm.models.port import Usage
 from lmm.scan import BatchOptions, BatchReport, scan_batch, scan_rag
-from lmm.scan.batch import BatchEvent, FieldFailed, Planned, Visited, registered
+from lmm.scan.batch import find_batch_model
+from lmm.scan.fields import BatchEvent, FieldFailed, Planned, Visited, Waiting
 from lmm.scan.fingerprints import State
+from lmm.scan.making import user_error
 from lmm.scan.prices import price
+from lmm.scan.run_batch import BatchFailed
 
 app = console.make_app()
-Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.", readable=False),
+]
 Model = Annotated[Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")]
-Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")]
+Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.", readable=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be made, and what it costs; ask nothing.")]
 Changed = Annotated[bool, typer.Option("--changed", help="List what is stale, and why; ask nothing.")]
 Refresh = Annotated[
@@ -68,7 +74,8 @@ def batch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The batch model's name.")],
     files: Files,
     source: Annotated[
-        Optional[Path], typer.Option("--from", metavar="FILE.py", help="Load this Python file, which registers it.")
+        Optional[Path],
+        typer.Option("--from", metavar="FILE.py", help="Load this Python file, which registers it.", readable=False),
     ] = None,
     model: Model = None,
     config: Config = None,
@@ -80,18 +87,26 @@ def batch(
     """Run a batch model: a Python function registered with @lmm.batch_model("NAME")."""
     if source is not None:
         _load(source)
-    if name not in registered():
-        known = ", ".join(sorted(registered())) or "none is registered"
-        raise ConfigError(f"there is no batch model '{name}'", hint=f"known: {known}; --from FILE.py loads yours")
+    function = find_batch_model(name)
     options = BatchOptions(model, config, {}, refresh, again, estimate=dry_run or changed)
-    return _for_each(files, options, changed, lambda path, show: scan_batch(name, path, options, listener=show))
+    return _for_each(files, options, changed, lambda path, show: scan_batch(function, path, options, listener=show))
 
 
 def _load(source: Path) -> None:
-    spec = importlib.util.spec_from_file_location(source.stem, source)
+    """Run a Python file, which may import what lies beside it."""
+    name = f"lmm_batch_{source.stem}"
+    spec = importlib.util.spec_from_file_location(name, source)
     if spec is None or spec.loader is None or not source.is_file():
         raise ConfigError("this is not a Python file", where=str(source), hint="name the file that registers the model")
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    sys.path.append(str(source.resolve().parent))
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ConfigError(f"SyntaxError: {error.msg}", where=f"{error.filename}:{error.lineno}") from error
+    except Exception as error:
+        told = user_error(error)
+        raise ConfigError(told.message, where=told.where, hint="the file that --from names must load") from error
 
 
 def _for_each(
@@ -99,68 +114,101 @@ def _for_each(
 ) -> int:
     codes, told = [console.DONE], set[str]()
     for path in files:
-        show = _Show(str(path), changed)
+        show = _Show(str(path), changed, options.estimate)
+        failed: LmmError | None = None
         try:
             report = work(path, show)
+        except BatchFailed as error:
+            failed, report = error, error.report
         except LmmError as error:
+            show.finish()
             if len(files) == 1:
                 raise
             console.tell_error(error)
-            codes.append(console.FAILED)
+            codes.append(console.USAGE if isinstance(error, ConfigError) else console.FAILED)
             continue
-        for hint in set(report.hints) - told:
-            sys.stderr.write(f"{hint}\n")
+        show.finish()
+        for hint in dict.fromkeys(report.hints):
+            if hint not in told:
+                console.say(f"{hint}\n", sys.stderr)
         told |= set(report.hints)
+        if failed is not None:
+            console.tell_error(failed)
+            codes.append(console.FAILED)
         codes.append(_summary(path, report, show, options, changed))
         if report.interrupted:
-            break
+            return console.INTERRUPTED
     return max(codes)
 
 
 class _Show:
-    """Counts what happens to a document's fields and shows a progress bar on a terminal."""
+    """Counts what happens to a document's fields, tells of failures, and shows a progress bar on a terminal."""
 
-    def __init__(self, document: str, changed: bool) -> None:
-        self.document, self.changed = document, changed
-        self.total = self.done = 0
-        self.made, self.kept = Counter[str](), Counter[str]()
+    def __init__(self, document: str, changed: bool, estimate: bool) -> None:
+        self.document, self.changed, self.estimate = document, changed, estimate
+        self.total = self.done = self.blocked = self.stale_before = 0
+        self.made, self.removed = Counter[str](), Counter[str]()
         self.stale: list[tuple[int, str]] = []
+        self.errors: Counter[str] = Counter()
         self.bar = sys.stderr.isatty()
 
     def __call__(self, event: BatchEvent) -> None:
+        if isinstance(event, Waiting):
+            console.say(f"{event.document}: another lmm is working on it; waiting\n", sys.stderr)
+            return
         if isinstance(event, Planned):
             self.total += event.count
         elif isinstance(event, FieldFailed):
-            self._clear()
-            about = f"{event.field} of '{event.node.title}'"
-            sys.stderr.write(f"{self.document}:{_line(event.node)}: {about}: {event.error}\n")
-        elif isinstance(event, Visited):
+            self._failed(event)
+        else:
             self._visited(event)
         self._draw()
 
+    def _failed(self, event: FieldFailed) -> None:
+        self.done += 1
+        self.errors[str(event.error)] += 1
+        if self.errors[str(event.error)] == 1:  # a server that is down says the same of every section
+            self._tell(event.node, event.field, str(event.error))
+
     def _visited(self, event: Visited) -> None:
         self.done += 1
-        (self.made if event.made else self.kept)[event.field if event.made else event.state] += 1
-        about = f"{event.field} of '{event.node.title}'"
-        if self.changed and event.state not in (State.FRESH, State.LOCKED, State.OWN):
-            self.stale.append((_line(event.node), f"{about}: {event.state}"))
+        if event.made:
+            self.made[event.field] += 1
+        elif event.state is State.GONE:
+            self.removed[event.field] += 1
+        elif event.state is State.BLOCKED:
+            self.blocked += 1
+        elif event.state is State.OTHERWISE:
+            self.stale_before += 1
+        if self.changed:
+            if event.state in _LISTED:
+                self.stale.append((_line(event.node), f"{event.field} of '{event.node.title}': {event.state}"))
         elif event.state is State.EDITED and not event.made:
-            self._clear()
-            sys.stderr.write(f"{self.document}:{_line(event.node)}: {about} was edited by hand; kept\n")
+            self._tell(event.node, event.field, "edited by hand; kept")
+
+    def _tell(self, node: HeadingNode, field: str, what: str) -> None:
+        self._clear()
+        console.say(f"{self.document}:{_line(node)}: {field} of '{node.title}': {what}\n", sys.stderr)
 
     def _draw(self) -> None:
         if self.bar and self.total:
             filled = 30 * min(self.done, self.total) // self.total
-            sys.stderr.write(f"\r{self.document} [{'█' * filled}{'·' * (30 - filled)}] {self.done}/{self.total}")
-            sys.stderr.flush()
+            bar = f"\r{self.document} [{'█' * filled}{'·' * (30 - filled)}] {self.done}/{self.total}"
+            console.say(bar, sys.stderr)
 
     def _clear(self) -> None:
         if self.bar:
-            sys.stderr.write("\r\x1b[K")
+            console.say("\r\x1b[K", sys.stderr)
 
     def finish(self) -> None:
-        """Take the bar away."""
+        """Take the bar away; tell how often a failure came again."""
         self._clear()
+        for error, times in self.errors.items():
+            if times > 1:
+                console.say(f"{self.document}: {times - 1} more: {error}\n", sys.stderr)
+
+
+_LISTED = (State.MISSING, State.CHANGED, State.EDITED, State.OTHERWISE, State.GONE)
 
 
 def _line(node: HeadingNode) -> int:
@@ -168,37 +216,48 @@ def _line(node: HeadingNode) -> int:
 
 
 def _summary(path: Path, report: BatchReport, show: _Show, options: BatchOptions, changed: bool) -> int:
-    show.finish()
     if changed:
-        sys.stdout.writelines(f"{path}:{line}: {what}\n" for line, what in sorted(show.stale))
+        console.say("".join(f"{path}:{line}: {what}\n" for line, what in sorted(show.stale)), sys.stdout)
         if not show.stale:
-            sys.stdout.write(f"{path}: nothing is stale\n")
-        return console.DONE
+            console.say(f"{path}: nothing is stale\n", sys.stdout)
+    else:
+        console.say(f"{path}: {'; '.join(_parts(report, show, options))}\n", sys.stdout)
+    if report.side_file:
+        console.tell_error(
+            LmmError(
+                "the document changed meanwhile and something found no place in it",
+                where=str(path),
+                hint=f"it is in {report.side_file}",
+            )
+        )
+    return console.FAILED if report.failures or report.side_file else console.DONE
+
+
+def _parts(report: BatchReport, show: _Show, options: BatchOptions) -> list[str]:
+    """What the line at the end tells."""
+    verb = "would " if options.estimate else ""
     made = ", ".join(f"{field} {count}" for field, count in show.made.items())
-    made = f"made {made}" if made else "nothing to make"
+    parts = [f"{verb}{'make' if verb else 'made'} {made}" if made else "nothing to make"]
+    if show.removed:
+        removed = ", ".join(f"{field} {count}" for field, count in show.removed.items())
+        parts.append(f"{verb}{'remove' if verb else 'removed'} {removed}, whose text is gone")
     if options.estimate:
-        sys.stdout.write(f"{path}: {made.replace('made', 'would make', 1)}; {_cost(report.usage, report.model)}\n")
-        return console.DONE
-    parts = [made]
-    if report.usage.requests:
-        parts.append(usage_text(report.usage))
+        parts.append(_cost(report.usage, report.model))
+    elif report.usage.requests:
+        parts.append(f"{console.count(report.usage.requests, 'call')}, {usage_text(report.usage)}")
+    if show.stale_before:
+        parts.append(f"{show.stale_before} made otherwise: --changed lists them, --refresh makes them anew")
     if report.failures:
-        parts.append(f"{len(report.failures)} failed")
+        waiting = f", {show.blocked} wait for that" if show.blocked else ""
+        parts.append(f"{len(report.failures)} failed{waiting}")
     if report.interrupted:
         parts.append("interrupted; what was made is saved")
-    sys.stdout.write(f"{path}: {'; '.join(parts)}\n")
-    if report.side_file:
-        sys.stderr.write(f"{path}: the document changed meanwhile; what found no place is in {report.side_file}\n")
-    if report.interrupted:
-        return console.INTERRUPTED
-    return console.FAILED if report.failures or report.side_file else console.DONE
+    return parts
 
 
 def _cost(usage: Usage, model: str) -> str:
     if not usage.requests:
         return "no calls"
     dollars = price(model, usage)
-    known = f", about ${dollars:.4f}" if dollars is not None else ", price unknown"
-    return (
-        f"{console.count(usage.requests, 'call')} to {model}, about {usage_text(usage)}{known if dollars != 0 else ''}"
-    )
+    known = ", price unknown" if dollars is None else f", about ${dollars:.4f}" if dollars else ""
+    return f"{console.count(usage.requests, 'call')} to {model}, about {usage_text(usage)}{known}"

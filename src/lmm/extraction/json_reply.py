@@ -8,7 +8,9 @@ from typing import Any
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"^[ \t]*(?P<fence>```+|~~~+)[^\n`]*\n(?P<code>.*?)\n[ \t]*(?P=fence)[ \t]*\r?$", re.DOTALL | re.M)
-_OPENING = re.compile(r"[\[{]")
+# Where an object or array may begin; ' and words are what models write that take JSON for Python or JavaScript.
+_OPENING = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*["'\[{\]\-\dtfn]""")
+_MOST_BROKEN = 1000  # a reply with more of these has no JSON worth the search, each taking time with its length
 
 
 class NoJson(ValueError):
@@ -47,15 +49,15 @@ def _parsed(text: str) -> list[Any]:
 def _embedded(text: str) -> tuple[list[Any], str]:
     """The objects and arrays in a text, outermost, in order; and why the first that is not one is none."""
     decoder, at, values, reasons = json.JSONDecoder(), 0, list[Any](), list[str]()
-    while opening := _OPENING.search(text, at):
+    while (opening := _OPENING.search(text, at)) and len(reasons) < _MOST_BROKEN:
         try:
             value, at = decoder.raw_decode(text, opening.start())
             values.append(_checked(value))
         except json.JSONDecodeError as error:
-            at = max(error.pos, opening.end())  # up to there it was JSON: its inside is not looked at
+            at = max(error.pos, opening.start() + 1)  # up to there it was JSON: its inside is not looked at
             reasons.append(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}")
         except ValueError as error:
-            at = max(at, opening.end())
+            at = max(at, opening.start() + 1)
             reasons.append(f"the JSON has a value that is not allowed: {error}")
         except RecursionError:
             reasons.append("the JSON is nested too deep")

@@ -9,11 +9,15 @@ from lmm.scan.answering import Outcome
 from lmm.scan.events import Event
 from lmm.scan.problems import Problem
 from lmm.scan.run_batch import (
+    BatchFailed,
     BatchOptions,
     BatchReport,
     ascan_batch,
+    ascan_batch_text,
     ascan_rag,
+    ascan_rag_text,
     scan_batch,
+    scan_batch_text,
     scan_rag,
     scan_rag_text,
 )
@@ -38,6 +42,7 @@ from lmm.scan.run_scan import (
 from lmm.scan.watch import WatchOptions, WatchReport, awatch_documents, watch_documents
 
 __all__ = [
+    "BatchFailed",
     "BatchOptions",
     "BatchReport",
     "Event",
@@ -50,9 +55,11 @@ __all__ = [
     "accept_edits",
     "accept_edits_text",
     "ascan_batch",
+    "ascan_batch_text",
     "ascan_messages",
     "ascan_messages_text",
     "ascan_rag",
+    "ascan_rag_text",
     "awatch_documents",
     "clear_messages",
     "clear_messages_text",
@@ -60,6 +67,7 @@ __all__ = [
     "reject_edits_text",
     "scan",
     "scan_batch",
+    "scan_batch_text",
     "scan_messages",
     "scan_messages_text",
     "scan_rag",

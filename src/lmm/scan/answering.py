@@ -118,6 +118,7 @@ class Answering:
                 else:
                     if ask.condensed:
                         event = replace(event, text=f"{event.text.rstrip()}\n\n{NOTICE}")
+                        self.listener(events.Piece(ask, f"\n\n{NOTICE}"))
                     with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
                         journal.put(key, {"text": event.text, "model": event.model})
                     self.outcome.usage += event.usage

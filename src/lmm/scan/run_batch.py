@@ -6,6 +6,7 @@ Every function has a twin with an `a` in front for callers with an event loop of
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from lmm.config import Settings
 from lmm.errors import LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, serialize
-from lmm.markdown.merge import insert_blocks
+from lmm.markdown.join import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, Node, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import preorder, without_metadata
@@ -346,8 +347,9 @@ class _Lazy:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         self.model = self.model or open_chat(self.settings)
-        async for event in self.model.stream(request):
-            yield event
+        async with contextlib.aclosing(self.model.stream(request)) as events:
+            async for event in events:
+                yield event
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -390,19 +392,18 @@ def _is_without_mark(old: Block, new: Block | None) -> bool:
 
 def _with_inserted(blocks: Sequence[Block | None], new: Sequence[tuple[int, MetadataBlock]]) -> list[Block]:
     """`blocks` (None for one that is gone) with metadata blocks put before the given positions."""
-    inserted = {i: block for i, block in reversed(new) if i or not isinstance(block, HeaderBlock)}
+    headers = [block for _, block in new if isinstance(block, HeaderBlock)]
+    inserted = {i: block for i, block in new if not isinstance(block, HeaderBlock)}
     result: list[Block] = []
     for i, block in enumerate(blocks):
         if i in inserted:
-            _append(result, inserted[i])
+            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], inserted[i])])
         if block is not None:
             result.append(block)
-    header = [block for _, block in new if isinstance(block, HeaderBlock)]
-    return insert_blocks(result, 0, header)
+    return insert_blocks(result, 0, headers)
 
 
-def _append(blocks: list[Block], new: MetadataBlock) -> None:
-    """Append a metadata block; Pandoc wants a blank line between a heading and it."""
-    if blocks and isinstance(blocks[-1], HeadingBlock) and blocks[-1].trailing.count("\n") < 2:
-        new = new.with_source(new.newline + new.source)
-    blocks[:] = [*insert_blocks(blocks[-1:], 1, [new])] if len(blocks) < 2 else [*blocks[:-1], *insert_blocks(blocks[-1:], 1, [new])]
+def _apart(before: Sequence[Block], new: MetadataBlock) -> MetadataBlock:
+    """A metadata block with the blank line that Pandoc wants between a heading and it."""
+    close = before and isinstance(before[-1], HeadingBlock) and before[-1].trailing.count("\n") < 2
+    return new.with_source(new.newline + new.source) if close else new
