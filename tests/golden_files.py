@@ -26,12 +26,17 @@ _NAME = re.compile(r"⟨([A-Z]+)⟩")
 
 @dataclass(frozen=True)
 class Case:
-    """One case: its file and title, the source with the named characters put in, and the expected lines."""
+    """One case: its file and title, the source with the named characters put in, and what is expected.
+
+    `expected` are the lines as they stand in the file, blank ones left out; `after` is the same as one text, with
+    the named characters put in and without the blank line before the next case.
+    """
 
     file: str
     title: str
     source: str
     expected: tuple[str, ...]
+    after: str
 
     def __str__(self) -> str:
         return f"{self.file}: {self.title}"
@@ -47,7 +52,8 @@ def read_cases(folder: str) -> list[Case]:
             raise ValueError(f"{path}: a case without '=>'")
         for match in found:
             expected = tuple(line for line in match["expected"].split("\n") if line)
-            cases.append(Case(path.stem, match["title"], unescape(match["source"]), expected))
+            after = re.sub(r"\n\n\Z", "\n", match["expected"])
+            cases.append(Case(path.stem, match["title"], unescape(match["source"]), expected, unescape(after)))
     return cases
 
 

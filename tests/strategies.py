@@ -106,6 +106,7 @@ _ASKING = [
     "# a note\n~summary: short\n?: how", "~chat_:\n  - query: old\n    ~reply: |-\n      Yes.\n\n      No.\n+: more",
     "~chat_:\n- query: 1\n  ~reply: 2\n# after\nkey: 1", "a: 1\nb: [x, y]", "?: 'quoted: yes'", "- a: 1\n?: in a list",
     "{a: 1}\n?: beside flow", "~chat: [q, a]\n+: go on", "x: .nan\n?: hm", "?: why?\n?: why?",
+    "=: shorter", "a: 1\n=: shorter\n?: why?",
 ]  # fmt: skip
 _WRITTEN = [
     "Text.", "Two lines,\nof one paragraph.", "- item", "***", "```r\nx <- 1\n\n# comment\n---\n```", "$$\nx = y\n$$",

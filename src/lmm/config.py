@@ -139,7 +139,7 @@ def load_settings(
         system=system,
         context_limit=messages.get("context_limit", 6000),
         prompts_folder=_prompts_folder(toml, config_file),
-        annotations=_annotations(toml, chosen, where),
+        annotations=_annotations(toml, {"RAG": (header or {}).get("RAG")} | chosen, where),
         hints=hints,
         origins=origins,
     )
@@ -153,6 +153,8 @@ def _prompts_folder(toml: Mapping[str, Any], config_file: Path | None) -> Path |
 
 def _annotations(toml: Mapping[str, Any], header: Mapping[str, Any], where: str) -> dict[str, bool]:
     """Which annotations are on: [RAG] in the configuration, else titles; a list in the header replaces it.
+
+    The header says it under ``model: RAG:``, or as ``RAG:`` with the keys of the configuration.
 
     >>> _annotations({"RAG": {"questions": True}}, {}, "")
     {'titles': True, 'summary': False, 'questions': True, 'keywords': False}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from strategies import PIECES, documents, texts, written_documents
 
-from lmm.errors import MetadataError
+from lmm.errors import LmmError, MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.merge import merge
@@ -19,8 +20,9 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import preorder
 from lmm.scan.chat_log import read_log
+from lmm.scan.edits import damaged_edits
 from lmm.scan.header import complete_header
-from lmm.scan.messages import plan, with_reply
+from lmm.scan.messages import plan, with_replies, with_reply
 from lmm.scan.run_scan import clear_messages_text
 
 # -- what we do ------------------------------------------------------------------------------------
@@ -38,16 +40,30 @@ class Ours:
 def answered(draw: st.DrawFn, base: str) -> Ours:
     """Some of the pending prompts answered, as `lmm messages` does it."""
     blocks: Sequence[Block] = parse_markdown_text(base)
-    replies = []
+    replies: list[tuple[str, str]] = []
     for thread in plan(blocks):
-        for ask in thread.asks[: draw(st.integers(0, len(thread.asks)))]:
+        asks = list(takewhile(lambda ask: not ask.is_edit, thread.asks))
+        for ask in asks[: draw(st.integers(0, len(asks)))]:
             reply = f"R{len(replies)} {draw(texts() | st.just('Because.'))}"
             try:
                 blocks = with_reply(blocks, ask, reply, "m")
-            except MetadataError:
+            except LmmError:
                 break
             replies.append((ask.prompt.text, reply))
     return Ours(serialize(blocks), tuple(replies))
+
+
+NEW_TEXT = "A text of the model's own."
+
+
+def rewritten(base: str) -> st.SearchStrategy[Ours]:
+    """Every edit that is asked for, answered and waiting."""
+    blocks = parse_markdown_text(base)
+    asks = [ask for thread in plan(blocks) for ask in thread.asks if ask.is_edit]
+    placed, failed = with_replies(blocks, [(ask, NEW_TEXT, "m") for ask in asks])
+    refused = [id(ask) for ask, _ in failed]
+    replies = tuple((ask.prompt.text, NEW_TEXT) for ask in asks if id(ask) not in refused)
+    return st.just(Ours(serialize(placed), replies))
 
 
 @st.composite
@@ -87,7 +103,14 @@ def extended(draw: st.DrawFn, base: str) -> Ours:
     return Ours(serialize(tree_to_blocks(tree)))
 
 
-_OPERATIONS: list[Callable[[str], st.SearchStrategy[Ours]]] = [answered, completed, cleared, annotated, extended]
+_OPERATIONS: list[Callable[[str], st.SearchStrategy[Ours]]] = [
+    answered,
+    completed,
+    cleared,
+    annotated,
+    extended,
+    rewritten,
+]
 
 
 def our_changes(base: str) -> st.SearchStrategy[Ours]:
@@ -275,3 +298,15 @@ def test_writing_elsewhere_displaces_nothing(base: str, data: st.DataObject) -> 
     merged = merge(base, ours.text, mark + "".join(blocks))
     assert merged.unplaced == ()
     assert not Counter(ours.replies) - _log(merged.text)
+
+
+@given(written_documents(), st.data())
+def test_an_edit_waits_whole_or_is_handed_back(base: str, data: st.DataObject) -> None:
+    """The new text is in the document or handed back; where it waits, it can be told from the old one."""
+    ours = data.draw(rewritten(base))
+    theirs = data.draw(edited(base))
+    merged = merge(base, ours.text, theirs)
+    found = merged.text.count(NEW_TEXT) + sum(piece.count(NEW_TEXT) for piece in merged.unplaced)
+    assert found == len(ours.replies)
+    if "~edit_" not in theirs:
+        assert damaged_edits(parse_markdown_text(merged.text)) == []

@@ -9,7 +9,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks/ is not installed
 
-from benchmarks import answer_concurrently, cli_start, edit_key, measure, parse_serialize, round_trip, run
+from benchmarks import (
+    annotate_concurrently,
+    answer_concurrently,
+    cli_start,
+    edit_key,
+    measure,
+    parse_serialize,
+    round_trip,
+    run,
+)
 from benchmarks.documents import large_document
 from lmm.markdown import ErrorBlock, HeadingBlock, MetadataBlock, parse_markdown_text
 from lmm.scan.chat_log import read_log
@@ -63,6 +72,13 @@ def test_sixteen_questions_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     text = answer_concurrently.document()
     with answer_concurrently.temporary_state():
         assert answer_concurrently.answer(text, 8).count("~reply:") == answer_concurrently.QUESTIONS
+
+
+def test_forty_annotations_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_concurrently, "PAUSE", 0.0)
+    with answer_concurrently.temporary_state():
+        text = annotate_concurrently.annotate(annotate_concurrently.document(), 8)
+    assert text.count("~questions:") + text.count("~keywords:") == 40
 
 
 @pytest.mark.parametrize("module", cli_start.FORBIDDEN)

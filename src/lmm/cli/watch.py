@@ -35,9 +35,7 @@ def watch(
     ],
     quiet: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS", min=0.0, help="Answer when a document has not been saved for so long; default 1."
-        ),
+        typer.Option(metavar="SECONDS", min=0.0, help="Answer when a document has not been saved for so long."),
     ] = 1.0,
     poll: Annotated[
         bool, typer.Option("--poll", help="Look at the files again and again; for folders that tell of no changes.")
@@ -64,7 +62,9 @@ def _over_the_echo() -> str:
 
 
 def _summary(report: WatchReport) -> str:
-    parts = [console.count(report.answered, "reply")]
+    parts = [console.count(report.answered - report.remembered, "reply")]
+    if report.remembered:
+        parts.append(f"{report.remembered} remembered")
     if report.failed:
         parts.append(f"{report.failed} not answered")
     if report.usage != Usage():
@@ -133,6 +133,7 @@ class Row:
     asking: dict[tuple[int, int], str] = field(default_factory=dict)
     characters: int = 0
     answered: int = 0
+    remembered: int = 0
     failed: int = 0
     usage: Usage = field(default_factory=Usage)
 
@@ -148,6 +149,7 @@ class Row:
 
     def _done(self) -> str:
         parts = [f"{self.answered} answered"] if self.answered else []
+        parts += [f"{self.remembered} remembered"] if self.remembered else []
         parts += [f"{self.failed} failed"] if self.failed else []
         parts += [usage_text(self.usage)] if self.usage != Usage() else []
         return f"  [{', '.join(parts)}]" if parts else ""
@@ -165,7 +167,8 @@ class Row:
                 self.asking[_key(ask)] = f"{ask.line} again in {wait:.1f} s: {reason}"
             case Answered(ask, reply, source):
                 self._end(ask)
-                self.answered += 1
+                self.answered += source == "model"
+                self.remembered += source == "journal"
                 self.usage += reply.usage if source == "model" else Usage()
             case Failed(ask):
                 self._end(ask)

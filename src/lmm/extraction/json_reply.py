@@ -7,7 +7,10 @@ import re
 from typing import Any
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCED = re.compile(r"^[ \t]*(?P<fence>```+|~~~+)[^\n`]*\n(?P<code>.*?)\n[ \t]*(?P=fence)[ \t]*\r?$", re.DOTALL | re.M)
+_FENCED = re.compile(
+    r"^[ \t]*(?P<fence>```+|~~~+)[^\n`]*\n(?P<code>(?:(?![ \t]*(?P=fence)).*\n)*)[ \t]*(?P=fence)[ \t]*\r?$",
+    re.MULTILINE,
+)
 # Where an object or array may begin; ' and words are what models write that take JSON for Python or JavaScript.
 _OPENING = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*["'\[{\]\-\dtfn]""")
 _MOST_BROKEN = 1000  # a reply with more of these has no JSON worth the search, each taking time with its length

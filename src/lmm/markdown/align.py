@@ -23,8 +23,8 @@ def look(block: Block) -> tuple[str, str]:
     return kind, block.content.replace("\r\n", "\n")
 
 
-def _opcodes(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[str, int, int, int, int]]:
-    """difflib's opcodes, with the common beginning and end taken off first."""
+def _equal_pairs(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+    """The positions of equal items in two sequences, in order: difflib's, with the common ends taken off first."""
     head = 0
     while head < min(len(a), len(b)) and a[head] == b[head]:
         head += 1
@@ -32,29 +32,52 @@ def _opcodes(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list
     while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
         tail += 1
     matcher = SequenceMatcher(None, a[head : len(a) - tail], b[head : len(b) - tail], autojunk=False)
-    codes = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
-    ends = ("equal", len(a) - tail, len(a), len(b) - tail, len(b))
-    return [*([("equal", 0, head, 0, head)] if head else []), *codes, *([ends] if tail else [])]
+    middle = [(m.a + k, m.b + k) for m in matcher.get_matching_blocks() for k in range(m.size)]
+    return [
+        *((k, k) for k in range(head)),
+        *((head + i, head + j) for i, j in middle),
+        *((len(a) - k, len(b) - k) for k in range(tail, 0, -1)),
+    ]
 
 
 def align(old: Sequence[Block], new: Sequence[Block], least: float) -> dict[int, int]:
-    """Which new block each old block is, or became: indices to indices, both ascending."""
+    """Which new block each old block is, or became: indices to indices, both ascending.
+
+    Text and headings that stayed are found first; metadata blocks, of which many may be alike, between them. A block
+    became another one if they share more than `least` of their words; with 0, blocks of the same kinds in the same
+    order became each other.
+    """
     found: dict[int, int] = {}
-    for tag, i1, i2, j1, j2 in _opcodes([look(b) for b in old], [look(b) for b in new]):
-        if tag == "equal":
-            found.update(zip(range(i1, i2), range(j1, j2), strict=True))
-        elif tag == "replace":
-            found.update((i1 + i, j1 + j) for i, j in _likely_pairs(old[i1:i2], new[j1:j2], least))
+    i = j = 0
+    for next_i, next_j in [*_unchanged_text(old, new), (len(old), len(new))]:
+        before, after = [look(b) for b in old[i:next_i]], [look(b) for b in new[j:next_j]]
+        in_order = before == after or (not least and [kind for kind, _ in before] == [kind for kind, _ in after])
+        pairs = [(k, k) for k in range(next_i - i)] if in_order else _likely_pairs(before, after, least)
+        found.update((i + one, j + two) for one, two in pairs)
+        if next_i < len(old):
+            found[next_i] = next_j
+        i, j = next_i + 1, next_j + 1
     return found
 
 
-def _likely_pairs(old: Sequence[Block], new: Sequence[Block], least: float) -> list[tuple[int, int]]:
+def _unchanged_text(old: Sequence[Block], new: Sequence[Block]) -> list[tuple[int, int]]:
+    """The positions of the blocks that say the same in both, metadata left out."""
+    a = [i for i, block in enumerate(old) if not isinstance(block, MetadataBlock)]
+    b = [j for j, block in enumerate(new) if not isinstance(block, MetadataBlock)]
+    return [(a[i], b[j]) for i, j in _equal_pairs([look(old[i]) for i in a], [look(new[j]) for j in b])]
+
+
+def _likely_pairs(
+    old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]], least: float
+) -> list[tuple[int, int]]:
     """Blocks that probably became one another, in order: the pairing with the most likeness in all."""
-    if len(old) * len(new) > _MAX_PAIRS:
+    if not old or not new:
         return []
-    before, after = [(_kind(b), _words(b)) for b in old], [(_kind(b), _words(b)) for b in new]
+    if len(old) * len(new) > _MAX_PAIRS:
+        return _equal_pairs(old, new)
+    words, new_words = [_words(one) for one in old], [_words(two) for two in new]
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
-    likeness = [[_likeness(one, two) for two in after] for one in before]
+    likeness = [[_likeness(one, two, words[i], new_words[j]) for j, two in enumerate(new)] for i, one in enumerate(old)]
     for i in reversed(range(len(old))):
         for j in reversed(range(len(new))):
             taken = best[i + 1][j + 1] + likeness[i][j] if likeness[i][j] > least else 0.0
@@ -71,17 +94,15 @@ def _likely_pairs(old: Sequence[Block], new: Sequence[Block], least: float) -> l
     return pairs
 
 
-def _kind(block: Block) -> str:
-    return look(block)[0]
+def _words(what: tuple[str, str]) -> Counter[str]:
+    return Counter(re.findall(r"\w+|[^\w\s:-]", what[1]))
 
 
-def _words(block: Block) -> Counter[str]:
-    return Counter(re.findall(r"\w+|[^\w\s:-]", block.source))
-
-
-def _likeness(one: tuple[str, Counter[str]], two: tuple[str, Counter[str]]) -> float:
+def _likeness(one: tuple[str, str], two: tuple[str, str], words: Counter[str], more: Counter[str]) -> float:
     """The words that two blocks share, as a part of the words of the shorter one; 0 for different kinds only."""
+    if one == two:
+        return 2.0
     if one[0] != two[0]:
         return 0.0
-    fewer = min(one[1].total(), two[1].total())
-    return 0.01 + ((one[1] & two[1]).total() / fewer if fewer else 0.0)
+    fewer = min(words.total(), more.total())
+    return 0.01 + ((words & more).total() / fewer if fewer else 0.0)

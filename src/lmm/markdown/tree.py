@@ -11,6 +11,7 @@ follows it; before another metadata block, or at the end, it belongs to an empty
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -92,8 +93,8 @@ class Node:
             self.metadata_block = self.metadata_block.with_key(key, value)
             return
         root = self.root
-        if root is not self and isinstance(root, HeaderNode):
-            root.ensure_header()  # else a block before the first heading would be read as the header
+        if root is not self and isinstance(root, HeaderNode) and _first(root) is self:
+            root.ensure_header()  # else this block would be read as the header
         self.metadata_block = self._new_metadata({key: value})
 
     def remove_metadata(self, key: str) -> None:
@@ -104,8 +105,9 @@ class Node:
     def detach(self) -> None:
         """Take this node, with what is under it, out of its tree."""
         if self.parent is not None:
-            self.parent.children.remove(self)
-            self.parent = None
+            with _start_kept(self.root):
+                self.parent.children.remove(self)
+                self.parent = None
 
     def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
         return MetadataBlock.make(values, newline=self._newline())
@@ -216,16 +218,8 @@ class HeadingNode(Node):
         else:
             at = min(at, texts)
         child.detach()
-        if (
-            at == 0
-            and siblings
-            and self.parent is None
-            and not self.own_blocks()
-            and _take_byte_order_mark(siblings[0])
-        ):
-            for block in child.own_blocks()[:1]:
-                _set_source(child, block, "\ufeff" + block.source)
-        self._adopt(child, at)
+        with _start_kept(self.root):
+            self._adopt(child, at)
 
     def own_blocks(self) -> list[Block]:
         return [*super().own_blocks(), *([self.heading] if self.heading is not None else [])]
@@ -276,6 +270,29 @@ class HeaderNode(HeadingNode):
         block = HeaderBlock.make(values, newline=newline)
         bom = "\ufeff" if first and _take_byte_order_mark(first) else ""
         return block.with_source(bom + block.source + newline)
+
+
+def _first(root: HeadingNode) -> Node:
+    """The node with a document's first block; the root for an empty document."""
+    node: Node = root
+    while not node.own_blocks() and isinstance(node, HeadingNode) and node.children:
+        node = node.children[0]
+    return node
+
+
+@contextmanager
+def _start_kept(root: Node) -> Iterator[None]:
+    """Around a change of children: a byte order mark stays first, and no part's metadata becomes the header."""
+    if not isinstance(root, HeaderNode):
+        yield
+        return
+    mark = _take_byte_order_mark(_first(root))
+    yield
+    first = _first(root)
+    for block in first.own_blocks()[:1] if mark else []:
+        _set_source(first, block, "\ufeff" + block.source)
+    if first.metadata_block is not None:
+        root.ensure_header()
 
 
 def _take_byte_order_mark(node: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 from lmm import journal
@@ -19,5 +20,6 @@ async def ask_once(model: ChatModel, request: ChatRequest, key: str, *, again: b
             return Reply(text, name, cut=rest.get("cut") is True), False
     reply = await ask(model, request)
     with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
-        journal.put(key, {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {}))
+        entry = {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {})
+        await asyncio.to_thread(journal.put, key, entry)  # it waits for the disk; other calls go on meanwhile
     return reply, True

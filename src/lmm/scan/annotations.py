@@ -5,7 +5,7 @@
 - ``questions`` and ``keywords``: from a section's own text and its subsections' questions or keywords.
 
 A section with one subsection and no text of its own takes that subsection's value. A section that is too
-short to be annotated stands for itself: the section above sees its text.
+short to be annotated, with no subsection that is long enough, stands for itself: the section above sees its text.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def _material(node: HeadingNode, below: Sequence[Any], least: int) -> Material |
     text = _joined(counted)
     if not text:
         return None
-    return Material(_joined(shown), text, tuple(headings), stands=count_words(text) < least)
+    short = count_words(text) < least and all(value is None or isinstance(value, Material) for value in below)
+    return Material(_joined(shown), text, tuple(headings), stands=short)
 
 
 def _joined(parts: Sequence[str]) -> str:

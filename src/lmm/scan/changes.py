@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".md", ".rmd", ".qmd", ".markdown")
 _MADE_BY_KNITR = (".knit.md", ".utf8.md")  # copies of a document that stand there while it is rendered
 _OFTEN, _SELDOM = 0.4, 5.0  # seconds between looks, without and with notifications
-_SHARE = 20  # looking takes at most one part in so many of the time
+_SHARE = 20  # looking takes at most one part in so many of a processor
 
 Signature = tuple[int, int, int]
 """Modification time in nanoseconds, size and inode: what changes with every save."""
@@ -124,13 +124,12 @@ async def changes(
     before: dict[Path, Signature] | None = None
     try:
         while True:
-            begin = time.monotonic()
-            now = await asyncio.to_thread(roots.look)
+            now, cost = await asyncio.to_thread(_timed_look, roots)
             changed = _differences(before or {}, now)
             if changed or before is None:
                 yield changed
             before = now
-            end = time.monotonic() + max(pace, _SHARE * (time.monotonic() - begin))
+            end = time.monotonic() + max(pace, _SHARE * cost)
             while (item := await _next(told, end)) is not None:
                 if isinstance(item, Exception):
                     on_poll(str(item))
@@ -139,6 +138,12 @@ async def changes(
                 yield item
     finally:
         stop.set()
+
+
+def _timed_look(roots: Roots) -> tuple[dict[Path, Signature], float]:
+    """What is there, and the processor's seconds that it took to look: how long it waited says nothing."""
+    begin = time.thread_time()
+    return roots.look(), time.thread_time() - begin
 
 
 def _differences(before: Mapping[Path, Signature], now: Mapping[Path, Signature]) -> set[Path]:

@@ -269,7 +269,9 @@ def _settle(future: Future[Any], how: Callable[[], None]) -> None:
 
 def user_error(error: BaseException) -> LmmError:
     """An exception of somebody's batch model as an error of ours that names the file and line of their code."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_OURS)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((_OURS, "<frozen"))]
+    if not frames and error.__cause__ is not None:  # a StopIteration that left a coroutine
+        return user_error(error.__cause__)
     theirs = next((f.filename for f in frames if not _WAITING.intersection(Path(f.filename).parts)), "")
     line = next((f.lineno for f in reversed(frames) if f.filename == theirs), 0)
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -185,3 +185,10 @@ def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Prob
         load_settings(env={}, header=block.values())
     except ConfigError as error:
         yield Problem(first + (metadata.key_line(body, "model") or 1) - 1, 1, error.message, error.hint)
+    for key in missing_keys([block]):
+        try:
+            block.with_key(key, "added")
+        except MetadataError as error:
+            yield Problem(
+                block.line, 1, f"'{key}' cannot be added to this header: {error.message}", error.hint, "warning"
+            )

@@ -15,10 +15,11 @@ from lmm import config_files, files, journal, loop
 from lmm.config import Settings
 from lmm.errors import LmmError
 from lmm.markdown import metadata
+from lmm.markdown.align import look
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, serialize
 from lmm.markdown.join import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeaderNode, Node, blocks_to_tree, tree_to_blocks
+from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import preorder, without_metadata
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Usage, render
@@ -277,7 +278,7 @@ async def _scan_text(
     tree = blocks_to_tree(view, title=title)
     if tree is None:
         return report
-    before = _own(tree)
+    found = _found_in(tree)
     batch = Batch(
         tree,
         Estimate(asked.name) if options.estimate else asked,
@@ -299,13 +300,25 @@ async def _scan_text(
         failed = error
     report.usage = batch.usage
     if not options.estimate:
-        report.text = serialize(_with_metadata_of(blocks, before))
+        changed, refused = _with_changes(blocks, [f for f in found if f.changed])
+        report.text = serialize(changed)
         report.changed = report.text != text
+        for node in refused:
+            _refuse(node, report, listener)
         if without_metadata(tree_to_blocks(tree)) != without_metadata(view):
             report.hints += ("the batch model changed more than metadata; that is not saved",)
     if failed is not None:
         raise BatchFailed(failed, report) from failed
     return report
+
+
+def _refuse(node: Node, report: BatchReport, listener: BatchListener) -> None:
+    """Report metadata that finds no place in the document; the journal keeps what was paid."""
+    error = LmmError("metadata before this heading is never closed", hint="close it with ---: lmm scan shows where")
+    if isinstance(node, HeadingNode):
+        failed = FieldFailed("metadata", node, error)
+        report.failures.append(failed)
+        listener(failed)
 
 
 def _hints(blocks: Sequence[Block], name: str) -> list[str]:
@@ -355,52 +368,86 @@ class _Lazy:
 # -- changes ---------------------------------------------------------------------------------------
 
 
-def _own(tree: Node) -> list[tuple[Node, MetadataBlock | None, Block | None]]:
-    """Every node with the metadata block and the heading or text that it was made of, in document order."""
-    return [(node, node.metadata_block, _main(node)) for node in preorder(tree)]
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A node as it was found: its metadata block, and the heading or text that it was made of."""
+
+    node: Node
+    metadata_block: MetadataBlock | None
+    main: Block | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether its metadata is another one now."""
+        return self.node.metadata_block is not self.metadata_block
+
+
+def _found_in(tree: Node) -> list[_Found]:
+    """Every node, in document order."""
+    return [_Found(node, node.metadata_block, _main(node)) for node in preorder(tree)]
 
 
 def _main(node: Node) -> Block | None:
     return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
 
 
-def _with_metadata_of(
-    blocks: Sequence[Block], before: Sequence[tuple[Node, MetadataBlock | None, Block | None]]
-) -> list[Block]:
-    """`blocks` with the metadata that the nodes have now; a block that lost all of it goes."""
+def _with_changes(blocks: Sequence[Block], changes: Sequence[_Found]) -> tuple[list[Block], list[Node]]:
+    """`blocks` with the metadata that the nodes have now, and the nodes whose metadata finds no place.
+
+    A block that lost all of its metadata goes. There is no place after metadata that is never closed: ours would
+    close it.
+    """
     position = {id(block): i for i, block in enumerate(blocks)}
+    taken: list[_Found] = []
+    refused: list[Node] = []
+
+    def sift(some: Sequence[_Found]) -> None:
+        if _reads_back(_applied(blocks, position, [*taken, *some])):
+            taken.extend(some)
+        elif len(some) == 1:
+            refused.append(some[0].node)
+        else:
+            middle = len(some) // 2
+            sift(some[:middle])
+            sift(some[middle:])
+
+    if changes:
+        sift(changes)
+    return _applied(blocks, position, taken), refused
+
+
+def _reads_back(blocks: Sequence[Block]) -> bool:
+    """Whether the joined blocks would be read as these blocks."""
+    meant = [look(block) for block in blocks if block.content]
+    return [look(block) for block in parse_markdown_text(serialize(blocks)) if block.content] == meant
+
+
+def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequence[_Found]) -> list[Block]:
     result: list[Block | None] = list(blocks)
-    new: list[tuple[int, MetadataBlock]] = []
-    for node, metadata_block, main in before:
-        now = node.metadata_block
-        if main is not None and _is_without_mark(main, _main(node)):
-            result[position[id(main)]] = _main(node)
-        if now is metadata_block:
-            continue
-        if metadata_block is not None:
-            result[position[id(metadata_block)]] = now
-        elif now is not None:
-            # A header comes first; else before the heading or text that it is about.
-            new.append((0 if isinstance(node, HeaderNode) or main is None else position[id(main)], now))
-    return _with_inserted(result, new)
+    new: dict[int, MetadataBlock] = {}
+    header: list[Block] = []
+    for found in changes:
+        now = found.node.metadata_block
+        if found.metadata_block is not None:
+            result[position[id(found.metadata_block)]] = now
+        elif isinstance(now, HeaderBlock):
+            header.append(now)
+        elif now is not None and found.main is not None:
+            new[position[id(found.main)]] = now
+    if header and blocks:  # it has the byte order mark now
+        result[0] = blocks[0].with_source(blocks[0].source.removeprefix("\ufeff"))
+    return insert_blocks(_with_inserted(result, new), 0, header)
 
 
-def _is_without_mark(old: Block, new: Block | None) -> bool:
-    """Whether a block lost its byte order mark to a header before it."""
-    return new is not None and old.source == "\ufeff" + new.source
-
-
-def _with_inserted(blocks: Sequence[Block | None], new: Sequence[tuple[int, MetadataBlock]]) -> list[Block]:
+def _with_inserted(blocks: Sequence[Block | None], new: Mapping[int, MetadataBlock]) -> list[Block]:
     """`blocks` (None for one that is gone) with metadata blocks put before the given positions."""
-    headers = [block for _, block in new if isinstance(block, HeaderBlock)]
-    inserted = {i: block for i, block in new if not isinstance(block, HeaderBlock)}
     result: list[Block] = []
     for i, block in enumerate(blocks):
-        if i in inserted:
-            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], inserted[i])])
+        if i in new:
+            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], new[i])])
         if block is not None:
             result.append(block)
-    return insert_blocks(result, 0, headers)
+    return result
 
 
 def _apart(before: Sequence[Block], new: MetadataBlock) -> MetadataBlock:

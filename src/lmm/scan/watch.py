@@ -40,9 +40,13 @@ class WatchOptions:
 
 @dataclass(slots=True)
 class WatchReport:
-    """What was answered until the watch was stopped, what was still not, and what it cost."""
+    """What was answered until the watch was stopped, what was still not, and what it cost.
+
+    Of the answers, the `remembered` ones were put back after an editor had saved an old text over them.
+    """
 
     answered: int = 0
+    remembered: int = 0
     failed: int = 0
     usage: Usage = field(default_factory=Usage)
 
@@ -192,7 +196,7 @@ class Watcher:
         self.documents: dict[Path, _Document] = {}
         self.limit = asyncio.Semaphore(_AT_ONCE)
         self.usage = Usage()
-        self.answered = 0
+        self.answered = self.remembered = 0
         self.stopped = False
 
     async def run(self, source: AsyncGenerator[Collection[Path]], stop: threading.Event | None = None) -> WatchReport:
@@ -210,7 +214,8 @@ class Watcher:
                     raise
                 if stopping:
                     stopping.cancel()
-        return WatchReport(self.answered, sum(d.failed for d in self.documents.values()), self.usage)
+        failed = sum(document.failed for document in self.documents.values())
+        return WatchReport(self.answered, self.remembered, failed, self.usage)
 
     async def _begin(self, present: Collection[Path], tasks: asyncio.TaskGroup) -> None:
         """Attend to what is there: at once, unless it was saved a moment ago."""
@@ -271,8 +276,9 @@ class Watcher:
         return outcome
 
     def _heard(self, path: Path, event: events.Event) -> None:
-        if isinstance(event, events.Answered) and event.source == "model":
-            self.usage += event.reply.usage
+        if isinstance(event, events.Answered):
+            self.remembered += event.source == "journal"
+            self.usage += event.reply.usage if event.source == "model" else Usage()
         self.listener(Heard(path, event))
 
     def _is_settled(self, document: _Document, before: Signature, outcome: Outcome | None) -> bool:

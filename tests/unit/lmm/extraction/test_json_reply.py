@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -45,3 +46,12 @@ def test_a_part_of_broken_json_is_not_taken_for_the_whole(reply: str, reason: st
     with pytest.raises(NoJson) as caught:
         read_json(reply)
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("piece", ["{", "{ ", '["x ', '{"a": "b", ', "```a\nx\n", "a {b} [c] ", "```json\n"])
+def test_a_long_reply_without_json_is_read_once(piece: str) -> None:
+    """The time grows with the length, not with its square: the event loop waits for it."""
+    start = time.perf_counter()
+    with pytest.raises(NoJson):
+        read_json(piece * 200_000)
+    assert time.perf_counter() - start < 5

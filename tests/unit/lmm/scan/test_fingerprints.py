@@ -51,7 +51,9 @@ def test_words_count(one: str, two: str) -> None:
     assert text_hash(one) != text_hash(two)
 
 
-@pytest.mark.parametrize(("one", "two"), [("1", 1), (True, 1), (None, ""), (["a"], "a"), ({"a": 1}, {"a": "1"}), (1, 1.5)])
+@pytest.mark.parametrize(
+    ("one", "two"), [("1", 1), (True, 1), (None, ""), (["a"], "a"), ({"a": 1}, {"a": "1"}), (1, 1.5)]
+)
 def test_values_of_other_kinds_differ(one: Any, two: Any) -> None:
     """A number is not its text, a list not its item."""
     assert value_hash(one) != value_hash(two)

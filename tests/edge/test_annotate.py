@@ -1,0 +1,524 @@
+"""`lmm annotate` and `lmm batch` on a real server: what is sent, side by side, killed, interrupted, edited meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from edge.conftest import write_config
+from edge.support import Ran, files_in, finish, lmm, run_here, start, wait_until
+from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
+
+from lmm.scan import BatchOptions, scan_rag
+
+WORDS = "word " * 55
+LEAF = "Leaves are green. " + WORDS.strip()
+TREE = f"""\
+---
+title: Plants
+---
+
+# Organs
+
+Plants have organs.
+
+## Leaves
+
+{LEAF}
+
+## Roots
+
+Roots are brown. {WORDS.strip()}
+"""
+FROM = re.compile(r'<text from="([^"]*)">\n(.*)\n</text>', re.DOTALL)
+
+
+def section(request: Recorded) -> str:
+    """The heading path that a request names."""
+    match = FROM.search(request.last)
+    assert match
+    return match[1]
+
+
+def field(request: Recorded) -> str:
+    """The annotation that a request asks for."""
+    return next(
+        name
+        for name, words in (("summary", "Summarise"), ("questions", "questions"), ("keywords", "key terms"))
+        if words in request.prompt
+    )
+
+
+def named(request: Recorded) -> str:
+    """A reply of its own for every field and section."""
+    return f"{field(request).capitalize()} of {section(request)}."
+
+
+def asked(server: ScriptedServer, start: int = 0) -> list[str]:
+    """What was asked about which sections, sorted."""
+    return sorted(f"{field(r)} of {section(r)}" for r in server.requests[start:])
+
+
+def summaries(path: Path) -> list[str]:
+    """The summaries in a file, in its order."""
+    return re.findall(r"^~summary: (.*)$", path.read_text(), re.MULTILINE)
+
+
+@pytest.fixture
+def document(folder: Path) -> Path:
+    """A three-level document: the title, one section, two subsections."""
+    path = folder / "d.md"
+    path.write_text(TREE)
+    return path
+
+
+# -- what is sent ----------------------------------------------------------------------------------
+
+
+def test_the_texts_sent_for_a_tree(server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A parent's summary sees its own text and its children's summaries under their headings, no more."""
+    server.answer = named
+    ran = run_here(capsys, "annotate", "d.md", "--no-titles", "--summaries")
+    prompt = (
+        "Summarise the text in at most 80 words, in English, as a paragraph of plain sentences that can stand alone. "
+        "Name the topics by the words that the text uses. Reply with the summary only."
+    )
+    assert sorted((section(r), r.last) for r in server.requests) == [
+        (
+            "Organs",
+            '<text from="Organs">\nPlants have organs.\n\n'
+            "## Leaves\n\nSummary of Organs > Leaves.\n\n## Roots\n\nSummary of Organs > Roots.\n</text>\n\n" + prompt,
+        ),
+        ("Organs > Leaves", f'<text from="Organs > Leaves">\n{LEAF}\n</text>\n\n{prompt}'),
+        (
+            "Organs > Roots",
+            f'<text from="Organs > Roots">\nRoots are brown. {WORDS.strip()}\n</text>\n\n{prompt}',
+        ),
+    ]
+    assert all([role for role, _ in r.messages] == ["user"] for r in server.requests)
+    assert summaries(document) == [
+        "Summary of Organs.", "Summary of Organs.", "Summary of Organs > Leaves.", "Summary of Organs > Roots.",
+    ]  # fmt: skip
+    assert ran == Ran(0, "d.md: made summary 4; 3 calls, 33 tokens in, 21 out\n", "")
+
+
+def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path) -> None:
+    """The document's language, its system message, and the prompt of the project's folder."""
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "questions.md").write_text("Frage etwas: questions in {language}\n")
+    with (folder / "config.toml").open("a") as config:
+        config.write('\n[prompts]\nfolder = "prompts"\n')
+    path = folder / "d.md"
+    path.write_text(
+        "---\ntitle: T\nlang: de\nmodel:\n  system: Sei freundlich.\n  RAG: [questions]\n---\n# A\n\n" + WORDS + "\n"
+    )
+    assert scan_rag(path).failures == []
+    (request,) = server.requests
+    assert request.messages[0] == ("system", "Sei freundlich.")
+    assert request.prompt == "Frage etwas: questions in German"
+
+
+def test_only_a_changed_leaf_and_its_ancestors_are_asked_again(
+    server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A changed paragraph; the other leaf, and the questions of nobody else, are not asked."""
+    server.answer = lambda r: f"Reply {r.number} about {section(r)}."
+    words = ("annotate", "d.md", "--summaries", "--questions")
+    assert run_here(capsys, *words).code == 0
+    count = len(server.requests)
+    document.write_text(document.read_text().replace("Leaves are green.", "Leaves are green or red."))
+    assert run_here(capsys, *words).code == 0
+    assert asked(server, count) == [
+        "questions of Organs", "questions of Organs > Leaves", "summary of Organs", "summary of Organs > Leaves",
+    ]  # fmt: skip
+    count = len(server.requests)
+    before = document.read_bytes(), document.stat().st_mtime_ns
+    assert run_here(capsys, *words).out == "d.md: nothing to make\n"
+    assert (document.read_bytes(), document.stat().st_mtime_ns, len(server.requests)) == (*before, count)
+
+
+def test_another_model_or_prompt_is_listed_and_refreshed(
+    server: ScriptedServer, document: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never silently: a run says that there is something, --changed lists it, --refresh makes it anew."""
+    server.answer = named
+    words = ("annotate", "d.md", "--no-titles", "--summaries")
+    run_here(capsys, *words)
+    count, before = len(server.requests), document.read_bytes()
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "summary.md").write_text("Summarise in {words} words in {language}!\n")
+    with (folder / "config.toml").open("a") as config:
+        config.write('\n[prompts]\nfolder = "prompts"\n')
+    assert run_here(capsys, *words).out == (
+        "d.md: nothing to make; 4 made otherwise: --changed lists them, --refresh makes them anew\n"
+    )
+    listed = run_here(capsys, *words, "--changed").out.splitlines()
+    assert listed[0] == "d.md:1: summary of 'Plants': made with another prompt, model or heading path"
+    assert (len(listed), len(server.requests), document.read_bytes()) == (4, count, before)
+    assert run_here(capsys, *words, "--refresh").code == 0
+    assert len(server.requests) == count + 3
+    assert run_here(capsys, *words, "--changed").out == "d.md: nothing is stale\n"
+
+
+# -- looking only ----------------------------------------------------------------------------------
+
+
+def test_dry_run_and_changed_send_nothing(
+    server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Calls and tokens; what is stale and why; not a byte is written, and the file may even be read-only."""
+    document.chmod(0o444)
+    before = document.read_bytes(), document.stat().st_mtime_ns
+    dry = run_here(capsys, "annotate", "d.md", "--summaries", "--dry-run")
+    assert re.fullmatch(
+        r"d.md: would make titles 3, summary 4; 3 calls to OpenAICompatible/test, about \d+ tokens in, \d+ out, "
+        r"price unknown\n",
+        dry.out,
+    )
+    changed = run_here(capsys, "annotate", "d.md", "--summaries", "--no-titles", "--changed")
+    assert changed.out == (
+        "d.md:1: summary of 'Plants': missing\nd.md:5: summary of 'Organs': missing\n"
+        "d.md:9: summary of 'Leaves': missing\nd.md:13: summary of 'Roots': missing\n"
+    )
+    assert (document.read_bytes(), document.stat().st_mtime_ns) == before
+    assert server.requests == []
+
+
+def test_a_dry_run_counts_what_a_run_then_asks(
+    server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what the journal knows costs nothing."""
+    server.answer = named
+    words = ("annotate", "d.md", "--summaries", "--questions")
+    assert "; 6 calls to" in run_here(capsys, *words, "--dry-run").out
+    run_here(capsys, *words)
+    assert len(server.requests) == 6
+    document.write_text(TREE)
+    assert run_here(capsys, *words, "--dry-run").out == "d.md: would make titles 3, summary 4, questions 3; no calls\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"), [("OpenAI/gpt-4.1-nano", r", about \$0\.00\d\d"), ("Builtin/extractive", "")]
+)
+def test_the_price_where_it_is_known(document: Path, capsys: pytest.CaptureFixture[str], model: str, cost: str) -> None:
+    """Nobody is asked for it, nor is a key needed."""
+    ran = run_here(capsys, "annotate", "d.md", "--summaries", "--dry-run", "--model", model)
+    assert re.search(rf"3 calls to {model}, about [\d,]+ tokens in, [\d,]+ out{cost}\n", ran.out)
+
+
+# -- side by side ----------------------------------------------------------------------------------
+
+
+def test_forty_annotations_eight_at_a_time(server: ScriptedServer, folder: Path) -> None:
+    """The default limit is reached, and never passed."""
+    server.answer = lambda r: Action(named(r), delay=0.1)
+    path = folder / "d.md"
+    path.write_text("---\ntitle: T\n---\n\n" + "".join(f"# S{n}\n\nNumber {n}. {WORDS}\n\n" for n in range(20)))
+    report = scan_rag(path, BatchOptions(fields={"questions": True, "keywords": True}))
+    assert (report.failures, len(server.requests), server.most_in_flight) == ([], 40, 8)
+
+
+def test_the_limit_of_the_configuration(server: ScriptedServer, document: Path, folder: Path) -> None:
+    """Minor follows major in this too."""
+    write_config(folder, server, concurrency=1)
+    server.answer = lambda r: Action(named(r), delay=0.02)
+    scan_rag(document, BatchOptions(fields={"summary": True, "questions": True}))
+    assert (len(server.requests), server.most_in_flight) == (6, 1)
+
+
+def test_two_processes_pay_once(server: ScriptedServer, document: Path) -> None:
+    """The second waits, says so, and finds nothing left to make."""
+    release = threading.Event()
+    server.answer = lambda r: Action(named(r), hold=release)
+    first = start("annotate", "d.md", "--summaries")
+    server.wait_for(2)
+    second = start("annotate", "d.md", "--summaries")
+    assert second.stderr
+    assert second.stderr.readline() == b"d.md: another lmm is working on it; waiting\n"
+    release.set()
+    one, two = finish(first), finish(second)
+    assert (one.code, one.err, two.code, two.out) == (0, "", 0, "d.md: nothing to make\n")
+    assert asked(server) == ["summary of Organs", "summary of Organs > Leaves", "summary of Organs > Roots"]
+
+
+# -- interrupted -----------------------------------------------------------------------------------
+
+
+def hold_roots(request: Recorded) -> Action | str:
+    """Answers all but the one about roots."""
+    return hang() if section(request).endswith("Roots") else named(request)
+
+
+def journaled(state_folder: Path) -> set[str]:
+    """The replies in the journal."""
+    return {json.loads(file.read_text())["text"] for file in state_folder.glob("journal/*/*.json")}
+
+
+def test_killed_and_resumed(server: ScriptedServer, document: Path, state_folder: Path) -> None:
+    """SIGKILL: the file is the old one, and what was journaled is not asked again."""
+    server.answer = hold_roots
+    process = start("annotate", "d.md", "--summaries")
+    wait_until(lambda: len(server.requests) == 2 and journaled(state_folder))
+    process.kill()
+    finish(process)
+    assert document.read_text() == TREE
+    server.answer = named
+    ran = lmm("annotate", "d.md", "--summaries")
+    assert (ran.code, ran.out) == (0, "d.md: made titles 3, summary 4; 2 calls, 22 tokens in, 14 out\n")
+    assert asked(server, 2) == ["summary of Organs", "summary of Organs > Roots"]
+
+
+def test_ctrl_c_saves_what_was_made(server: ScriptedServer, document: Path, state_folder: Path) -> None:
+    """SIGINT: titles and one summary are in the file, exit 130; the next run asks for the rest only."""
+    server.answer = hold_roots
+    process = start("annotate", "d.md", "--summaries")
+    wait_until(lambda: len(server.requests) == 2 and journaled(state_folder))
+    process.send_signal(signal.SIGINT)
+    ran = finish(process)
+    assert (ran.code, ran.err) == (130, "")
+    assert ran.out == (
+        "d.md: made titles 3, summary 1; 1 call, 11 tokens in, 7 out; interrupted; what was made is saved\n"
+    )
+    assert summaries(document) == ["Summary of Organs > Leaves."]
+    assert document.read_text().count("~titles:") == 3
+    server.answer = named
+    assert lmm("annotate", "d.md", "--summaries").code == 0
+    assert asked(server, 2) == ["summary of Organs", "summary of Organs > Roots"]
+    assert files_in(document.parent) == {"config.toml", "d.md"}
+
+
+def test_a_failure_keeps_the_others(server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """500 for one section: its ancestors have no summary, all else is there; exit 1 and what to do."""
+    server.answer = lambda r: fail(500) if (field(r), section(r)) == ("summary", "Organs > Roots") else named(r)
+    ran = run_here(capsys, "annotate", "d.md", "--summaries", "--questions")
+    assert ran.code == 1
+    assert ran.out.endswith("; 1 failed, 2 wait for that\n")
+    assert ran.err == ("d.md:13: summary of 'Roots': OpenAICompatible/test: HTTP 500: no (try again later)\n")
+    assert (summaries(document), document.read_text().count("~questions:")) == (["Summary of Organs > Leaves."], 3)
+    server.answer = named
+    assert run_here(capsys, "annotate", "d.md", "--summaries", "--questions").code == 0
+    assert len(summaries(document)) == 4
+
+
+def test_a_hopeless_failure_stops_asking(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A refused key would be refused for every section: told once, titles are written all the same."""
+    write_config(folder, server, concurrency=1)
+    server.answer = lambda r: fail(401, "bad key")
+    (folder / "d.md").write_text("---\ntitle: T\n---\n\n" + "".join(f"# S{n}\n\n{n} {WORDS}\n\n" for n in range(30)))
+    ran = run_here(capsys, "annotate", "d.md", "--questions")
+    assert (ran.code, ran.err.count("bad key")) in ((1, 1), (1, 2))
+    assert (folder / "d.md").read_text().count("~titles:") == 30
+
+
+def test_the_author_writes_meanwhile(server: ScriptedServer, document: Path) -> None:
+    """Both are kept; the paragraph that the author changed is made anew by the next run."""
+    release = threading.Event()
+    server.answer = lambda r: Action(named(r), hold=release)
+    process = start("annotate", "d.md", "--summaries")
+    server.wait_for(2)
+    document.write_text(TREE.replace("Roots are brown.", "Roots are white.").replace("title: Plants", "title: Trees"))
+    release.set()
+    assert finish(process).code == 0
+    text = document.read_text()
+    assert "Roots are white." in text
+    assert "title: Trees" in text
+    assert len(summaries(document)) == 4
+    server.answer = lambda r: f"New: {named(r)}"
+    count = len(server.requests)
+    assert lmm("annotate", "d.md", "--summaries").code == 0
+    assert asked(server, count) == ["summary of Organs", "summary of Organs > Roots"]
+
+
+def test_two_files(server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each; a file that is not there does not keep the others from being annotated."""
+    server.answer = named
+    (document.parent / "e.md").write_text("---\ntitle: E\n---\n# X\n\nShort.\n")
+    ran = run_here(capsys, "annotate", "d.md", "no.md", "e.md", "--summaries")
+    assert ran.out.splitlines() == [
+        "d.md: made titles 3, summary 4; 3 calls, 33 tokens in, 21 out", "e.md: made titles 1",
+    ]  # fmt: skip
+    assert (ran.code, ran.err) == (1, "lmm: no.md: there is no such file (check the path)\n")
+
+
+def test_seed_spellings_are_read_with_a_hint(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`True` in config.toml, `frozen = True` in metadata: as seed 004 writes them."""
+    with (folder / "config.toml").open("a") as config:
+        config.write("\n[RAG]\nquestions = True\ntitles = True\n")
+    text = f"---\ntitle: T\n---\n\n---\ntitles: Mine\nfrozen = True\n---\n# A\n\n{WORDS}\n\n# B\n\n{WORDS}\n"
+    (folder / "d.md").write_text(text)
+    ran = run_here(capsys, "annotate", "d.md")
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        f"{folder / 'config.toml'}: TOML writes true and false in lower case; True and False are read as such",
+        "d.md:7: 'frozen = …' is read, but not by other programs; write 'frozen: true'",
+    ]
+    assert [section(r) for r in server.requests] == ["B"]
+    assert (folder / "d.md").read_text().startswith(text[: text.index("# B")])
+
+
+def test_an_edited_annotation_is_kept_with_a_notice(
+    server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The notice names the place; nothing is asked."""
+    server.answer = named
+    run_here(capsys, "annotate", "d.md", "--summaries")
+    document.write_text(document.read_text().replace("Summary of Organs > Roots.", "Mine.").replace("brown", "white"))
+    ran = run_here(capsys, "annotate", "d.md", "--summaries", "--no-titles")
+    assert re.fullmatch(r"d\.md:\d+: summary of 'Roots': edited by hand; kept\n", ran.err)
+    assert "Mine." in summaries(document)
+
+
+def test_a_progress_bar_on_a_terminal(server: ScriptedServer, document: Path) -> None:
+    """It reaches its end and is taken away; the line at the end stays."""
+    pty = pytest.importorskip("pty")
+    server.answer = named
+    main, end = pty.openpty()
+    line = [sys.executable, "-m", "lmm", "annotate", "d.md", "--summaries"]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=end)
+    out, _ = process.communicate(timeout=60)
+    os.close(end)
+    shown = os.read(main, 100_000).decode()
+    os.close(main)
+    assert process.returncode == 0
+    assert shown.endswith(f"\rd.md [{'█' * 30}] 7/7\r\x1b[K")
+    assert out == b"d.md: made titles 3, summary 4; 3 calls, 33 tokens in, 21 out\n"
+
+
+# -- batch models of users -------------------------------------------------------------------------
+
+MODELS = '''\
+import lmm
+from lmm.models.port import Document
+
+
+@lmm.batch_model("difficulty")
+async def difficulty(batch):
+    async def make(section, text):
+        return await batch.ask("How difficult is this?", Document(text, source=section.title))
+
+    await batch.annotate("difficulty", make, made_by="How difficult is this?")
+
+
+@lmm.batch_model("length")
+def length(batch):
+    """Sync, and it asks the model too."""
+    def make(section, text):
+        return {"words": len(text.split()), "told": batch.run(batch.ask("Long?", Document(text, source=section.title)))}
+
+    batch.run(batch.annotate("length", make))
+
+
+@lmm.batch_model("broken")
+def broken(batch):
+    batch.run(batch.annotate("shout", lambda section, text: section.title.upper()))
+    raise ValueError("not today")
+
+
+@lmm.batch_model("half")
+async def half(batch):
+    await batch.annotate("half", lambda section, text: 1 / (section.title != "Leaves"))
+'''
+
+
+@pytest.fixture
+def models(folder: Path) -> Path:
+    """A Python file with batch models."""
+    path = folder / "models.py"
+    path.write_text(MODELS)
+    return path
+
+
+@pytest.mark.parametrize("name", ["difficulty", "length"])
+def test_a_model_of_a_user(server: ScriptedServer, document: Path, models: Path, name: str) -> None:
+    """Sync or async: written with hashes, in order; a second run asks nothing; --dry-run sends nothing."""
+    server.answer = lambda r: Action("Hard.", delay=0.02)
+    dry = lmm("batch", name, "d.md", "--from", models, "--dry-run")
+    assert (dry.code, server.requests, document.read_text()) == (0, [], TREE)
+    assert f"would make {name} 3; 3 calls" in dry.out
+    ran = lmm("batch", name, "d.md", "--from", models)
+    assert ran == Ran(0, f"d.md: made {name} 3; 3 calls, 33 tokens in, 21 out\n", "")
+    assert document.read_text().count(f"~{name}:") == 3
+    assert server.most_in_flight == 2  # the leaves; then the section above them
+    assert lmm("batch", name, "d.md", "--from", models).out == "d.md: nothing to make\n"
+    assert len(server.requests) == 3
+
+
+def test_a_model_that_fails_keeps_what_it_made(
+    document: Path, models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error names file and line; the document is whole, with what was made before; exit 1."""
+    line = MODELS[: MODELS.index("raise ValueError")].count("\n") + 1
+    ran = run_here(capsys, "batch", "broken", "d.md", "--from", str(models))
+    assert (ran.code, ran.out) == (1, "d.md: made shout 3\n")
+    assert ran.err == f"lmm: {models}:{line}: ValueError: not today (mend the batch model, then run again)\n"
+    assert document.read_text().count("~shout:") == 3
+
+
+def test_a_model_that_fails_on_one_section(document: Path, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others are made."""
+    ran = run_here(capsys, "batch", "half", "d.md", "--from", str(models))
+    assert ran.code == 1
+    assert f"d.md:9: half of 'Leaves': {models}:{MODELS.count(chr(10))}: ZeroDivisionError: division by zero" in ran.err
+    assert document.read_text().count("~half:") == 1
+    assert ran.out == "d.md: made half 1; 1 failed, 1 wait for that\n"
+
+
+def test_a_sync_model_is_interrupted(server: ScriptedServer, document: Path, models: Path) -> None:
+    """SIGINT while its threads wait for the server: they end, what was made is saved, exit 130."""
+    server.answer = lambda r: hang() if "Roots" in r.last else "Fine."
+    process = start("batch", "length", "d.md", "--from", models)
+    server.wait_for(2)
+    wait_until(lambda: server.in_flight == 1)
+    process.send_signal(signal.SIGINT)
+    ran = finish(process)
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import lmm\n1 / 0\n", "bad.py:2: ZeroDivisionError: division by zero"),
+        ("def f(:\n", "bad.py:1: SyntaxError: invalid syntax"),
+        ("import no_such_module\n", "bad.py:1: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("x = 1\n", "there is no batch model 'mine' (known:"),
+    ],
+)
+def test_a_file_that_does_not_load(
+    document: Path, folder: Path, capsys: pytest.CaptureFixture[str], code: str, told: str
+) -> None:
+    """Exit 2, one line that says where, nothing read or written."""
+    (folder / "bad.py").write_text(code)
+    ran = run_here(capsys, "batch", "mine", "d.md", "--from", "bad.py")
+    assert (ran.code, ran.err.count("\n"), document.read_text()) == (2, 1, TREE)
+    assert told in ran.err
+
+
+def test_a_model_of_an_installed_package(document: Path, folder: Path) -> None:
+    """Its entry point is found by name, and loaded when it is used."""
+    site = folder / "site"
+    (site / "shouting-1.0.dist-info").mkdir(parents=True)
+    (site / "shouting-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1.0\n")
+    (site / "shouting-1.0.dist-info" / "entry_points.txt").write_text(
+        "[lmm.batch_models]\nshout = shouting:shout\ngone = not_there:at_all\n"
+    )
+    (site / "shouting.py").write_text(
+        "async def shout(batch):\n    await batch.annotate('shout', lambda section, text: section.title.upper())\n"
+    )
+    env = {"PYTHONPATH": str(site)}
+    assert lmm("batch", "shout", "d.md", env=env) == Ran(0, "d.md: made shout 3\n", "")
+    gone = lmm("batch", "gone", "d.md", env=env)
+    assert (gone.code, gone.err.startswith("lmm: entry point not_there:at_all: ")) == (2, True)
+    unknown = lmm("batch", "other", "d.md", env=env)
+    assert unknown.err == ("lmm: there is no batch model 'other' (known: gone, shout; --from FILE.py loads yours)\n")

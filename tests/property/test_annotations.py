@@ -1,0 +1,110 @@
+"""What holds for annotating any document: a second run does nothing, and the author's text stays."""
+
+from __future__ import annotations
+
+from fakes.section_model import SectionModel
+from hypothesis import event, given
+from hypothesis import strategies as st
+from strategies import documents
+
+from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.scan import BatchOptions, BatchReport, scan_batch_text, scan_rag_text
+from lmm.scan.batch import Batch
+from lmm.scan.fields import Field
+
+FIELDS = ("titles", "summary", "questions", "keywords")
+ALL = BatchOptions(fields=dict.fromkeys(FIELDS, True))
+_WORDS = "Prose of many words, enough for questions and for a summary. " * 6
+
+
+@st.composite
+def prose(draw: st.DrawFn) -> str:
+    """Nasty documents in which some paragraphs are long enough to be annotated."""
+    pieces = draw(st.lists(documents() | st.just(f"\n\n{_WORDS}\n\n") | st.just(f"\n\n## H\n\n{_WORDS}\n"), max_size=4))
+    return "".join(pieces)
+
+
+def annotated(text: str, model: SectionModel) -> BatchReport:
+    """The document with all annotations; documents whose header refuses settings are not drawn."""
+    return scan_rag_text(text, ALL, model=model, title="file")
+
+
+def without_ours(text: str, before: str) -> str:
+    """A document without what annotating adds: fields, their hashes, blocks that hold nothing else, a header."""
+    old = parse_markdown_text(before)
+    known = {block.source.strip("\ufeff\r\n \t") for block in old}
+    had_header = bool(old) and isinstance(old[0], HeaderBlock)
+    kept: list[Block] = []
+    for block in parse_markdown_text(text):
+        if isinstance(block, HeaderBlock) and not had_header:
+            assert {key for key in block.values() if not key.startswith("~")} == {"title"}
+            continue
+        if isinstance(block, MetadataBlock) and block.source.strip("\ufeff\r\n \t") not in known:
+            for key in ("~txthash", *(f"~{name}" for name in FIELDS)):
+                if key in block.values():
+                    block = block.without_key(key)
+            if not block.body.strip():
+                continue
+        kept.append(block)
+    return serialize(kept)
+
+
+def words(text: str) -> list[str]:
+    """The visible part of a text."""
+    return text.replace("\ufeff", "").split()
+
+
+@given(prose())
+def test_a_second_run_asks_nothing_and_changes_nothing(text: str) -> None:
+    """Whatever the document is, and whatever in it could not be annotated."""
+    model = SectionModel()
+    first = annotated(text, model)
+    event("asked" if model.requests else "nothing asked")
+    event("failures" if first.failures else "no failures")
+    model.forget()
+    second = annotated(first.text, model)
+    assert (second.text, model.asked) == (first.text, [])
+
+
+@given(prose())
+def test_taking_away_what_we_added_gives_the_text_back(text: str) -> None:
+    """Up to the blank lines around blocks that we put there."""
+    assert words(without_ours(annotated(text, SectionModel()).text, text)) == words(without_ours(text, text))
+
+
+@given(prose())
+def test_no_line_of_the_author_is_lost(text: str) -> None:
+    """All lines are there, in their order."""
+    after = iter(annotated(text, SectionModel()).text.replace("\ufeff", "").replace("\r", "").split("\n"))
+    for line in text.replace("\ufeff", "").replace("\r", "").split("\n"):
+        assert line in after, line  # consumes the iterator up to the line
+
+
+@given(prose())
+def test_an_estimate_counts_what_a_run_asks(text: str) -> None:
+    """As many fields; at least as many calls as a run makes (equal texts are asked once)."""
+    estimate = scan_rag_text(text, BatchOptions(fields=ALL.fields, estimate=True), model=SectionModel(), title="file")
+    model = SectionModel()
+    report = annotated(text, model)
+    assert estimate.text == text
+    assert len(model.requests) <= estimate.usage.requests or report.failures
+
+
+@given(prose())
+def test_the_order_of_replies_does_not_matter(text: str) -> None:
+    """Whichever field is made first, the bytes are the same: one after the other, or all at once."""
+
+    async def together(batch: Batch) -> None:
+        await batch.make_fields(*(Field(name, _title, made_by="x") for name in FIELDS))
+
+    async def apart(batch: Batch) -> None:
+        for name in FIELDS:
+            await batch.annotate(name, _title, made_by="x")
+
+    one, other = (scan_batch_text(f, text, model=SectionModel(), title="file") for f in (together, apart))
+    assert sorted(one.text.split("\n")) == sorted(other.text.split("\n"))
+
+
+async def _title(section: object, text: str) -> str:
+    return text[:20].encode("utf-8", "replace").decode()
