@@ -1,4 +1,4 @@
-"""`lmm annotate` and `lmm batch` on a real server: what is sent, side by side, killed, interrupted, edited meanwhile."""
+"""`lmm annotate` and `lmm batch` on a real server: what is sent, side by side, killed, interrupted, edited."""
 
 from __future__ import annotations
 

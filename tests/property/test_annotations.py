@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fakes.section_model import SectionModel
-from hypothesis import event, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from strategies import documents
 
@@ -44,10 +44,15 @@ def without_ours(text: str, before: str) -> str:
             for key in ("~txthash", *(f"~{name}" for name in FIELDS)):
                 if key in block.values():
                     block = block.without_key(key)
-            if not block.body.strip():
-                continue
+        if isinstance(block, MetadataBlock) and not block.body.strip():
+            continue  # ours, or an empty one that was there and got our fields
         kept.append(block)
     return serialize(kept)
+
+
+def in_flow_style(text: str) -> bool:
+    """Whether a block is written as ``{a: 1}``, which keys can be added to, but not taken from."""
+    return any(isinstance(b, MetadataBlock) and b.body.lstrip().startswith("{") for b in parse_markdown_text(text))
 
 
 def words(text: str) -> list[str]:
@@ -70,12 +75,14 @@ def test_a_second_run_asks_nothing_and_changes_nothing(text: str) -> None:
 @given(prose())
 def test_taking_away_what_we_added_gives_the_text_back(text: str) -> None:
     """Up to the blank lines around blocks that we put there."""
+    assume(not in_flow_style(text))
     assert words(without_ours(annotated(text, SectionModel()).text, text)) == words(without_ours(text, text))
 
 
 @given(prose())
 def test_no_line_of_the_author_is_lost(text: str) -> None:
     """All lines are there, in their order."""
+    assume(not in_flow_style(text))
     after = iter(annotated(text, SectionModel()).text.replace("\ufeff", "").replace("\r", "").split("\n"))
     for line in text.replace("\ufeff", "").replace("\r", "").split("\n"):
         assert line in after, line  # consumes the iterator up to the line

@@ -58,7 +58,9 @@ class Progress:
     def _question(self, ask: Ask) -> None:
         place = style(f"{self.document}:{ask.line}", "cyan", self.out)
         about = style(f"({printable(str(ask.subject))}, {len(ask.subject.text):,} characters)", "dim", self.out)
-        self._say(f"{place} {style(printable(f'{ask.prompt.spelling}: {ask.prompt.text}'), 'bold', self.out)} {about}\n")
+        self._say(
+            f"{place} {style(printable(f'{ask.prompt.spelling}: {ask.prompt.text}'), 'bold', self.out)} {about}\n"
+        )
 
     def _answered(self, event: events.Answered) -> None:
         if event.source == "journal":

@@ -19,7 +19,7 @@ from lmm.errors import MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.align import align, look
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
-from lmm.markdown.join import ended
+from lmm.markdown.join import ended, insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.prompt_lines import Prompt, find_prompts
 
@@ -154,7 +154,7 @@ class _Placement:
         self.where = align(base, theirs, _LIKE)
         self._follow_moved()
         self.slots: list[Block | None] = list(theirs)
-        self.before: list[list[Block]] = [[] for _ in range(len(theirs) + 1)]
+        self.before: list[list[Sequence[Block]]] = [[] for _ in range(len(theirs) + 1)]
 
     def _follow_moved(self) -> None:
         """Find the blocks that stand somewhere else now: unchanged, or with a prompt that was there before."""
@@ -176,22 +176,18 @@ class _Placement:
                     by_sign[sign].remove(best)
 
     def joined(self) -> list[Block]:
-        """The merged blocks, with blank lines where the blocks that we put there need them."""
+        """The merged blocks, with blank lines where those that came to stand next to each other need them."""
         result: list[Block] = []
         loose = False  # whether the last block came to stand before another one through us
         for block, inserted in zip([*self.slots, None], self.before, strict=True):
-            for new in inserted:
-                if result:
-                    result[-1] = ended(result[-1], new.newline)
-                result.append(new)
-                loose = True
-            if block is None:
-                loose = True
-                continue
-            if loose and result:
-                result[-1] = ended(result[-1], block.newline)
-            result.append(block)
-            loose = False
+            for run in inserted:
+                result = insert_blocks(result, len(result), run)
+            loose |= any(inserted) or block is None
+            if block is not None:
+                if loose and result:
+                    result[-1] = ended(result[-1], block.newline)
+                result.append(block)
+                loose = False
         return result
 
     def apply(self, change: _Change) -> list[str]:
@@ -205,7 +201,7 @@ class _Placement:
             return [block.source for block in change.new]
         for j in spots:
             self.slots[j or 0] = None
-        self.before[spots[0] or 0] += change.new
+        self.before[spots[0] or 0].append(change.new)
         return []
 
     def _insert(self, change: _Change) -> list[str]:
@@ -214,13 +210,16 @@ class _Placement:
         after, before = self.where.get(index), self.where.get(index - 1)
         if index == 0 and isinstance(new[0], HeaderBlock):
             return self._insert_header(new)
-        if after is not None:
+        annotated = (
+            index > 0 and isinstance(self.base[index - 1], MetadataBlock) and not isinstance(new[0], MetadataBlock)
+        )
+        if after is not None and not (annotated and before is not None):
             return self._insert_at(after, new, own=before)
         if index == len(self.base) and before is None:
             before = len(self.theirs) - 1
         if before is None or (index < len(self.base) and isinstance(new[-1], MetadataBlock)):
             return [block.source for block in new]
-        self.before[before + 1] += new
+        self.before[before + 1].append(new)
         return []
 
     def _insert_header(self, new: tuple[Block, ...]) -> list[str]:
@@ -231,10 +230,10 @@ class _Placement:
         if isinstance(first, ErrorBlock):  # a header before it would hide it
             return [block.source for block in new]
         if isinstance(first, MetadataBlock):
-            self.before[1] += rest
+            self.before[1].append(rest)
             return self._with_our_keys(0, header.with_source(_NOTHING), header)
         blanks = _blanks_before(self.base)
-        self.before[0] += [header.with_source(header.source.removesuffix(blanks)), *rest]
+        self.before[0].append([header.with_source(header.source.removesuffix(blanks)), *rest])
         return []
 
     def _insert_at(self, index: int, new: tuple[Block, ...], own: int | None) -> list[str]:
@@ -244,10 +243,10 @@ class _Placement:
             last = new[-1]
             if isinstance(last, MetadataBlock):
                 lost = self._with_our_keys(above, last.with_source(_NOTHING), last)
-                self.before[above] += new[:-1]
+                self.before[above].append(new[:-1])
                 return lost
             index = above
-        self.before[index] += new
+        self.before[index].append(new)
         return []
 
     def _change_metadata(self, change: _Change, old: MetadataBlock, new: MetadataBlock) -> list[str]:
@@ -281,7 +280,7 @@ class _Placement:
             try:
                 body = _with_our_key(body, key, before, after, answered, theirs.newline)
             except MetadataError:
-                lost[key] = after[key]
+                lost |= {key: after[key]} if key in after else {}
         for prompt in [] if lost else answered:
             same = next((p for p in find_prompts(body) if (p.word, p.text) == (prompt.word, prompt.text)), None)
             body = metadata.remove_prompt(body, same) if same is not None else body

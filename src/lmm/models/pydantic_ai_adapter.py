@@ -155,7 +155,9 @@ class PydanticAIModel:
         if response.finish_reason is None and (response.text or not response.parts):
             raise errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
         if response.finish_reason == "content_filter":
-            raise errors.ModelRejected(f"{self.name}: the provider's filter stopped the reply", hint="ask in other words")
+            raise errors.ModelRejected(
+                f"{self.name}: the provider's filter stopped the reply", hint="ask in other words"
+            )
         usage = response.usage
         return Reply(
             _encodable(response.text or ""),

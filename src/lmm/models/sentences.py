@@ -17,9 +17,11 @@ wird zu zum zur
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
+_CLOSERS = "*_)\"'”"  # marks that belong to the sentence they follow
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)[*_)\"'”]*\s+(?=[*_(\"'“$\[]?[A-ZÀ-Þ0-9$\\])"
+    rf"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?P<closers>[{_CLOSERS}]*)\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])"
 )
+_ITEM_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 _MATH_OR_CODE = re.compile(r"\$[^$\n]+\$|`[^`\n]+`")
 _CODE_OR_COMMENT = re.compile(
     r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)[^\n]*|<!--.*?(?:-->|\Z)", re.MULTILINE | re.DOTALL
@@ -56,15 +58,25 @@ def split_sentences(markdown: str) -> list[Sentence]:
     found: list[Sentence] = []
     for heading, paragraph in _paragraphs(markdown.replace("\r\n", "\n")):
         if paragraph.startswith("$$"):
-            if found and found[-1].heading == heading and found[-1].text[-1] not in ".!?":
+            if found and found[-1].heading == heading and found[-1].text.rstrip(_CLOSERS)[-1:] not in tuple(".!?"):
                 found[-1] = replace(found[-1], equation=paragraph)
             continue
-        for piece in _SENTENCE_END.split(" ".join(paragraph.split())):
-            text = re.sub(r"^(?:[-*+]|\d+[.)])\s+", "", piece.strip())
+        for text in _cut(paragraph):
             stems = tuple(stems_of(text))
             if stems:
                 found.append(Sentence(text, heading, stems))
     return found
+
+
+def _cut(paragraph: str) -> Iterator[str]:
+    """The sentences of a paragraph or list item, on one line each."""
+    text = " ".join(paragraph.split())
+    mark = _ITEM_MARK.match(text)
+    start = mark.end() if mark else 0
+    for end in _SENTENCE_END.finditer(text, start):
+        yield text[start : end.end("closers")]
+        start = end.end()
+    yield text[start:]
 
 
 def _paragraphs(markdown: str) -> Iterator[tuple[str, str]]:

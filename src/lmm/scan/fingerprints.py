@@ -164,10 +164,18 @@ def with_fields(block: MetadataBlock, made: Mapping[str, Generated]) -> Metadata
     block = _with_marked_fields(block)
     prints = _prints(block)
     for name, generated in made.items():
-        block = block.with_key(f"~{name}", generated.value)
+        block = _with_field(block, f"~{name}", generated.value)
         stored = block.values()[f"~{name}"]  # as it will be read: tuples are lists then
         prints[name] = str(Fingerprint(text_hash(generated.text), value_hash(stored), _short(generated.made)))
     return block.with_key(KEY, prints)
+
+
+def _with_field(block: MetadataBlock, key: str, value: Any) -> MetadataBlock:
+    """`block` with one key set; a new one goes before the hashes."""
+    body = block.body
+    line = metadata.key_line(body, KEY)
+    at = None if line is None else sum(len(text) + 1 for text in body.split("\n")[: line - 1])
+    return block.with_body(metadata.set_key(body, key, value, newline=block.newline, before=at))
 
 
 def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
@@ -195,7 +203,7 @@ def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:
     prints = {}
     for name in BARE:
         if name in values:
-            block = block.without_key(name).with_key(f"~{name}", values[name])
+            block = _with_field(block.without_key(name), f"~{name}", values[name])
         if f"~{name}" in block.values():
             prints[name] = str(Fingerprint(scalar, value_hash(block.values()[f"~{name}"])))
     return block.with_key(KEY, prints)

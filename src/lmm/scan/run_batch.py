@@ -15,12 +15,10 @@ from lmm import config_files, files, journal, loop
 from lmm.config import Settings
 from lmm.errors import LmmError
 from lmm.markdown import metadata
-from lmm.markdown.align import look
-from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, serialize
-from lmm.markdown.join import insert_blocks
+from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, tree_to_blocks
-from lmm.markdown.walk import preorder, without_metadata
+from lmm.markdown.walk import without_metadata
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Usage, render
 from lmm.prompts.load import load_prompts
@@ -28,6 +26,7 @@ from lmm.scan.annotations import Annotations, annotate, chosen
 from lmm.scan.batch import Batch, BatchFunction, find_batch_model, run_batch
 from lmm.scan.edits import old_view
 from lmm.scan.fields import BatchListener, FieldFailed, Waiting
+from lmm.scan.into_blocks import found_in, with_changes
 from lmm.scan.save import locked, save_merged, settled
 
 
@@ -278,7 +277,7 @@ async def _scan_text(
     tree = blocks_to_tree(view, title=title)
     if tree is None:
         return report
-    found = _found_in(tree)
+    found = found_in(tree)
     batch = Batch(
         tree,
         Estimate(asked.name) if options.estimate else asked,
@@ -300,7 +299,7 @@ async def _scan_text(
         failed = error
     report.usage = batch.usage
     if not options.estimate:
-        changed, refused = _with_changes(blocks, [f for f in found if f.changed])
+        changed, refused = with_changes(blocks, [f for f in found if f.changed])
         report.text = serialize(changed)
         report.changed = report.text != text
         for node in refused:
@@ -363,94 +362,3 @@ class _Lazy:
         async with contextlib.aclosing(self.model.stream(request)) as events:
             async for event in events:
                 yield event
-
-
-# -- changes ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A node as it was found: its metadata block, and the heading or text that it was made of."""
-
-    node: Node
-    metadata_block: MetadataBlock | None
-    main: Block | None
-
-    @property
-    def changed(self) -> bool:
-        """Whether its metadata is another one now."""
-        return self.node.metadata_block is not self.metadata_block
-
-
-def _found_in(tree: Node) -> list[_Found]:
-    """Every node, in document order."""
-    return [_Found(node, node.metadata_block, _main(node)) for node in preorder(tree)]
-
-
-def _main(node: Node) -> Block | None:
-    return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
-
-
-def _with_changes(blocks: Sequence[Block], changes: Sequence[_Found]) -> tuple[list[Block], list[Node]]:
-    """`blocks` with the metadata that the nodes have now, and the nodes whose metadata finds no place.
-
-    A block that lost all of its metadata goes. There is no place after metadata that is never closed: ours would
-    close it.
-    """
-    position = {id(block): i for i, block in enumerate(blocks)}
-    taken: list[_Found] = []
-    refused: list[Node] = []
-
-    def sift(some: Sequence[_Found]) -> None:
-        if _reads_back(_applied(blocks, position, [*taken, *some])):
-            taken.extend(some)
-        elif len(some) == 1:
-            refused.append(some[0].node)
-        else:
-            middle = len(some) // 2
-            sift(some[:middle])
-            sift(some[middle:])
-
-    if changes:
-        sift(changes)
-    return _applied(blocks, position, taken), refused
-
-
-def _reads_back(blocks: Sequence[Block]) -> bool:
-    """Whether the joined blocks would be read as these blocks."""
-    meant = [look(block) for block in blocks if block.content]
-    return [look(block) for block in parse_markdown_text(serialize(blocks)) if block.content] == meant
-
-
-def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequence[_Found]) -> list[Block]:
-    result: list[Block | None] = list(blocks)
-    new: dict[int, MetadataBlock] = {}
-    header: list[Block] = []
-    for found in changes:
-        now = found.node.metadata_block
-        if found.metadata_block is not None:
-            result[position[id(found.metadata_block)]] = now
-        elif isinstance(now, HeaderBlock):
-            header.append(now)
-        elif now is not None and found.main is not None:
-            new[position[id(found.main)]] = now
-    if header and blocks:  # it has the byte order mark now
-        result[0] = blocks[0].with_source(blocks[0].source.removeprefix("\ufeff"))
-    return insert_blocks(_with_inserted(result, new), 0, header)
-
-
-def _with_inserted(blocks: Sequence[Block | None], new: Mapping[int, MetadataBlock]) -> list[Block]:
-    """`blocks` (None for one that is gone) with metadata blocks put before the given positions."""
-    result: list[Block] = []
-    for i, block in enumerate(blocks):
-        if i in new:
-            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], new[i])])
-        if block is not None:
-            result.append(block)
-    return result
-
-
-def _apart(before: Sequence[Block], new: MetadataBlock) -> MetadataBlock:
-    """A metadata block with the blank line that Pandoc wants between a heading and it."""
-    close = before and isinstance(before[-1], HeadingBlock) and before[-1].trailing.count("\n") < 2
-    return new.with_source(new.newline + new.source) if close else new
