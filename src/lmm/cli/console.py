@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import re
@@ -52,6 +53,21 @@ def _only(app: typer.Typer, name: str) -> typer.Typer:
 
 def _name(given: str | None, function: Callable[..., object] | None) -> str:
     return given or getattr(function, "__name__", "").replace("_", "-")
+
+
+class Later:
+    """A module that is imported when something of it is first used: explaining a command must not cost its work.
+
+    >>> Later("math").floor(2.5)
+    2
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        function: Callable[..., int] = getattr(importlib.import_module(self._module), name)
+        return function
 
 
 def make_app() -> typer.Typer:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from lmm.cli import console
-from lmm.scan import accept_edits, reject_edits
 
 app = console.make_app()
+work = console.Later("lmm.cli.work.edits")
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Documents with waiting edits.")]
 Line = Annotated[Optional[int], typer.Option(metavar="N", help="Only the edit that covers this line.")]
 
@@ -20,18 +18,10 @@ Line = Annotated[Optional[int], typer.Option(metavar="N", help="Only the edit th
 @app.command()
 def accept(files: Files, line: Line = None) -> int:
     """Keep the new text of waiting edits, with your own changes to it."""
-    return _resolve(files, line, accept_edits, "accepted")
+    return work.accept(files, line)
 
 
 @app.command()
 def reject(files: Files, line: Line = None) -> int:
     """Restore the old text of waiting edits, byte for byte."""
-    return _resolve(files, line, reject_edits, "rejected")
-
-
-def _resolve(files: list[Path], line: int | None, work: Callable[..., int], done: str) -> int:
-    for path in files:
-        count = work(path, line=line)
-        told = f"{done} {console.count(count, 'edit')}" if count else "no edit waits"
-        sys.stdout.write(f"{path}: {told}\n")
-    return console.DONE
+    return work.reject(files, line)

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
 from pathlib import Path
-from typing import IO, Annotated, Optional
+from typing import Annotated, Optional
 
 import typer
 
 from lmm.cli import console
-from lmm.cli.progress import Progress, usage_text
-from lmm.cli.word_diff import word_diff
-from lmm.errors import LmmError
-from lmm.files import decode_document, read_document
-from lmm.markdown.blocks import HeaderBlock, serialize
-from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.models.port import Usage, render
-from lmm.prompts.load import load_prompts
-from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
-from lmm.scan.chat_log import Exchange
-from lmm.scan.edits import EDIT, code_notices, find_edits
-from lmm.scan.messages import chat_before, request_for
-from lmm.scan.run_messages import pending
 
 app = console.make_app()
-STDIN = Path("-")
+work = console.Later("lmm.cli.work.messages")
 
 
 @app.command()
@@ -56,96 +41,4 @@ def messages(
     Nothing else in a file changes. An edit waits beside the old text until lmm accept or lmm reject. A prompt
     whose call fails stays where it is, and the exit code is 1.
     """
-    options = MessageOptions(model=model, config=config, at=at, again=again)
-
-    def work(path: Path, options: MessageOptions) -> int:
-        return _show_requests(path, options) if dry_run else _answer(path, options, diff)
-
-    codes = []
-    for path in files:
-        try:
-            codes.append(work(path, options))
-        except LmmError as error:
-            if len(files) == 1:
-                raise
-            console.tell_error(error)
-            codes.append(console.FAILED)
-        if codes[-1] == console.INTERRUPTED:
-            break
-    return max(codes)
-
-
-def _answer(path: Path, options: MessageOptions, diff: bool) -> int:
-    if path == STDIN:
-        text = _read(path)
-        outcome = scan_messages_text(text, options, listener=Progress("-", sys.stderr))
-        sys.stdout.buffer.write(outcome.text.encode("utf-8"))
-        _tell_edits("-", outcome.text, diff, sys.stderr)
-        return _summary("-", outcome, to_stderr=True)
-    outcome = scan_messages(path, options, listener=Progress(str(path), sys.stdout))
-    _tell_edits(str(path), outcome.text, diff, sys.stdout)
-    return _summary(str(path), outcome)
-
-
-def _tell_edits(name: str, text: str, diff: bool, out: IO[str]) -> None:
-    """What waits in the document now, and what the author should know before accepting it."""
-    edits = find_edits(parse_markdown_text(text)) if EDIT in text else []
-    for edit in edits:
-        console.say(f"{console.style(f'{name}:{edit.line}', 'cyan', out)} an edit waits: {edit.prompt}\n", out)
-        if diff:
-            old, new = serialize(edit.old).strip(), serialize(edit.new).strip()
-            console.say(textwrap.indent(word_diff(old, new, out), "  ") + "\n", out)
-        for notice in code_notices(edit):
-            console.say(console.style(f"  {notice}\n", "yellow", out), out)
-    if edits:
-        console.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old\n", out)
-
-
-def _read(path: Path) -> str:
-    return decode_document(sys.stdin.buffer.read(), "standard input") if path == STDIN else read_document(path)
-
-
-def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
-    out = sys.stderr if to_stderr else sys.stdout
-    if outcome.side_file:
-        console.tell_error(
-            LmmError(
-                "the document changed meanwhile and a reply found no place in it",
-                where=name,
-                hint=f"the reply is in {outcome.side_file}",
-            )
-        )
-    if not outcome.answered and not outcome.failed and not outcome.interrupted:
-        console.say(f"{name}: no question waits\n", out)
-        return console.DONE
-    parts = [console.count(len(outcome.answered), "reply")]
-    if outcome.failed:
-        parts.append(f"{len(outcome.failed)} not answered")
-    if outcome.usage != Usage():
-        parts.append(usage_text(outcome.usage))
-    if outcome.interrupted:
-        parts.append("interrupted; what had arrived is saved")
-    console.say(f"{name}: {', '.join(parts)}\n", out)
-    if outcome.interrupted:
-        return console.INTERRUPTED
-    return console.FAILED if outcome.failed or outcome.side_file else console.DONE
-
-
-def _show_requests(path: Path, options: MessageOptions) -> int:
-    text = _read(path)
-    blocks = parse_markdown_text(text)
-    header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
-    settings = options.settings(None if path == STDIN else path, header)
-    threads = pending(blocks, options, settings, title=path.stem)
-    prompts = load_prompts(settings.prompts_folder)
-    for thread in threads:
-        log = thread.log
-        for ask in thread.asks:
-            sys.stdout.write(f"── {path}:{ask.line} → {settings.major.model} · {ask.subject}\n")
-            for message in request_for(ask, chat_before(ask, log), settings.system, prompts).messages:
-                sys.stdout.write(f"[{message.role}]\n{render(message)}\n\n")
-            if not ask.is_edit:
-                log = (*log, Exchange(ask.prompt.word, ask.prompt.text, "(the reply to this)"))
-    asked = sum(len(t.asks) for t in threads)
-    sys.stdout.write(f"{path}: {console.count(asked, 'request')} would be sent to {settings.major.model}\n")
-    return console.DONE
+    return work.messages(files, at, model, config, again, dry_run, diff)

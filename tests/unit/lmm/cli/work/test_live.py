@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from lmm.cli.live import Live, clipped
+from lmm.cli.work.live import Live, clipped
 
 
 @pytest.mark.parametrize("width", range(1, 20))

@@ -1,0 +1,28 @@
+"""What is done by `lmm accept` and `lmm reject`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from lmm.cli import console
+from lmm.scan import accept_edits, reject_edits
+
+
+def accept(files: list[Path], line: int | None) -> int:
+    """Keep the new text of waiting edits, with your own changes to it."""
+    return _resolve(files, line, accept_edits, "accepted")
+
+
+def reject(files: list[Path], line: int | None) -> int:
+    """Restore the old text of waiting edits, byte for byte."""
+    return _resolve(files, line, reject_edits, "rejected")
+
+
+def _resolve(files: list[Path], line: int | None, work: Callable[..., int], done: str) -> int:
+    for path in files:
+        count = work(path, line=line)
+        told = f"{done} {console.count(count, 'edit')}" if count else "no edit waits"
+        sys.stdout.write(f"{path}: {told}\n")
+    return console.DONE

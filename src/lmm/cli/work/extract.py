@@ -1,0 +1,102 @@
+"""What is done by `lmm extract`: structured data from the sections of documents."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Optional
+
+from lmm.cli import console
+from lmm.cli.work.progress import usage_text
+from lmm.errors import LmmError
+from lmm.extraction import Extraction, ExtractOptions, extract_files, load_schema, plan_extraction
+from lmm.extraction.plan import Job
+from lmm.extraction.table import check_output, json_line, save_records
+from lmm.models.port import Usage, render
+
+
+def extract(
+    schema: str,
+    files: list[Path],
+    select: str | None,
+    output: Path | None,
+    model: str | None,
+    config: Path | None,
+    again: bool,
+    dry_run: bool,
+) -> int:
+    """Extract one record per section, or several where the schema is a list, and print or save them as rows."""
+    options = ExtractOptions(select, model, config, again)
+    compiled = load_schema(schema)
+    if output is not None:
+        check_output(output)
+    jobs = plan_extraction(files, compiled, options)
+    if not jobs:
+        return _nothing(select)
+    if dry_run:
+        return _show(jobs, again)
+    try:
+        extraction = extract_files(files, compiled, options, progress=_bar)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nlmm: interrupted; run it again: what had arrived is remembered\n")
+        return console.INTERRUPTED
+    if output is None:
+        console.say("".join(map(json_line, extraction.records)), sys.stdout)
+    elif extraction.records or not extraction.failures:  # nothing at all does not replace an earlier table
+        save_records(output, extraction.records, compiled.fields)
+    return _summary(extraction, output)
+
+
+def _nothing(select: Optional[str]) -> int:
+    if select is None:
+        console.say("no section has text\n", sys.stderr)
+        return console.DONE
+    raise LmmError(f"no section fits --select '{select}'", hint="give a part of a title, key=value, or key=")
+
+
+def _show(jobs: list[Job], again: bool) -> int:
+    """What would be asked: a line per section, then what it comes to."""
+    new = [job for job in jobs if again or not job.is_remembered]
+    for job in jobs:
+        place = " > ".join(job.section.headings) or "the document"
+        known = "" if job in new else "; remembered"
+        console.say(
+            f"{job.file}:{job.section.line}: {place} ({len(job.section.text):,} characters{known})\n", sys.stdout
+        )
+    tokens = sum(len(render(message)) for job in new for message in job.request.messages) // 4
+    models = ", ".join(sorted({job.model_name for job in jobs}))
+    asked = f"{console.count(len(new), 'request')} to {models}"
+    console.say(f"{console.count(len(jobs), 'section')}, {asked}, about {tokens:,} tokens in\n", sys.stdout)
+    return console.DONE
+
+
+def _bar(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        filled = 30 * done // total
+        end = "\r\x1b[K" if done == total else ""
+        sys.stderr.write(f"\r[{'█' * filled}{'·' * (30 - filled)}] {done}/{total}{end}")
+        sys.stderr.flush()
+
+
+def _summary(extraction: Extraction, output: Optional[Path]) -> int:
+    for hint in extraction.hints:
+        sys.stderr.write(f"{hint}\n")
+    _tell(extraction)
+    parts = [
+        f"{console.count(len(extraction.records), 'record')} from {console.count(extraction.sections, 'section')}",
+        *([f"{len(extraction.failures)} failed"] if extraction.failures else []),
+        *([usage_text(extraction.usage)] if extraction.usage != Usage() else []),
+    ]
+    out = sys.stderr if output is None else sys.stdout  # standard output is for rows
+    console.say(f"{f'{output}: ' if output else ''}{', '.join(parts)}\n", out)
+    return console.FAILED if extraction.failures else console.DONE
+
+
+def _tell(extraction: Extraction) -> None:
+    """Each failure with its place; one that all sections share, once."""
+    errors = {str(failure.error) for failure in extraction.failures}
+    if len(errors) == 1 < len(extraction.failures) == extraction.sections:
+        console.tell_error(extraction.failures[0].error)
+        return
+    for failure in extraction.failures:
+        sys.stderr.write(f"{failure}\n")

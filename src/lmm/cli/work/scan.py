@@ -1,0 +1,63 @@
+"""What is done by `lmm scan` and `lmm clear`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from lmm.cli import console
+from lmm.errors import LmmError
+from lmm.scan import Problem, clear_messages
+from lmm.scan import scan as scan_file
+
+
+def scan(files: list[Path], check: bool, as_json: bool) -> int:
+    """Add title and docid to headers that lack them, and report problems as path:line:col: message."""
+    code, found = console.DONE, 0
+    for path in files:
+        try:
+            report = scan_file(path, check=check)
+        except LmmError as error:
+            console.tell_error(error)
+            code = console.FAILED
+            continue
+        found += len(report.problems)
+        for problem in report.problems:
+            sys.stdout.write(_line(path, problem, as_json))
+        if report.changed and not as_json:
+            sys.stdout.write(f"{path}: completed the header\n")
+        if any(problem.severity == "error" for problem in report.problems):
+            code = console.FAILED
+    if not as_json and not found and code == console.DONE:
+        sys.stdout.write(f"{console.count(len(files), 'file')}: no problems\n")
+    return code
+
+
+def _line(path: Path, problem: Problem, as_json: bool) -> str:
+    if as_json:
+        return (
+            json.dumps(
+                {
+                    "path": str(path),
+                    "line": problem.line,
+                    "column": problem.column,
+                    "severity": problem.severity,
+                    "message": problem.message,
+                    "hint": problem.hint,
+                },
+                ensure_ascii=False,
+            )
+            + "\n"
+        )
+    warning = "warning: " if problem.severity == "warning" else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{path}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}\n"
+
+
+def clear(files: list[Path], pending: bool) -> int:
+    """Remove the chats from files; metadata blocks that held nothing else go with them."""
+    for path in files:
+        changed = clear_messages(path, pending=pending)
+        sys.stdout.write(f"{path}: {'removed the chats' if changed else 'there are no chats'}\n")
+    return console.DONE
