@@ -44,6 +44,10 @@ def apart(before: Block, block: Block) -> Block:
 
 def _stood_together(before: Block, block: Block) -> bool:
     """Whether both were parsed, `block` directly after `before`. (Blocks made in memory are on line 0.)"""
+    if not before.line or not block.line or not before.source.endswith("\n"):
+        return False
+    distance = block.line - before.line
+    if distance == before.source.count("\n"):
+        return True
     # The blank lines before a document's first block belong to its source, and its line is after them.
-    lines = {before.source.count("\n"), (before.content + before.trailing).count("\n")}
-    return min(before.line, block.line) > 0 and before.source.endswith("\n") and block.line - before.line in lines
+    return distance == (before.content + before.trailing).count("\n")

@@ -20,7 +20,8 @@ _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
 _HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
 _HEADING = re.compile(rf" {{0,3}}#{{1,6}}(?:[ \t][^\n]*|\r?(?=\n|\Z))(?:\n|\Z){_BLANKS}")
 _METADATA_OPEN = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*(?:\r?\n|\Z))")
-_METADATA_CLOSE = re.compile(rf"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANKS}|\r?\Z)", re.MULTILINE)
+# Begins with the line end before the marker: a literal first character is what the search jumps to.
+_METADATA_CLOSE = re.compile(rf"\n(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n{_BLANKS}|\r?\Z)")
 # Where a broken block ends at the latest: after blank lines that no indented line continues. (It starts
 # at a visible character, so that a run of blank lines is read once and not once from each of them.)
 _RECOVERY = re.compile(r"[^ \t\r\n][ \t\r]*\n(?:[ \t]*\r?\n)++(?![ \t])")
@@ -71,6 +72,8 @@ class _Parser:
     def _block(self, start: int, at: int, line: int) -> Block:
         """The block whose source begins at `start` and whose content begins at `at`."""
         text = self.text
+        if text[at : at + 1].isalpha():  # prose, mostly: no other rule begins with a letter
+            return TextBlock(text[start : self._text_end(at)], line)
         if text.startswith("---", at):
             block = self._metadata(start, at, line)
             if block is not None:
@@ -80,7 +83,9 @@ class _Parser:
                 return TextBlock(text[start : rule.end()], line)
         elif (heading := _HEADING.match(text, at)) is not None:
             return HeadingBlock(text[start : heading.end()], line)
-        return TextBlock(text[start : self._text_end(at)], line)
+        first = _OPAQUE_START.match(text, at)
+        end, done = self._skip_opaque(first) if first is not None else (at, False)
+        return TextBlock(text[start : end if done else self._text_end(end)], line)
 
     # -- metadata --------------------------------------------------------------------------------
 
@@ -90,14 +95,14 @@ class _Parser:
         opening = _METADATA_OPEN.match(text, at)
         if opening is None:
             return None
-        closing = None if "---" in self.missing else _METADATA_CLOSE.search(text, opening.end())
+        closing = None if "---" in self.missing else _METADATA_CLOSE.search(text, opening.end() - 1)
         if closing is None:
             self.missing.add("---")
             if not metadata.starts_like_metadata(text[opening.end() : opening.end() + 1000]):
                 return None
             hint = "end the block with a line '---', or put a blank line after this one if it is a horizontal rule"
             return self._error(start, at, line, "this metadata block never closes", hint, line, 1)
-        problem = metadata.check(text[opening.end() : closing.start()])
+        problem = metadata.check(text[opening.end() : closing.start() + 1])
         if problem is None:
             kind = HeaderBlock if start == 0 else MetadataBlock
             return kind(text[start : closing.end()], line)
@@ -115,7 +120,7 @@ class _Parser:
         text = self.text
         recovery = _RECOVERY.search(text, at)
         end = recovery.end() if recovery else len(text)
-        closing = _METADATA_CLOSE.search(text, text.index("\n", at) + 1, end)
+        closing = _METADATA_CLOSE.search(text, text.index("\n", at), end)
         nearest = closing or _HEADING_AHEAD.search(text, at, end)
         end = nearest.end() if nearest else end
         return ErrorBlock(text[start:end], line, reason, hint, error_line, error_column)
@@ -123,13 +128,8 @@ class _Parser:
     # -- text ------------------------------------------------------------------------------------
 
     def _text_end(self, at: int) -> int:
-        """The end of the text block at `at`, with the blank lines that follow it."""
+        """The end of the text block that goes on at `at`, with the blank lines that follow it."""
         text = self.text
-        first = _OPAQUE_START.match(text, at)
-        if first is not None:
-            at, done = self._skip_opaque(first)
-            if done:
-                return at
         while True:
             stop = _TEXT_STOP.search(text, at)
             if stop is None:

@@ -126,6 +126,7 @@ def best_sentences(sentences: Sequence[Sentence], question: str, earlier: str = 
     Words of earlier questions count a third: a continuation is about the same thing. Each sentence that
     is chosen makes the words it has less wanted, so that all parts of a question get their share.
     """
+    sentences = list(dict.fromkeys(sentences))  # one that stands twice is quoted once
     asked = dict.fromkeys(stems_of(question), 1.0)
     wanted = dict.fromkeys(stems_of(earlier), 1 / 3) | asked
     idf = _inverse_frequency(sentences)
@@ -157,7 +158,7 @@ def _score(sentence: Sentence, wanted: Mapping[str, float], idf: Mapping[str, fl
 
 def central_sentences(sentences: Sequence[Sentence], count: int) -> list[Sentence]:
     """The sentences that share the most telling words with all others, in the order of the text."""
-    pool = list(sentences[:_CENTRAL_SENTENCES])
+    pool = list(dict.fromkeys(sentences))[:_CENTRAL_SENTENCES]
     idf = _inverse_frequency(pool)
     totals = Counter(stem for s in pool for stem in set(s.stems))
     scores = [sum(idf[t] * (totals[t] - 1) for t in set(s.stems)) / math.sqrt(8 + len(s.stems)) for s in pool]

@@ -18,9 +18,9 @@ wird zu zum zur
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 _CLOSERS = "*_)\"'”"  # marks that belong to the sentence they follow
-_SENTENCE_END = re.compile(
-    rf"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?P<closers>[{_CLOSERS}]*)\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])"
-)
+_ABBREVIATIONS = ("e.g", "i.e", "cf", "vs", "Fig", "Figs", "Eq", "Tab", "Sec", "z.B", "d.h", "vgl", "bzw", "Abb")
+_NOT_ABBREVIATED = "".join(rf"(?<!\b{re.escape(word)}\.)" for word in _ABBREVIATIONS)
+_SENTENCE_END = re.compile(rf"(?<=[.!?]){_NOT_ABBREVIATED}(?P<closers>[{_CLOSERS}]*)\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])")
 _ITEM_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 _MATH_OR_CODE = re.compile(r"\$[^$\n]+\$|`[^`\n]+`")
 _CODE_OR_COMMENT = re.compile(
