@@ -146,7 +146,7 @@ class TextNode(Node):
         return isinstance(self.block, ErrorBlock)
 
     def own_blocks(self) -> list[Block]:
-        return [*super().own_blocks(), *([self.block] if self.block is not None else [])]
+        return [block for block in (self.metadata_block, self.block) if block is not None]
 
 
 class HeadingNode(Node):
@@ -222,7 +222,7 @@ class HeadingNode(Node):
             self._adopt(child, at)
 
     def own_blocks(self) -> list[Block]:
-        return [*super().own_blocks(), *([self.heading] if self.heading is not None else [])]
+        return [block for block in (self.metadata_block, self.heading) if block is not None]
 
     def _adopt(self, child: Node, index: int) -> None:
         child.parent = self
@@ -382,7 +382,7 @@ def tree_to_blocks(tree: Node | None) -> list[Block]:
         while stack:
             node = stack.pop()
             for block in node.own_blocks():
-                if blocks:
+                if blocks and not blocks[-1].source.endswith("\n\n"):
                     blocks[-1] = apart(blocks[-1], block)
                 blocks.append(block)
             if isinstance(node, HeadingNode):
