@@ -33,7 +33,7 @@ def test_over_section_summaries(server: ScriptedServer, folder: Path) -> None:
         "*(Answered from summaries of the sections: the text is longer than the model can read at once.)*"
     )
     question = server.requests[-1].last
-    assert question.count("A summary of the section.") == 3
+    assert question.count("A summary of the section.") == 4  # three sections, and the document
     assert SENTENCE not in question
     assert "~summary" not in path.read_text()
 

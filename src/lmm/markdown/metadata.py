@@ -247,7 +247,7 @@ def remove_key(body: str, key: str) -> str:
         return body
     del expected[key]
     if isinstance(node, yaml.MappingNode) and node.flow_style:
-        raise MetadataError(f"cannot remove '{key}' from a block written as {{…}}", hint="write one key per line")
+        return _checked(body, _remove_from_flow(body, node, key), expected, key)
     changed = body
     for old in reversed([e for e in _entries(masked, node) if e.key == key]):
         changed = changed[: body.rfind("\n", 0, old.start) + 1] + changed[old.end :]
@@ -346,6 +346,18 @@ def _set_in_flow(masked: str, body: str, node: yaml.MappingNode, key: str, value
     head = body[:close].rstrip()
     comma = "" if head.endswith(("{", ",")) else ","
     return f"{head}{comma} {yaml_core.quoted(key)}: {yaml_core.flow(value)}{body[close:]}"
+
+
+def _remove_from_flow(body: str, node: yaml.MappingNode, key: str) -> str:
+    """`body` without an entry of its ``{a: 1, b: 2}``, and without the comma that set it apart."""
+    pairs = node.value
+    at = max(i for i, (name, _) in enumerate(pairs) if name.value == key)
+    if at + 1 < len(pairs):
+        start, end = pairs[at][0].start_mark.index, pairs[at + 1][0].start_mark.index
+    else:
+        start = pairs[at - 1][1].end_mark.index if at else pairs[at][0].start_mark.index
+        end = pairs[at][1].end_mark.index
+    return body[:start] + body[end:]
 
 
 def _checked(body: str, changed: str, expected: dict[str, Any], key: str) -> str:

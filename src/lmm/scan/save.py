@@ -10,7 +10,9 @@ from pathlib import Path
 
 from lmm import files
 from lmm.errors import DocumentBusy, FileReadError
-from lmm.markdown.merge import merge
+from lmm.markdown.merge import Merged, merge
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.scan.edits import EDIT, damaged_edits
 
 _LOCK_POLL = 0.1  # seconds
 _SETTLE_ROUNDS = 60  # an author who never stops does not get the reply never
@@ -77,7 +79,7 @@ def save_merged(path: Path, base: str, ours: str) -> Saved:
     """
     while True:
         theirs = files.read_document(path)
-        merged = merge(base, ours, theirs)
+        merged = _sound(merge(base, ours, theirs), ours, theirs)
         side = _write_side_file(path, merged.unplaced) if merged.unplaced else None
         if merged.text == theirs:
             return Saved(theirs, theirs != base, side)
@@ -86,6 +88,14 @@ def save_merged(path: Path, base: str, ours: str) -> Saved:
         files.replace_document(path, merged.text)
         files.remove_leftovers(path.resolve().parent)
         return Saved(merged.text, theirs != base, side)
+
+
+def _sound(merged: Merged, ours: str, theirs: str) -> Merged:
+    """`merged`, unless an edit lost its marks in it: then their text, and all of ours goes to the side file."""
+    before = len(damaged_edits(parse_markdown_text(theirs)))
+    if EDIT in merged.text and len(damaged_edits(parse_markdown_text(merged.text))) > before:
+        return Merged(theirs, (ours,))
+    return merged
 
 
 def _write_side_file(path: Path, pieces: tuple[str, ...]) -> Path:

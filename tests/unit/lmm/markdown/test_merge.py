@@ -98,10 +98,10 @@ def test_clearing(theirs: str, merged: str) -> None:
     assert merge(OURS, "# A\n\nOne.\n\n# B\n\nTwo.\n", theirs) == Merged(merged)
 
 
-def test_a_key_that_cannot_be_removed_stays() -> None:
-    """Clearing a log that the author has put into a block of one line meanwhile leaves it there."""
+def test_a_log_is_cleared_from_a_block_of_one_line() -> None:
+    """Although the author has put it into one meanwhile; their own key stays."""
     theirs = '---\n{"~chat_": [{query: why?, ~reply: So.}], mine: 1}\n---\nOne.\n'
-    assert merge(f"---\n{LOG}---\nOne.\n", "One.\n", theirs) == Merged(theirs)
+    assert merge(f"---\n{LOG}---\nOne.\n", "One.\n", theirs) == Merged("---\n{mine: 1}\n---\nOne.\n")
 
 
 def test_metadata_put_before_a_paragraph_joins_what_the_author_put_there() -> None:

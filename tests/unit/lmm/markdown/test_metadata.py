@@ -103,8 +103,15 @@ def test_set_key_in_flow_style() -> None:
     """A block written as {…} takes a new value in place, and a new key before the brace."""
     assert metadata.set_key("{a: 1, b: [x]}\n", "a", ["y"]) == '{a: ["y"], b: [x]}\n'
     assert metadata.set_key("{a: 1}\n", "b", "x") == '{a: 1, "b": "x"}\n'
-    with pytest.raises(MetadataError, match="cannot remove"):
-        metadata.remove_key("{a: 1}\n", "a")
+
+
+def test_remove_key_in_flow_style() -> None:
+    """A key leaves a block written as {…} with the comma that set it apart."""
+    body = '{a: 1, "~chat_": [x], c: {d: 1}}\n'
+    assert metadata.remove_key(body, "a") == '{"~chat_": [x], c: {d: 1}}\n'
+    assert metadata.remove_key(body, "~chat_") == "{a: 1, c: {d: 1}}\n"
+    assert metadata.remove_key(body, "c") == '{a: 1, "~chat_": [x]}\n'
+    assert metadata.remove_key("{a: 1}\n", "a") == "{}\n"
 
 
 def test_append_item_keeps_items() -> None:
