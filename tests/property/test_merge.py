@@ -298,7 +298,7 @@ def test_writing_elsewhere_displaces_nothing(base: str, data: st.DataObject) -> 
     blocks = parse_markdown_text(base.removeprefix(mark))
     assume(not _errors(base))
     sources = [block.source for block in blocks]
-    first = [] if isinstance(blocks[0], HeaderBlock) else [0]  # before a header, it would be one no longer
+    first = [] if blocks and isinstance(blocks[0], HeaderBlock) else [0]  # before a header, it would be one no longer
     places = [*first, *(i + 1 for i, block in enumerate(blocks) if not isinstance(block, MetadataBlock))]
     assume(places)
     for at in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=3).map(sorted))[::-1]:
