@@ -310,7 +310,7 @@ class _Names:
         model = self.env.get(model_variable, "")
         if not found and not model:
             return None
-        if not found and "/" in model and model.split("/")[0].lower() in PROVIDERS:
+        if not found and "/" in model:
             return parse_name(model, where=model_variable), f"environment {model_variable}"
         if not found and source == "Builtin":
             source = "OpenAI"  # a bare model name is one of the seed's default provider

@@ -120,3 +120,32 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.stdout.startswith("a.md:1:1:")
     assert result.stderr == ""
+
+
+def test_a_header_is_written_into_markdown_only(tmp_path: Path) -> None:
+    """`lmm scan *` does not break a Python file."""
+    (tmp_path / "u.py").write_text("print(1)\n")
+    result = lmm("scan", "u.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "this is no markdown file" in result.stderr
+    assert (tmp_path / "u.py").read_text() == "print(1)\n"
+
+
+@pytest.mark.parametrize("command", [["messages"], ["messages", "--dry-run"], ["annotate"], ["status"]])
+def test_a_header_that_cannot_be_read_is_not_passed_over(command: list[str], tmp_path: Path) -> None:
+    """It may name the model: nothing is sent elsewhere, and the place is told."""
+    path = tmp_path / "p.md"
+    path.write_text("---\ntitle: Lecture 3: Regression\nmodel:\n  major: Ollama/llama3.2\n?: why?\n---\nText.\n")
+    before = path.read_bytes()
+    result = lmm(*command, "p.md", cwd=tmp_path, OPENAI_API_KEY="sk-unused-here")
+    assert result.returncode == 1
+    assert result.stderr.startswith("lmm: p.md:2:17: the header cannot be read")
+    assert path.read_bytes() == before
+
+
+def test_a_question_in_a_block_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """Nobody waits for an answer that will not come."""
+    (tmp_path / "p.md").write_text('---\ntitle: T\n---\n\n---\nexercise: "open\n?: why?\n---\nText.\n')
+    result = lmm("messages", "p.md", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "a question stands in a block that cannot be read" in result.stderr

@@ -212,3 +212,37 @@ def test_chat_and_annotation_see_the_old_text_while_an_edit_waits(server: Script
     assert "A leaf is green because of the chlorophyll in its cells." in server.requests[1].last
     assert "NEW." not in server.requests[1].last
     assert "old text" not in server.requests[1].last
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "We fit:\n\n```r\nlm(y ~ x)\n```\n\nDone.",
+        "So\n\n$$\nx\n$$\n\nDone.",
+        "- a\n\n  ~~~\n  x\n  ~~~\n\nDone.",
+        "A\n\n```\nx\n```",
+    ],
+)
+def test_code_and_equations_in_a_reply_stay_as_they_are(server: ScriptedServer, folder: Path, reply: str) -> None:
+    """Nothing is added to constructs that close."""
+    path = write(folder, "# T\n\n---\n=: with code\n---\nText.\n\nAfter.\n\n```r\ny\n```\n")
+    server.queue(reply)
+    scan_messages(path)
+    assert accept_edits(path) == 1
+    assert path.read_text() == f"# T\n\n{reply}\n\nAfter.\n\n```r\ny\n```\n"
+
+
+def test_an_edit_whose_block_is_gone_leaves_no_half(server: ScriptedServer, folder: Path) -> None:
+    """The author deletes the question while it is answered: their text stays, the whole reply is in the side file."""
+    path = write(folder, DOCUMENT)
+    release = threading.Event()
+    server.queue(hang(release, text="A leaf is green by chlorophyll."))
+    work = threading.Thread(target=scan_messages, args=(path,))
+    work.start()
+    server.wait_for(1)
+    theirs = DOCUMENT.replace("---\n=: say it shorter\n---\n", "")
+    path.write_text(theirs)
+    release.set()
+    work.join()
+    assert path.read_text() == theirs
+    assert "A leaf is green by chlorophyll." in path.with_name("a.md.unplaced").read_text()

@@ -19,6 +19,7 @@ from lmm.files import read_document, replace_document, state_folder
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.names import PROVIDERS
+from lmm.scan.header import check_header
 
 app = console.make_app()
 Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")]
@@ -48,6 +49,7 @@ def status(
     header = None
     if file is not None:
         blocks = parse_markdown_text(read_document(file))
+        check_header(blocks, document=str(file))
         header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
     settings = config_files.settings_for(file, header, config=config)
     found = config_files.find_config(config, file)

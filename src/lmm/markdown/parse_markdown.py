@@ -190,24 +190,26 @@ def _fence_close(char: str, length: int, indented: bool) -> re.Pattern[str]:
 
 
 def unclosed_construct(text: str) -> tuple[int, str] | None:
-    """Where a fence, display equation or comment opens in a text block and never closes: offset and mark.
+    """Where a fence, display equation or comment opens in a text and never closes: offset and mark.
 
     >>> unclosed_construct("text\\n```r\\nx <- 1")
     (5, '```')
+    >>> unclosed_construct("text\\n\\n```r\\nx <- 1\\n```\\n\\ntext") is None
+    True
     """
     parser, at = _Parser(text), 0
-    opening = _OPAQUE_START.match(text)
     while True:
-        if opening is not None and opening["mark"] is not None:
+        # A construct opens where a line begins: here, after the last stop, or after the next line end.
+        opening = _OPAQUE_START.match(text, at) if at == 0 or text[at - 1] == "\n" else None
+        opening = opening or _TEXT_STOP.search(text, at)
+        if opening is None:
+            return None
+        at = opening.end()
+        if opening["mark"] is not None:
             closer = parser._closer(opening)
             if closer is None and not _is_inline_code(text, opening):
                 return opening.start("mark"), opening["mark"]
-            at = opening.end() if closer is None else closer
-        elif opening is not None:
-            at = opening.end()
-        opening = _TEXT_STOP.search(text, at)
-        if opening is None:
-            return None
+            at = at if closer is None else closer
 
 
 def _is_inline_code(text: str, opening: re.Match[str]) -> bool:

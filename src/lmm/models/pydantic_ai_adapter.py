@@ -168,7 +168,7 @@ class PydanticAIModel:
 
     def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
         message = f"{self.name}: {_summary(error)}"
-        if self._api_key:  # some servers quote the key that they refuse
+        if self._api_key and len(self._api_key) > 7:  # some servers quote the key that they refuse
             message = message.replace(self._api_key, "…")
         for kinds, make, hint in _ERRORS:
             if isinstance(error, kinds):

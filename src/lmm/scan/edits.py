@@ -45,6 +45,7 @@ from lmm.scan.chat_log import unless_emptied, waiting_prompt, without_prompt
 EDIT = "~edit_"
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
+_MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
 _WRAPPED = re.compile(r"\A\s*```+(?:markdown|md)[ \t]*\n(?P<text>.*)\n```+\s*\Z", re.DOTALL)
 _CHUNK = re.compile(r"^[ \t>]*```+\s*\{([A-Za-z0-9_]+(?:[ ,][^}\n]*)?)\}[ \t]*\r?$", re.MULTILINE)
 _LABEL = re.compile(r"^\w+[ ,]+(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|$)")
@@ -89,6 +90,12 @@ def find_edits(blocks: Sequence[Block]) -> list[Edit]:
 def damaged_edits(blocks: Sequence[Block]) -> list[int]:
     """Lines of metadata blocks that record an edit whose old and new text cannot be told apart any more."""
     return [b.line for i, b in enumerate(blocks) if _record(b) and _edit_at(blocks, i, b) is None]
+
+
+def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
+    """Lines of ``lmm:new`` and ``lmm:end`` comments that belong to no waiting edit."""
+    inside = {i for edit in find_edits(blocks) for i in range(edit.start, edit.end)}
+    return [b.line for i, b in enumerate(blocks) if i not in inside and _MARK.match(b.content)]
 
 
 def _record(block: Block) -> dict[str, Any] | None:

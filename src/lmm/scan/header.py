@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from lmm.errors import MetadataError
+from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
 
@@ -41,6 +41,18 @@ def complete_header(blocks: Sequence[Block], *, name: str) -> list[Block]:
         with contextlib.suppress(MetadataError):
             tree.set_metadata(key, values[key])
     return tree_to_blocks(tree)
+
+
+def check_header(blocks: Sequence[Block], *, document: str = "") -> None:
+    """Refuse a document whose header cannot be read but seems to name a model: another would be asked.
+
+    Raises:
+        LmmError: it does; the error says where and why.
+    """
+    if blocks and isinstance(blocks[0], ErrorBlock) and "model" in blocks[0].source:
+        error = blocks[0]
+        place = f"{document or 'the document'}:{error.error_line}:{error.error_column}"
+        raise LmmError(f"the header cannot be read: {error.reason}", where=place, hint=error.hint)
 
 
 def missing_keys(blocks: Sequence[Block]) -> list[str]:

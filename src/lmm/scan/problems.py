@@ -14,7 +14,7 @@ from lmm.errors import ConfigError, MetadataError
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.parse_markdown import unclosed_construct
-from lmm.scan.edits import code_notices, damaged_edits, find_edits
+from lmm.scan.edits import code_notices, damaged_edits, find_edits, orphaned_marks
 from lmm.scan.header import missing_keys
 
 # What Pandoc takes for finished although no blank line follows: a fenced block, a comment of several lines.
@@ -55,6 +55,8 @@ def header_gaps(blocks: Sequence[Block]) -> list[Problem]:
 def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
     for line in damaged_edits(blocks):
         yield Problem(line, 1, "this edit has lost its marks", "restore them, or mend the text and delete '~edit_'")
+    for line in orphaned_marks(blocks):
+        yield Problem(line, 1, "this mark belongs to no edit", "delete the line", "warning")
     for edit in find_edits(blocks):
         for notice in code_notices(edit):
             yield Problem(edit.line, 1, notice, "lmm accept or lmm reject", "warning")

@@ -26,6 +26,7 @@ from lmm.scan.annotations import Annotations, annotate, chosen
 from lmm.scan.batch import Batch, BatchFunction, find_batch_model, run_batch
 from lmm.scan.edits import old_view
 from lmm.scan.fields import BatchListener, FieldFailed, Waiting
+from lmm.scan.header import check_header
 from lmm.scan.into_blocks import found_in, with_changes
 from lmm.scan.save import locked, save_merged, settled
 
@@ -268,6 +269,7 @@ async def _scan_text(
     document: Path | None,
 ) -> BatchReport:
     blocks = parse_markdown_text(text)
+    check_header(blocks, document=str(document or ""))
     header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
     settings = options.settings(document, header)
     function = chosen(settings)

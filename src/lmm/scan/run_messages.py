@@ -22,6 +22,7 @@ from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.scan import events
 from lmm.scan.answering import Answering, Outcome
+from lmm.scan.header import check_header
 from lmm.scan.messages import Thread, plan, threads_at
 from lmm.scan.save import locked, save_merged, settled
 
@@ -143,6 +144,7 @@ async def _answer_text(
 ) -> Outcome:
     outcome = Outcome(text)
     blocks = parse_markdown_text(text)
+    check_header(blocks, document=str(document or ""))
     settings = options.settings(document, _header(blocks))
     threads = pending(blocks, options, settings, title=title)
     if not threads:

@@ -12,7 +12,7 @@ from lmm import files
 from lmm.errors import DocumentBusy, FileReadError
 from lmm.markdown.merge import Merged, merge
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.scan.edits import EDIT, damaged_edits
+from lmm.scan.edits import EDIT, damaged_edits, orphaned_marks
 
 _LOCK_POLL = 0.1  # seconds
 _SETTLE_ROUNDS = 60  # an author who never stops does not get the reply never
@@ -91,11 +91,17 @@ def save_merged(path: Path, base: str, ours: str) -> Saved:
 
 
 def _sound(merged: Merged, ours: str, theirs: str) -> Merged:
-    """`merged`, unless an edit lost its marks in it: then their text, and all of ours goes to the side file."""
-    before = len(damaged_edits(parse_markdown_text(theirs)))
-    if EDIT in merged.text and len(damaged_edits(parse_markdown_text(merged.text))) > before:
+    """`merged`, unless an edit is whole in it no more: then their text, and all of ours goes to the side file."""
+    if any(EDIT in piece for piece in merged.unplaced) or _broken_edits(merged.text) > _broken_edits(theirs):
         return Merged(theirs, (ours,))
     return merged
+
+
+def _broken_edits(text: str) -> int:
+    if "<!-- lmm:" not in text and EDIT not in text:
+        return 0
+    blocks = parse_markdown_text(text)
+    return len(damaged_edits(blocks)) + len(orphaned_marks(blocks))
 
 
 def _write_side_file(path: Path, pieces: tuple[str, ...]) -> Path:

@@ -12,13 +12,15 @@ from lmm.cli.work.progress import Progress, usage_text
 from lmm.cli.work.word_diff import word_diff
 from lmm.errors import LmmError
 from lmm.files import decode_document, read_document
-from lmm.markdown.blocks import HeaderBlock, serialize
+from lmm.markdown.blocks import ErrorBlock, HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.prompt_lines import find_prompts
 from lmm.models.port import Usage, render
 from lmm.prompts.load import load_prompts
 from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
 from lmm.scan.chat_log import Exchange
 from lmm.scan.edits import EDIT, code_notices, find_edits
+from lmm.scan.header import check_header
 from lmm.scan.messages import chat_before, request_for
 from lmm.scan.run_messages import pending
 
@@ -57,7 +59,22 @@ def _answer(path: Path, options: MessageOptions, diff: bool) -> int:
         return _summary("-", outcome, to_stderr=True)
     outcome = scan_messages(path, options, listener=Progress(str(path), sys.stdout))
     _tell_edits(str(path), outcome.text, diff, sys.stdout)
-    return _summary(str(path), outcome)
+    return max(_tell_unreadable(str(path), outcome.text), _summary(str(path), outcome))
+
+
+def _tell_unreadable(name: str, text: str) -> int:
+    """Blocks that cannot be read and hold what looks like a question: nobody should wait for an answer."""
+    code = console.DONE
+    for block in parse_markdown_text(text):
+        if isinstance(block, ErrorBlock) and find_prompts(block.source):
+            where = f"{name}:{block.error_line}:{block.error_column}"
+            console.tell_error(
+                LmmError(
+                    f"a question stands in a block that cannot be read: {block.reason}", where=where, hint=block.hint
+                )
+            )
+            code = console.FAILED
+    return code
 
 
 def _tell_edits(name: str, text: str, diff: bool, out: IO[str]) -> None:
@@ -107,6 +124,7 @@ def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
 def _show_requests(path: Path, options: MessageOptions) -> int:
     text = _read(path)
     blocks = parse_markdown_text(text)
+    check_header(blocks, document=str(path))
     header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
     settings = options.settings(None if path == STDIN else path, header)
     threads = pending(blocks, options, settings, title=path.stem)

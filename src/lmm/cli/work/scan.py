@@ -10,6 +10,7 @@ from lmm.cli import console
 from lmm.errors import LmmError
 from lmm.scan import Problem, clear_messages
 from lmm.scan import scan as scan_file
+from lmm.scan.changes import SUFFIXES
 
 
 def scan(files: list[Path], check: bool, as_json: bool) -> int:
@@ -17,6 +18,9 @@ def scan(files: list[Path], check: bool, as_json: bool) -> int:
     code, found = console.DONE, 0
     for path in files:
         try:
+            if not check and path.is_file() and path.suffix.lower() not in SUFFIXES:
+                hint = f"a header is written into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
+                raise LmmError("this is no markdown file", where=str(path), hint=hint)
             report = scan_file(path, check=check)
         except LmmError as error:
             console.tell_error(error)
