@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from fakes.section_model import SectionModel
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -51,8 +53,9 @@ def without_ours(text: str, before: str) -> str:
 
 
 def in_flow_style(text: str) -> bool:
-    """Whether a block is written as ``{a: 1}``, which keys can be added to, but not taken from."""
-    return any(isinstance(b, MetadataBlock) and b.body.lstrip().startswith("{") for b in parse_markdown_text(text))
+    """Whether a block is written as ``{a: 1}``, where a key that comes and goes changes the spaces of the line."""
+    flow = re.compile(r"(?:\s|#[^\n]*\n|[!&]\S*)*\{")
+    return any(isinstance(b, MetadataBlock) and flow.match(b.body) for b in parse_markdown_text(text))
 
 
 def words(text: str) -> list[str]:
