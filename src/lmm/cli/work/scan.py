@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lmm.cli import console
 from lmm.errors import LmmError
+from lmm.files import read_document
 from lmm.scan import Problem, clear_messages
 from lmm.scan import scan as scan_file
 from lmm.scan.changes import SUFFIXES
@@ -18,7 +19,8 @@ def scan(files: list[Path], check: bool, as_json: bool) -> int:
     code, found = console.DONE, 0
     for path in files:
         try:
-            if not check and path.is_file() and path.suffix.lower() not in SUFFIXES:
+            if not check and path.suffix.lower() not in SUFFIXES:
+                read_document(path)  # a file that is missing is told as such
                 hint = f"a header is written into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
                 raise LmmError("this is no markdown file", where=str(path), hint=hint)
             report = scan_file(path, check=check)
