@@ -27,6 +27,7 @@ EDGE = {
     "lmm.markdown.ioutils",
     "lmm.models.chat",
     "lmm.models.pydantic_ai_adapter",
+    "lmm.models.pydantic_ai_messages",
     "lmm.models.recorded",
     "lmm.models.remembered",
     "lmm.models.resilience",

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lmm.errors import ConfigError
 from lmm.models.names import PROVIDERS, ModelName, find_provider, parse_name
@@ -62,6 +62,8 @@ class ModelSettings:
     max_retries: int = 3
     concurrency: int = 8
     context_window: int = 100_000
+    reasoning_effort: str = ""
+    api: Literal["chat", "responses"] = "chat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,12 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
     "max_retries": (int,),
     "concurrency": (int,),
     "context_window": (int,),
+    "reasoning_effort": (str,),
+    "api": (str,),
+}
+_VALUES = {
+    "api": ("chat", "responses"),
+    "reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh"),
 }
 _POSITIVE = ("timeout", "concurrency", "max_tokens", "context_limit", "context_window")
 _TABLES: dict[str, dict[str, tuple[type, ...]]] = {
@@ -223,6 +231,10 @@ def _check_table(name: str, table: Any, known: Mapping[str, tuple[type, ...]], w
         if not isinstance(value, known[key]) or isinstance(value, bool):
             wanted = " or ".join("text" if kind is str else "a number" for kind in known[key][:1])
             raise ConfigError(f"'{key}' in [{name}] must be {wanted}, not {value!r}", where=where)
+        if key in _VALUES and value not in _VALUES[key]:
+            raise ConfigError(
+                f"'{key}' in [{name}] must be one of {', '.join(_VALUES[key])}, not {value!r}", where=where
+            )
         if key in _POSITIVE and isinstance(value, (int, float)) and value <= 0:
             raise ConfigError(f"'{key}' in [{name}] must be more than 0", where=where)
 

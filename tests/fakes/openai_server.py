@@ -1,4 +1,4 @@
-"""A scripted server on 127.0.0.1 that speaks the Chat Completions protocol, streaming and not.
+"""A scripted server on 127.0.0.1: the Chat Completions protocol, streaming and not; Responses, streaming.
 
 It is a real HTTP server, so that tests exercise the clients, time-outs and connections that users have.
 What it does with a request is an `Action`: from the queue if there is one, else chosen by a function of
@@ -23,7 +23,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from fakes import responses_protocol
+
 CHAT_PATH = "/v1/chat/completions"
+RESPONSES_PATH = "/v1/responses"
 # Longer than any test waits; a server that is closed releases what hangs.
 FOR_EVER = 600.0
 
@@ -35,7 +38,8 @@ class Action:
     `pieces` are the stream's content deltas (by default the text in pieces of 12 characters or more); `finish` is
     the finish reason, None ends the stream without one and without ``[DONE]``. `delay` is in seconds,
     before anything is sent. `hold` waits for the event, at `hold_after` pieces (0: before the status
-    line). `cut_after` closes the connection, without a proper end, after that many pieces.
+    line). `cut_after` closes the connection, without a proper end, after that many pieces. `calls` are the
+    tool calls that follow the text, as (id, name, arguments).
     """
 
     text: str = ""
@@ -50,6 +54,7 @@ class Action:
     hold: threading.Event | None = None
     hold_after: int = 0
     cut_after: int | None = None
+    calls: tuple[tuple[str, str, str], ...] = ()
 
     def stream_pieces(self) -> tuple[str, ...]:
         """The content deltas of the stream."""
@@ -85,8 +90,10 @@ class Recorded:
 
     @property
     def messages(self) -> list[tuple[str, str]]:
-        """Role and text of every message."""
-        return [(m["role"], m["content"]) for m in self.body["messages"]]
+        """Role and text of every message; in Responses, of the items that are messages."""
+        if "messages" in self.body:
+            return [(m["role"], m["content"]) for m in self.body["messages"]]
+        return responses_protocol.messages(self.body)
 
     @property
     def system(self) -> str:
@@ -217,10 +224,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.scripted.closing.wait(action.delay)
             if action.hold and not action.hold_after:
                 self.server.scripted.wait(action.hold)
-            if self.path != CHAT_PATH:
+            if self.path not in (CHAT_PATH, RESPONSES_PATH):
                 self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             elif action.status != 200 or action.body is not None:
                 self._send(action.status, action.body, action.headers)
+            elif self.path == RESPONSES_PATH:
+                self._start_stream(action)
+                for event in responses_protocol.events(action, body):
+                    self._chunk(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+                self._chunk(b"")
             elif body.get("stream"):
                 self._stream(action, body)
             else:
@@ -236,13 +248,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, action: Action, body: Mapping[str, Any]) -> None:
+    def _start_stream(self, action: Action) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         for name, value in action.headers.items():
             self.send_header(name, value)
         self.end_headers()
+
+    def _stream(self, action: Action, body: Mapping[str, Any]) -> None:
+        self._start_stream(action)
         self._event(_delta(body, {"role": "assistant", "content": ""}))
         if action.reasoning:
             self._event(_delta(body, {"reasoning": action.reasoning}))
@@ -254,8 +269,13 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if piece is not None:
                 self._event(_delta(body, {"content": piece}))
+        for index, (call_id, name, arguments) in enumerate(action.calls):
+            start = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
+            self._event(_delta(body, {"tool_calls": [start]}))
+            for piece in (arguments[:7], arguments[7:]):
+                self._event(_delta(body, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}))
         if action.finish is not None:
-            self._event(_delta(body, {}, finish=action.finish))
+            self._event(_delta(body, {}, finish="tool_calls" if action.calls else action.finish))
             if (body.get("stream_options") or {}).get("include_usage"):
                 self._event(_envelope(body, "chat.completion.chunk") | {"choices": [], "usage": _usage(action)})
             self._chunk(b"data: [DONE]\n\n")
@@ -276,10 +296,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 def completion(action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
     """The response to a request that does not stream."""
-    message = {"role": "assistant", "content": action.text}
+    message: dict[str, Any] = {"role": "assistant", "content": action.text}
+    if action.calls:
+        message["tool_calls"] = [
+            {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+            for call_id, name, arguments in action.calls
+        ]
     if action.reasoning:
         message["reasoning"] = action.reasoning
-    choice = {"index": 0, "message": message, "finish_reason": action.finish}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if action.calls else action.finish}
     return _envelope(body, "chat.completion") | {"choices": [choice], "usage": _usage(action)}
 
 

@@ -44,6 +44,10 @@ class ExtractiveModel:
 def _by_task(request: ChatRequest) -> str:
     documents = [d for m in request.messages for d in m.documents]
     sentences = _sentences(documents, "text")
+    if request.tools:
+        raise ModelRejected(
+            f"{NAME} cannot use tools", hint="name a language model: --model, config.toml, or the header"
+        )
     if request.task in ("edit", "extract"):
         raise ModelRejected(
             f"{NAME} cannot {'edit or write' if request.task == 'edit' else 'extract data'}",

@@ -59,4 +59,6 @@ def _open(settings: ModelSettings) -> ChatModel:
         api_key=settings.api_key.reveal() if settings.api_key else None,
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
+        reasoning_effort=settings.reasoning_effort,
+        api=settings.api,
     )

@@ -6,12 +6,12 @@ time-outs and limits wrap any model (see `lmm.models.resilience`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "developer", "user", "assistant", "tool"]
 Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract"]
 
 
@@ -28,20 +28,90 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image: its bytes, or the address that the provider fetches it from."""
+
+    data: bytes = b""
+    url: str = ""
+    media_type: str = "image/png"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A function that a model may ask us to call. `parameters` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model asks for a call. `arguments` is JSON as the model wrote it, not validated.
+
+    `id` links the call to its result; `item` is the provider's own id of this item, where it has one.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    item: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came of the call with id `call` of the function `name`; `failed` if `text` tells of an error."""
+
+    call: str
+    name: str
+    text: str
+    images: tuple[Image, ...] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What a model thought, as far as its provider tells.
+
+    `id` and `signature` let `provider` (as pydantic-ai names it) recognise it when it is sent back.
+    """
+
+    text: str
+    id: str = ""
+    signature: str = ""
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One message: what was said, after the documents it refers to."""
+    """One message: what was said, after the documents it refers to, before further `content` in order.
+
+    An assistant's message may hold `calls` and the `reasoning` before them; a message with the role
+    ``tool`` holds nothing but `results`. `item` is the provider's own id of an assistant's text.
+    """
 
     role: Role
     text: str
     documents: tuple[Document, ...] = ()
+    content: tuple[str | Image, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    reasoning: tuple[Reasoning, ...] = ()
+    item: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What a model is asked. `task` tells models without a language what is wanted; others ignore it."""
+    """What a model is asked. `task` tells models without a language what is wanted; others ignore it.
+
+    `tools` are offered to it; with `parallel`, it may ask for several calls at once.
+    """
 
     messages: tuple[Message, ...]
     task: Task = "answer"
+    tools: tuple[ToolDefinition, ...] = ()
+    parallel: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +141,13 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of what the model thinks, in order."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Retrying:
     """The attempt failed and is made again after `wait` seconds; pieces received so far are void."""
 
@@ -80,15 +157,23 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The whole answer; the last event of a stream."""
+    """The whole answer; the last event of a stream. With `calls`, the model waits for their results."""
 
     text: str
     model: str
     usage: Usage = field(default_factory=Usage)
     cut: bool = False  # the model stopped at its output limit, in the middle
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: tuple[Reasoning, ...] = ()
+    item: str = ""
+
+    def as_message(self) -> Message:
+        """The reply as a message of the conversation that goes on."""
+        return Message("assistant", self.text, calls=self.calls, reasoning=self.reasoning, item=self.item)
 
 
-ChatEvent = TextDelta | Retrying | Reply
+ChatEvent = TextDelta | ReasoningDelta | ToolCall | Retrying | Reply
+"""What a stream is made of; a `ToolCall` comes when its arguments are complete."""
 
 
 class ChatModel(Protocol):

@@ -11,27 +11,18 @@ breaks off without a finish reason is a complete reply unless the profile says o
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from typing import Any, Literal, cast
 
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    PartDeltaEvent,
-    PartStartEvent,
-    SystemPromptPart,
-    TextPart,
-    TextPartDelta,
-    UserPromptPart,
-)
+from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from lmm import errors
 from lmm.models.names import PROVIDERS, ModelName
-from lmm.models.port import ChatEvent, ChatRequest, Message, Reply, TextDelta, Usage, render
+from lmm.models.port import ChatEvent, ChatRequest, Reply, Usage
+from lmm.models.pydantic_ai_messages import call_of, encodable, event_of, history_of, parameters_of, reasoning_of
 
 Opener = Callable[[str, str | None, str | None], Model]
 
@@ -61,6 +52,16 @@ def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
     provider = OpenAICompatibleProvider("local", base_url=base_url or "", api_key=api_key or "no-key", profile=profile)
     provider.client.max_retries = 0
     return OpenAIChatModel(model, provider=provider)
+
+
+def _responses(model: str, base_url: str | None, api_key: str | None) -> Model:
+    """OpenAI's Responses protocol: what its reasoning models think can be sent back to them."""
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider = OpenAIProvider(base_url=base_url, api_key=api_key or "no-key")
+    provider.client.max_retries = 0
+    return OpenAIResponsesModel(model, provider=provider)
 
 
 def _anthropic(model: str, base_url: str | None, api_key: str | None) -> Model:
@@ -96,6 +97,9 @@ OPENERS: dict[str, Opener] = {
     "Google": _google,
     "Mistral": _mistral,
 }
+# Providers that speak OpenAI's protocols: `reasoning_effort` goes out under its own name.
+_OPENAI_LIKE = (_openai, _compatible, _responses)
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
 class PydanticAIModel:
@@ -112,6 +116,8 @@ class PydanticAIModel:
         api_key: str | None = None,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        reasoning_effort: str = "",
+        api: Literal["chat", "responses"] = "chat",
     ) -> None:
         self._name = name
         self._base_url = base_url
@@ -121,8 +127,13 @@ class PydanticAIModel:
             self._settings["temperature"] = temperature
         if max_tokens is not None:
             self._settings["max_tokens"] = max_tokens
+        opener = OPENERS[name.provider]
+        self._api = api if opener in _OPENAI_LIKE else ""
+        if self._api == "responses":
+            opener = _responses
+        self._settings |= _effort(name, reasoning_effort, openai_like=opener in _OPENAI_LIKE)
         try:
-            self._model = OPENERS[name.provider](name.model, base_url, api_key)
+            self._model = opener(name.model, base_url, api_key)
         except ImportError as error:
             extra = PROVIDERS[name.provider.lower()].extra or "openai"
             raise errors.ModelNotInstalled(
@@ -134,25 +145,40 @@ class PydanticAIModel:
         """``Provider/model``."""
         return str(self._name)
 
+    @property
+    def _returns_thinking(self) -> bool:
+        """Whether the protocol has a place for earlier reasoning; elsewhere it would go back to the model as text."""
+        sealed = self._model.profile.get("openai_supports_encrypted_reasoning_content", False)
+        return bool(sealed) if self._api == "responses" else self._name.provider in ("Anthropic", "Google")
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Ask; yields `TextDelta`s, then one `Reply`."""
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
                 self._model,
-                model_request_stream(self._model, _history(request.messages), model_settings=self._settings) as stream,
+                model_request_stream(
+                    self._model,
+                    history_of(request.messages, thinking_of=self._model.system if self._returns_thinking else ""),
+                    model_settings=self._settings_for(request),
+                    model_request_parameters=parameters_of(request),
+                ) as stream,
             ):
                 async for event in stream:
-                    if piece := _text_of(event):
-                        yield TextDelta(_encodable(piece))
+                    if ours := event_of(event):
+                        yield ours
                 yield self._reply(stream.get())
         except exceptions.ModelAPIError as error:
             raise self._translate(error) from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
             raise errors.ModelRejected(f"{self.name}: {error}", hint="look at the server's log") from error
 
+    def _settings_for(self, request: ChatRequest) -> ModelSettings:
+        # Said only when tools are offered: some servers refuse the field without them.
+        return self._settings | {"parallel_tool_calls": request.parallel} if request.tools else self._settings
+
     def _reply(self, response: ModelResponse) -> Reply:
-        if response.finish_reason is None and (response.text or not response.parts):
+        if response.finish_reason is None and (response.text or response.tool_calls or not response.parts):
             raise errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
         if response.finish_reason == "content_filter":
             raise errors.ModelRejected(
@@ -160,10 +186,13 @@ class PydanticAIModel:
             )
         usage = response.usage
         return Reply(
-            _encodable(response.text or ""),
+            encodable(response.text or ""),
             self.name,
             Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
             cut=response.finish_reason == "length",
+            calls=tuple(call_of(part) for part in response.tool_calls),
+            reasoning=tuple(reasoning_of(part) for part in response.parts if isinstance(part, ThinkingPart)),
+            item=next((part.id for part in response.parts if isinstance(part, TextPart) and part.id), ""),
         )
 
     def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
@@ -211,32 +240,17 @@ def _summary(error: exceptions.ModelAPIError) -> str:
     return status + (text if len(text) <= 300 else text[:300] + "…")
 
 
-def _history(messages: tuple[Message, ...]) -> list[ModelMessage]:
-    history: list[ModelMessage] = []
-    for message in messages:
-        text = render(message)
-        if message.role == "assistant":
-            history.append(ModelResponse(parts=[TextPart(text)]))
-            continue
-        part = SystemPromptPart(text) if message.role == "system" else UserPromptPart(text)
-        if history and isinstance(history[-1], ModelRequest):
-            history[-1] = ModelRequest(parts=[*history[-1].parts, part])
-        else:
-            history.append(ModelRequest(parts=[part]))
-    return history
-
-
-def _text_of(event: object) -> str:
-    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-        return event.part.content
-    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-        return event.delta.content_delta
-    return ""
-
-
-def _encodable(text: str) -> str:
-    """`text` without lone surrogates: JSON may hold them, no UTF-8 file can; pairs become what they mean."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+def _effort(name: ModelName, effort: str, *, openai_like: bool) -> ModelSettings:
+    """The settings that ask for so much reasoning; every effort is mapped, or refused clearly."""
+    if not effort:
+        return ModelSettings()
+    if effort not in EFFORTS:
+        raise errors.ConfigError(f"unknown reasoning effort '{effort}'", hint="one of " + ", ".join(EFFORTS))
+    if openai_like:
+        return cast(ModelSettings, {"openai_reasoning_effort": effort})
+    if name.provider == "Mistral":
+        raise errors.ModelRejected(f"{name} has no reasoning effort to set", hint="leave 'reasoning_effort' out")
+    return cast(ModelSettings, {"thinking": False if effort == "none" else effort})
 
 
 def _cost(response: ModelResponse) -> float | None:

@@ -74,6 +74,6 @@ class Resilient:
                         f"{self.name} sent nothing for {self.timeout:g} s",
                         hint="set a longer 'timeout' for this model in config.toml, or try again",
                     ) from error
-                if isinstance(event, Reply) and not event.text.strip():
+                if isinstance(event, Reply) and not event.text.strip() and not event.calls:
                     raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or ask in other words")
                 yield event

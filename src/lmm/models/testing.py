@@ -14,7 +14,7 @@ from lmm.models.port import ChatEvent, ChatRequest, Reply, TextDelta, Usage, ren
 class ScriptedModel:
     """Answers with the given texts in turn and remembers what it was asked.
 
-    An exception in the script is raised instead of an answer.
+    An exception in the script is raised instead of an answer; a `Reply` is given as it is, its calls first.
 
     >>> import asyncio
     >>> from lmm.models.port import Message, ask
@@ -25,7 +25,7 @@ class ScriptedModel:
     'How many phases?'
     """
 
-    def __init__(self, replies: Iterable[str | Exception], *, name: str = "Scripted/replies") -> None:
+    def __init__(self, replies: Iterable[str | Exception | Reply], *, name: str = "Scripted/replies") -> None:
         self._replies = iter(replies)
         self.name = name
         self.seen: list[ChatRequest] = []
@@ -37,6 +37,11 @@ class ScriptedModel:
             raise AssertionError(f"the script has no reply number {len(self.seen)}")
         if isinstance(reply, Exception):
             raise reply
+        if isinstance(reply, Reply):
+            for call in reply.calls:
+                yield call
+            yield reply
+            return
         for piece in re.findall(r"\S+\s*|\s+", reply):
             yield TextDelta(piece)
         tokens = sum(len(render(m).split()) for m in request.messages)

@@ -115,7 +115,7 @@ class Answering:
                     self.listener(events.Piece(ask, event.text))
                 elif isinstance(event, Retrying):
                     self.listener(events.Again(ask, event.reason, event.wait))
-                else:
+                elif isinstance(event, Reply):
                     if ask.condensed:
                         event = replace(event, text=f"{event.text.rstrip()}\n\n{NOTICE}")
                         self.listener(events.Piece(ask, f"\n\n{NOTICE}"))

@@ -1,0 +1,123 @@
+"""The values that pass between preparing, storing, searching and answering.
+
+A document is cut twice: into *sections*, the larger texts that may be retrieved whole, and into *chunks*,
+the smaller ones that are embedded and found. A chunk knows its section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Metadata = Mapping[str, Any]
+Dense = Sequence[float]
+
+
+class Lines(NamedTuple):
+    """A range of lines of a file, counted from 1, both included.
+
+    >>> str(Lines(3, 7)), str(Lines(3, 3))
+    ('3-7', '3')
+    """
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a text stands: the document's id, its file (relative to the course's folder, with ``/``), lines,
+    and the headings above it, outermost first, the document's title not among them."""
+
+    document: str
+    file: str
+    lines: Lines
+    headings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.lines}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A text to retrieve whole: the text under a heading, under several, or a part of it of some size.
+
+    `order` counts the sections of a document from 0; `level` is the heading's (0: text above the first
+    heading); `metadata` is the heading's own, without chats, edits and bookkeeping.
+    """
+
+    id: str
+    place: Place
+    level: int
+    order: int
+    text: str
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A text to embed and find.
+
+    `text` is stored and shown; `overlap`, the end of the chunk before it, is embedded with it but not
+    stored. `annotations` is what the annotation model collected, one item per line. `section` is the id of
+    the section it was cut from; `order` counts the chunks of a document from 0. `kind` is ``text``, or
+    ``summary`` for the summary of a section, or what ``type:`` says in the metadata (``exercise``, …).
+    `metadata` is everything the author and the models wrote in metadata blocks for this text, its own
+    before inherited, without chats, edits and bookkeeping. `title` is the document's.
+    """
+
+    id: str
+    place: Place
+    section: str
+    order: int
+    text: str
+    title: str = ""
+    overlap: str = ""
+    annotations: tuple[str, ...] = ()
+    kind: str = "text"
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A document after the three steps, in order. `language` is its ``lang:``, or the configured one."""
+
+    id: str
+    file: str
+    title: str
+    language: str
+    sections: tuple[Section, ...]
+    chunks: tuple[Chunk, ...]
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """Token ids, ascending and distinct, and the weight of each."""
+
+    indices: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something found. `id` is a point's; `score` is comparable within one result only, higher is better.
+
+    `what` tells chunks from sections; `kind` is as in `Chunk`. `legs` has the score of each leg of a hybrid
+    query that found it, by the vector's name, as the engine gave it. `payload` has the fields asked for.
+    """
+
+    id: str
+    score: float
+    what: Literal["chunk", "section"]
+    place: Place
+    text: str
+    section: str = ""
+    kind: str = "text"
+    title: str = ""
+    legs: Mapping[str, float] = field(default_factory=dict)
+    payload: Mapping[str, Any] = field(default_factory=dict)

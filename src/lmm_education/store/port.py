@@ -1,0 +1,180 @@
+"""The port to vector stores: what we put in, what we ask, and what every store must offer.
+
+A store holds two collections: ``chunks``, whose points have vectors, and ``documents``, whose points have
+none: the sections that may be retrieved whole, one record per document, and the manifest. Adapters turn
+these values into an engine's; nothing else in the package knows an engine. Reading and writing are apart:
+whoever reads is never disturbed by a writer, and sees all of a run's changes or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from lmm_education.course import Dense, SparseVector
+from lmm_education.store.manifest import Manifest
+
+CollectionName = Literal["chunks", "documents"]
+Vector = Dense | SparseVector | Sequence[Dense]
+"""A dense vector, a sparse one, or (for ``multi``) several dense ones."""
+Fields = bool | Collection[str]
+"""Which payload fields are wanted: all, none, or those at these paths (``metadata.topic``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is stored: an id (a UUID as text), vectors by name, and a payload that JSON can hold."""
+
+    id: str
+    payload: Mapping[str, Any]
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a leg found. `score` is the engine's: BM25's sum, or a cosine."""
+
+    id: str
+    score: float
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A point read back; `vectors` only where they were asked for."""
+
+    id: str
+    payload: Mapping[str, Any]
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One vector search: nearest points by the vector of that name."""
+
+    vector: str
+    query: Vector
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A condition: the payload field at `key` (a path such as ``metadata.topic``) has one of the values.
+
+    Where the field is a list, one of its items counts. With `negate`, it has none of them.
+    """
+
+    key: str
+    values: tuple[str | int | bool, ...]
+    negate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """A condition: the text at `key` contains this phrase, whatever its case."""
+
+    key: str
+    phrase: str
+
+
+Where = Sequence[Match | Contains]
+"""All of these hold; the empty sequence holds everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """For ``lmm store status``. `size` is in bytes, None where the store cannot know."""
+
+    location: str
+    manifest: Manifest | None
+    documents: int
+    sections: int
+    chunks: int
+    size: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Reader(Protocol):
+    """What can be asked of a store, or of a store that is being written."""
+
+    def manifest(self) -> Manifest | None:
+        """What the store was made with; None where nothing was ever stored."""
+        ...
+
+    def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
+        """One list per leg, in its order, best first, in one round trip; at most `limit` each."""
+        ...
+
+    def get(
+        self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
+    ) -> list[Stored]:
+        """The points with these ids, in the order of `ids`; those that do not exist are left out."""
+        ...
+
+    def scroll(
+        self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
+    ) -> Iterator[Stored]:
+        """All points that fit, in no particular order, page by page."""
+        ...
+
+    def count(self, collection: CollectionName, *, where: Where = ()) -> int:
+        """How many points fit, exactly."""
+        ...
+
+    def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
+        """The values of a payload field among the chunks, and how many chunks have each, most first."""
+        ...
+
+
+class Writer(Reader, Protocol):
+    """A run of changes. Reads through it see the changes made so far."""
+
+    def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
+        """Store points; those with the same id are replaced whole."""
+        ...
+
+    def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
+        """Replace the payload of points, by id; their vectors stay."""
+        ...
+
+    def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
+        """Remove points; ids that do not exist are no error."""
+        ...
+
+
+class Store(Reader, Protocol):
+    """A store that is open.
+
+    Raises (from every method): children of `lmm_education.errors.StoreError`, never an engine's exception.
+    """
+
+    @property
+    def location(self) -> str:
+        """Where it is, for messages: a folder or an address."""
+        ...
+
+    def writing(self, manifest: Manifest) -> AbstractContextManager[Writer]:
+        """Begin a run of changes; they hold when the block is left without an exception, else never were.
+
+        A server has no such bracket: there each call holds when it returns, and the order of calls keeps the
+        store usable at every moment. A store that is new is made to fit `manifest`.
+
+        Raises:
+            StoreMismatch: the store was made with another manifest.
+            StoreBusy: another process writes and does not come to an end.
+        """
+        ...
+
+    def compact(self) -> None:
+        """Rebuild indexes, remove what is no longer needed."""
+        ...
+
+    def status(self) -> StoreStatus:
+        """What is in it."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds; further calls are an error."""
+        ...
