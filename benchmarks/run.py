@@ -6,10 +6,18 @@ import datetime
 import time
 from pathlib import Path
 
-from benchmarks import annotate_concurrently, answer_concurrently, cli_start, edit_key, parse_serialize, round_trip
+from benchmarks import (
+    annotate_concurrently,
+    answer_concurrently,
+    cli_start,
+    edit_key,
+    embed,
+    parse_serialize,
+    round_trip,
+)
 from benchmarks.measure import Row, load_average, machine, table
 
-BENCHMARKS = (parse_serialize, round_trip, edit_key, cli_start, answer_concurrently, annotate_concurrently)
+BENCHMARKS = (parse_serialize, round_trip, edit_key, cli_start, answer_concurrently, annotate_concurrently, embed)
 RESULTS = Path(__file__).with_name("results.md")
 
 

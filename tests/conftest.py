@@ -1,5 +1,5 @@
 """Test-wide settings: how hard the property tests search (HYPOTHESIS_PROFILE=default or thorough), and
-an environment in which nothing of the developer's own counts: keys, servers, journal, approvals."""
+an environment in which nothing of the developer's own counts: keys, servers, journal, approvals, vectors."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ _OF_THE_DEVELOPER = (
     "GOOGLE_",
     "GEMINI_",
     "MISTRAL_",
+    "CO_API_",
+    "COHERE_",
+    "VOYAGE_",
+    "FASTEMBED_",
     "OLLAMA_",
     "VLLM_",
     "HTTP_PROXY",
@@ -38,10 +42,11 @@ _OF_THE_DEVELOPER = (
 
 @pytest.fixture(autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has a state folder of its own, and no key or server from the developer's environment."""
+    """Every test has a state and a cache folder of its own, and no key or server from the developer's environment."""
     for name in list(os.environ):
         if name.upper().startswith(_OF_THE_DEVELOPER) and not name.startswith("LMM_TEST_"):
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("LMM_STATE_DIR", str(folder))
+    monkeypatch.setenv("LMM_CACHE_DIR", str(folder / "cache"))
     return folder

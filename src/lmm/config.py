@@ -48,7 +48,9 @@ class ModelSettings:
 
     `timeout` is in seconds without a sign of the server; `max_retries` counts further attempts;
     `concurrency` bounds calls in flight; `context_window` is in tokens; `base_url_file` is the configuration
-    file that set `base_url`, if one did; `origin` says where the model's name came from.
+    file that set `base_url`, if one did; `origin` says where the model's name came from. The last four are for
+    embedding models, None where the model's own default holds: the length of the vectors, texts per request,
+    and what is put before questions and before the texts that are searched.
     """
 
     model: ModelName
@@ -64,6 +66,10 @@ class ModelSettings:
     context_window: int = 100_000
     reasoning_effort: str = ""
     api: Literal["chat", "responses"] = "chat"
+    dimensions: int | None = None
+    batch_size: int | None = None
+    query_prefix: str | None = None
+    document_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,13 @@ _VALUES = {
     "api": ("chat", "responses"),
     "reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh"),
 }
-_POSITIVE = ("timeout", "concurrency", "max_tokens", "context_limit", "context_window")
+_EMBEDDING_OPTIONS: dict[str, tuple[type, ...]] = {
+    "dimensions": (int,),
+    "batch_size": (int,),
+    "query_prefix": (str,),
+    "document_prefix": (str,),
+}
+_POSITIVE = ("timeout", "concurrency", "max_tokens", "context_limit", "context_window", "dimensions", "batch_size")
 _TABLES: dict[str, dict[str, tuple[type, ...]]] = {
     "messages": {"system": (str,), "context_limit": (int,)},
     "prompts": {"folder": (str,)},
@@ -210,6 +222,7 @@ def read_toml(text: str, *, where: str = "config.toml") -> tuple[dict[str, Any],
         if name in OTHER_TABLES:
             continue
         known = _OPTIONS if name in TIERS else _TABLES.get(name)
+        known = _OPTIONS | _EMBEDDING_OPTIONS if name == "embedding" else known
         if known is None:
             raise ConfigError(
                 f"unknown table [{name}]", where=where, hint=_did_you_mean(name, (*TIERS, *_TABLES, *OTHER_TABLES))

@@ -32,6 +32,16 @@ def state_folder(environment: dict[str, str] | os._Environ[str] | None = None) -
     return user_state_path("lmmarkdown", appauthor=False)
 
 
+def cache_folder(environment: dict[str, str] | os._Environ[str] | None = None) -> Path:
+    """Where that lives which can be made again, such as vectors: ``$LMM_CACHE_DIR``, else the user's cache folder."""
+    env = os.environ if environment is None else environment
+    if env.get("LMM_CACHE_DIR"):
+        return Path(env["LMM_CACHE_DIR"])
+    from platformdirs import user_cache_path
+
+    return user_cache_path("lmmarkdown", appauthor=False)
+
+
 def read_document(path: Path) -> str:
     """The text of a UTF-8 file, every character as it is on disk.
 

@@ -16,14 +16,16 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
 
 
 def _background() -> asyncio.AbstractEventLoop:
-    global _loop
+    global _loop, _thread
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="lmm-loop", daemon=True).start()
+            _thread = threading.Thread(target=_loop.run_forever, name="lmm-loop", daemon=True)
+            _thread.start()
         return _loop
 
 
@@ -33,6 +35,9 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     Ctrl-C cancels the coroutine and waits until it has cleaned up; if it returns a result all the same,
     that result is returned, else `KeyboardInterrupt` is raised.
     """
+    if threading.current_thread() is _thread:
+        coroutine.close()
+        raise RuntimeError("this runs on the background loop, which would wait for itself: await the coroutine instead")
     done, cancel = _start(coroutine)
     try:
         return done.result()

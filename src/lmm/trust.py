@@ -34,11 +34,19 @@ def is_loopback(url: str) -> bool:
 
 def check(settings: ModelSettings) -> None:
     """Raise `UntrustedConfig` if these settings would send a key where nobody approved it."""
-    file = settings.base_url_file
-    if file is None or not settings.api_key or is_loopback(settings.base_url) or is_trusted(file):
+    if settings.api_key:
+        check_key(settings.base_url_file, settings.api_key.variable, settings.base_url)
+
+
+def check_key(file: Path | None, variable: str, url: str) -> None:
+    """Raise `UntrustedConfig` if a file that nobody approved would send a key to another machine.
+
+    `file` is where `url` stands (None: not in a file), `variable` the name of the key in the environment.
+    """
+    if file is None or is_loopback(url) or is_trusted(file):
         return
     raise UntrustedConfig(
-        f"it would send your {settings.api_key.variable} to {settings.base_url}",
+        f"it would send your {variable} to {url}",
         where=str(file),
         hint=f"if you trust that server: lmm trust {file}",
     )

@@ -56,10 +56,12 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Where the course is stored: `folder` of the embedded store, or `url` of a Qdrant server."""
+    """Where the course is stored: `folder` of the embedded store, or `url` of a Qdrant server, whose key is in the
+    environment variable `api_key_env`. `url_file` is the configuration file that names the server, if one does."""
 
     folder: Path = Path(".lmm/store")
     url: str = ""
+    url_file: Path | None = None
     api_key_env: str = "QDRANT_API_KEY"
     course: str = "course"
     timeout: float = 30.0
@@ -96,11 +98,16 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSettings:
-    """How questions are answered: `budget` is the context's size in tokens; `turns` the limit of agent mode."""
+    """How questions are answered.
+
+    `budget` is the context's size in tokens; `system` comes before our own instructions; `nothing_found` is
+    said instead of an answer; `turns` is the most model calls of agent mode.
+    """
 
     budget: int = 4000
     history: Literal["none", "summary", "extraction", "rewrite"] = "rewrite"
     system: str = ""
+    nothing_found: str = ""
     turns: int = 6
 
 
@@ -165,7 +172,7 @@ TABLES: dict[str, dict[str, str]] = {
         "threshold": _NUMBER,
         "companion": _BOOL,
     },
-    "answer": {"budget": _COUNT, "history": _TEXT, "system": _TEXT, "turns": _COUNT},
+    "answer": {"budget": _COUNT, "history": _TEXT, "system": _TEXT, "nothing_found": _TEXT, "turns": _COUNT},
 }
 _ANNOTATION_MODEL = {"own_properties": _NAMES, "inherited_properties": _NAMES, "generated": _NAMES}
 _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
@@ -192,19 +199,33 @@ def load_course_settings(toml_text: str = "", *, config_file: Path | None = None
     """
     where = str(config_file) if config_file else "config.toml"
     toml, _ = read_toml(toml_text, where=where)
-    defaults, root = CourseSettings(), config_file.parent if config_file else Path()
-    tables = {name: _checked(name, toml.get(name, {}), TABLES[name], where) for name in TABLES}
-    rag, storage = tables["RAG"], dict(tables["storage"])
-    storage["folder"] = root / storage.get("folder", defaults.storage.folder)
-    encoding = find_encoding(rag.get("encoding_model", defaults.encoding), where=f"{where} [RAG]")
+    root = config_file.parent if config_file else Path()
+    storage = StorageSettings(url_file=config_file)
+    defaults = CourseSettings(root=root, storage=replace(storage, folder=root / storage.folder))
+    return change_settings(defaults, toml, where=where)
+
+
+def change_settings(base: CourseSettings, tables: Mapping[str, Any], *, where: str = "config.toml") -> CourseSettings:
+    """`base` with other values for keys of `TABLES`; other tables are left alone.
+
+    Raises:
+        ConfigError: an unknown key, a value of the wrong kind or out of range.
+
+    >>> change_settings(CourseSettings(), {"search": {"prefetch": 100}}).search.prefetch
+    100
+    """
+    checked = {name: _checked(name, tables.get(name, {}), TABLES[name], where) for name in TABLES}
+    rag, storage = checked["RAG"], checked["storage"]
+    if "folder" in storage:
+        storage["folder"] = base.root / storage["folder"]
     return CourseSettings(
-        root=root,
-        encoding=encoding.name,
-        sparse_model=rag.get("sparse_model", defaults.sparse_model),
-        preparation=_preparation(defaults.preparation, rag, tables["text_splitter"], where),
-        storage=StorageSettings(**storage),
-        search=SearchSettings(**tables["search"]),
-        answer=AnswerSettings(**tables["answer"]),
+        root=base.root,
+        encoding=find_encoding(rag.get("encoding_model", base.encoding), where=f"{where} [RAG]").name,
+        sparse_model=rag.get("sparse_model", base.sparse_model),
+        preparation=_preparation(base.preparation, rag, checked["text_splitter"], where),
+        storage=replace(base.storage, **storage),
+        search=replace(base.search, **checked["search"]),
+        answer=replace(base.answer, **checked["answer"]),
     )
 
 

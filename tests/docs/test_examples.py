@@ -56,6 +56,7 @@ def test_examples_do_what_the_page_says(page: Path, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     environment = os.environ | {
         "LMM_STATE_DIR": str(tmp_path / ".state"),
+        "LMM_CACHE_DIR": str(tmp_path / ".cache"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     namespace: dict[str, object] = {"__name__": "__main__"}

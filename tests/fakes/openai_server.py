@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from fakes import responses_protocol
+from fakes import embeddings_protocol, responses_protocol
 
 CHAT_PATH = "/v1/chat/completions"
 RESPONSES_PATH = "/v1/responses"
@@ -106,6 +106,11 @@ class Recorded:
         return self.messages[-1][1]
 
     @property
+    def texts(self) -> list[str]:
+        """The texts to be embedded."""
+        return embeddings_protocol.texts_of(self.path, self.body)
+
+    @property
     def prompt(self) -> str:
         """The last message's last paragraph: what was asked, without the documents before it."""
         return self.last.rpartition("\n\n")[2]
@@ -116,7 +121,7 @@ Answer = Callable[[Recorded], "Action | str"]
 
 def echo(request: Recorded) -> str:
     """The default answer."""
-    return f"Reply to: {request.prompt}"
+    return "" if embeddings_protocol.speaks(request.path) else f"Reply to: {request.prompt}"
 
 
 class ScriptedServer:
@@ -224,10 +229,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.scripted.closing.wait(action.delay)
             if action.hold and not action.hold_after:
                 self.server.scripted.wait(action.hold)
-            if self.path not in (CHAT_PATH, RESPONSES_PATH):
+            embeds = embeddings_protocol.speaks(self.path)
+            if self.path not in (CHAT_PATH, RESPONSES_PATH) and not embeds:
                 self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             elif action.status != 200 or action.body is not None:
                 self._send(action.status, action.body, action.headers)
+            elif embeds:
+                self._send(200, embeddings_protocol.reply_to(self.path, body), action.headers)
             elif self.path == RESPONSES_PATH:
                 self._start_stream(action)
                 for event in responses_protocol.events(action, body):

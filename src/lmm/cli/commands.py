@@ -30,4 +30,7 @@ COMMANDS = (
     Command("batch", "lmm.cli.batch", "run a batch model of yours"),
     Command("extract", "lmm.cli.extract", "structured data from sections, by a Pydantic model or JSON schema"),
     Command("clear", "lmm.cli.scan", "remove the chats from a document"),
+    Command("ingest", "lmm_education.cli.ingest", "prepare documents and store them, so that they can be searched"),
+    Command("ask", "lmm_education.cli.ask", "answer a question from the course, with sources"),
+    Command("store", "lmm_education.cli.store", "look at the store, compact it, copy it to a server and back"),
 )

@@ -45,7 +45,10 @@ def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
 
 
 def _only(app: typer.Typer, name: str) -> typer.Typer:
-    """An app with that one command of `app`, so that usage and errors name `lmm COMMAND`."""
+    """An app with that one command of `app`, so that usage and errors name `lmm COMMAND`; or its group of that name."""
+    for group in app.registered_groups:
+        if group.name == name and group.typer_instance is not None:
+            return group.typer_instance
     single = make_app()
     single.registered_commands = [c for c in app.registered_commands if _name(c.name, c.callback) == name]
     return single

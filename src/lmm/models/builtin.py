@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 
 from lmm.errors import ModelRejected
 from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, TextDelta, Usage, render
@@ -98,7 +99,7 @@ def answer(messages: Sequence[Message]) -> str:
     question = users[-1].text if users else ""
     documents = [d for m in messages for d in m.documents]
     said = "\n".join(m.text for m in messages if m.role == "assistant")
-    sentences = [s for s in _sentences(documents, "text") if s.text not in said]
+    sentences = [s for s in _sentences(documents, "text", "source") if s.text not in said]
     earlier = " ".join(m.text for m in users[:-1])
     chosen = best_sentences(sentences, question, earlier)
     if not chosen and _sentences(documents, "context"):
@@ -117,11 +118,17 @@ def answer(messages: Sequence[Message]) -> str:
 def _quote(sentence: Sentence) -> str:
     heading = f" (*{sentence.heading}*)" if sentence.heading else ""
     equation = "".join(f"\n> {line}".rstrip() for line in ["", *sentence.equation.splitlines()] if sentence.equation)
-    return f"> {sentence.text}{heading}{equation}"
+    number = f" [{sentence.source}]" if sentence.source else ""
+    return f"> {sentence.text}{heading}{number}{equation}"
 
 
-def _sentences(documents: Sequence[Document], label: str) -> list[Sentence]:
-    return [s for d in documents if d.label == label for s in split_sentences(d.text)]
+def _sentences(documents: Sequence[Document], *labels: str) -> list[Sentence]:
+    return [
+        replace(s, source=d.number) if d.number else s
+        for d in documents
+        if d.label in labels
+        for s in split_sentences(d.text)
+    ]
 
 
 def best_sentences(sentences: Sequence[Sentence], question: str, earlier: str = "") -> list[Sentence]:

@@ -21,7 +21,7 @@ def open_chat(settings: ModelSettings) -> ChatModel:
 
     Raises:
         ModelKeyMissing: the provider needs a key and there is none.
-        ModelNotFound: `Builtin` has no model of that name.
+        ModelNotFound: `Builtin` has no model of that name, or the provider only embeds.
         ModelNotInstalled: the extra for the provider is not installed.
         UntrustedConfig: a configuration file would send a key to a server that was not approved.
     """
@@ -44,6 +44,12 @@ def _open(settings: ModelSettings) -> ChatModel:
         return ExtractiveModel()
     if provider.name == "Recorded":
         return RecordedModel(Path(name.model))
+    if not provider.chats:
+        raise ModelNotFound(
+            f"{provider.name} makes vectors; it cannot answer",
+            where=settings.origin,
+            hint="name it under [embedding], and a chat model such as Ollama/llama3.2 here",
+        )
     if provider.keys and not settings.api_key:
         raise ModelKeyMissing(
             f"{name} needs an API key",

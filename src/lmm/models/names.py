@@ -14,7 +14,8 @@ class Provider:
 
     `keys` are the environment variables that may hold its API key, the first one found counts;
     `base_url` is where its server is expected if nothing says otherwise; `major`, `minor` and
-    `embedding` are the models taken when only the provider is named.
+    `embedding` are the models taken when only the provider is named. `chats` says whether it has chat
+    models; `embedder` which row of `lmm.models.embed.ADAPTERS` speaks to its embedding models, if it has any.
     """
 
     name: str
@@ -26,6 +27,8 @@ class Provider:
     major: str = ""
     minor: str = ""
     embedding: str = ""
+    chats: bool = True
+    embedder: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -34,11 +37,11 @@ class Provider:
 
 
 # The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the
-# others have an opener in `lmm.models.pydantic_ai_adapter`.
+# others have an opener in `lmm.models.pydantic_ai_adapter`, and in `lmm.models.embed` if they embed.
 PROVIDERS: dict[str, Provider] = {
     p.name.lower(): p
     for p in (
-        Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama"),
+        Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama", embedder="wordllama"),
         Provider(
             "OpenAI",
             ("OPENAI_API_KEY",),
@@ -46,6 +49,7 @@ PROVIDERS: dict[str, Provider] = {
             major="gpt-4o-mini",
             minor="gpt-4.1-nano",
             embedding="text-embedding-3-small",
+            embedder="openai",
         ),
         Provider(
             "Anthropic",
@@ -62,6 +66,7 @@ PROVIDERS: dict[str, Provider] = {
             major="gemini-2.5-flash",
             minor="gemini-2.5-flash-lite",
             embedding="gemini-embedding-001",
+            embedder="google",
         ),
         Provider(
             "Mistral",
@@ -69,15 +74,57 @@ PROVIDERS: dict[str, Provider] = {
             extra="mistral",
             major="mistral-medium-latest",
             minor="mistral-small-latest",
+            embedding="mistral-embed",
+            embedder="mistral",
         ),
-        Provider("Ollama", base_url_variable="OLLAMA_BASE_URL", base_url="http://127.0.0.1:11434/v1"),
-        Provider("LMStudio", base_url="http://127.0.0.1:1234/v1"),
-        Provider("vLLM", base_url_variable="VLLM_BASE_URL", base_url="http://127.0.0.1:8000/v1"),
-        Provider("OpenAICompatible", needs_base_url=True),
+        Provider("Cohere", ("CO_API_KEY", "COHERE_API_KEY"), embedding="embed-v4.0", chats=False, embedder="cohere"),
+        Provider("Voyage", ("VOYAGE_API_KEY",), embedding="voyage-4", chats=False, embedder="voyage"),
+        Provider(
+            "Ollama",
+            base_url_variable="OLLAMA_BASE_URL",
+            base_url="http://127.0.0.1:11434/v1",
+            embedding="nomic-embed-text",
+            embedder="compatible",
+        ),
+        Provider("LMStudio", base_url="http://127.0.0.1:1234/v1", embedder="compatible"),
+        Provider(
+            "vLLM",
+            base_url_variable="VLLM_BASE_URL",
+            base_url="http://127.0.0.1:8000/v1",
+            embedder="compatible",
+        ),
+        Provider("OpenAICompatible", needs_base_url=True, embedder="compatible"),
+        Provider(
+            "FastEmbed",
+            extra="fastembed",
+            embedding="BAAI/bge-small-en-v1.5",
+            chats=False,
+            embedder="fastembed",
+        ),
+        Provider(
+            "SentenceTransformers",
+            extra="sentence-transformers",
+            embedding="all-MiniLM-L6-v2",
+            chats=False,
+            embedder="sentence_transformers",
+        ),
+        Provider(
+            "Model2Vec",
+            extra="model2vec",
+            embedding="minishlab/potion-retrieval-32M",
+            chats=False,
+            embedder="model2vec",
+        ),
         Provider("Recorded"),
     )
 }
-ALIASES = {"gemini": "google", "lm-studio": "lmstudio", "openai-compatible": "openaicompatible"}
+ALIASES = {
+    "gemini": "google",
+    "lm-studio": "lmstudio",
+    "openai-compatible": "openaicompatible",
+    "sentence-transformers": "sentencetransformers",
+    "voyageai": "voyage",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,25 +6,29 @@ time-outs and limits wrap any model (see `lmm.models.resilience`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract"]
+Side = Literal["query", "document"]
+Progress = Callable[[int, int], None]  # how many are done, of how many
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """Text that a message is about, kept apart from what is asked of it.
 
-    `label` says what it is to the model (``text``, ``context``); `source` where it comes from.
+    `label` says what it is to the model (``text``, ``context``, ``source``); `source` where it comes from;
+    `number` is what a reply cites it by, if not 0.
     """
 
     text: str
     label: str = "text"
     source: str = ""
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +209,17 @@ class Embedder(Protocol):
         """The length of its vectors."""
         ...
 
-    def embed(self, texts: Sequence[str], *, kind: Literal["query", "document"]) -> list[list[float]]:
-        """One vector of `dimensions` floats per text, in order."""
+    @property
+    def space(self) -> str:
+        """All that a document's vector depends on besides its text, on one line: only equal spaces compare."""
+        ...
+
+    def embed(self, texts: Sequence[str], *, kind: Side, on_progress: Progress | None = None) -> list[list[float]]:
+        """One vector of `dimensions` floats per text, in order.
+
+        `kind` is the side that the texts are on: many models want a question told apart from what may
+        answer it. Raises children of `lmm.errors.ModelError`, never a vendor's exception.
+        """
         ...
 
 
@@ -234,9 +247,12 @@ def render(message: Message) -> str:
 
 
 def _fenced(document: Document) -> str:
-    tag, number = document.label, 1
-    while f"<{tag}>" in document.text or f"</{tag}>" in document.text:
-        number += 1
-        tag = f"{document.label}-{number}"
-    source = f' from="{document.source}"' if document.source else ""
-    return f"<{tag}{source}>\n{document.text}\n</{tag}>"
+    tag, tried = document.label, 1
+    while f"<{tag}" in document.text or f"</{tag}" in document.text:
+        tried += 1
+        tag = f"{document.label}-{tried}"
+    number = f' number="{document.number}"' if document.number else ""
+    # Where a text comes from is text too: it must not end the attribute or the tag.
+    origin = " ".join(document.source.replace('"', "'").replace("<", "‹").split())
+    source = f' from="{origin}"' if origin else ""
+    return f"<{tag}{number}{source}>\n{document.text}\n</{tag}>"

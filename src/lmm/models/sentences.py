@@ -39,12 +39,16 @@ _PIECE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a document, the heading it stands under, its stems, and the equation it leads to."""
+    """A sentence of a document, the heading it stands under, its stems, and the equation it leads to.
+
+    `source` is the number of the document, if documents have one.
+    """
 
     text: str
     heading: str
     stems: tuple[str, ...]
     equation: str = ""
+    source: int = 0
 
 
 def split_sentences(markdown: str) -> list[Sentence]:

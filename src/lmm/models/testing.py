@@ -6,9 +6,8 @@ import hashlib
 import math
 import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Literal
 
-from lmm.models.port import ChatEvent, ChatRequest, Reply, TextDelta, Usage, render
+from lmm.models.port import ChatEvent, ChatRequest, Progress, Reply, Side, TextDelta, Usage, render
 
 
 class ScriptedModel:
@@ -59,10 +58,12 @@ class HashEmbedder:
 
     def __init__(self, dimensions: int = 64) -> None:
         self.dimensions = dimensions
-        self.name = f"Testing/hash-{dimensions}"
+        self.name = self.space = f"Testing/hash-{dimensions}"
 
-    def embed(self, texts: Sequence[str], *, kind: Literal["query", "document"]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str], *, kind: Side, on_progress: Progress | None = None) -> list[list[float]]:
         """One unit vector per text; `kind` makes no difference."""
+        if on_progress is not None:
+            on_progress(len(texts), len(texts))
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> list[float]:

@@ -6,37 +6,44 @@ ours.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
 from lmm.errors import ConfigError
 from lmm.files import read_document
-from lmm.prompts.templates import SLOTS, Prompts
+from lmm.prompts.templates import OTHER_PROMPTS, SLOTS, Prompts
+
+Slots = Mapping[str, tuple[str, ...]]
 
 
-def load_prompts(folder: Path | None = None) -> Prompts:
-    """Our prompts, replaced by those of `folder` where it has files of the same name.
+def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", slots: Slots = SLOTS) -> Prompts:
+    """The prompts named in `slots`: a package's own, replaced by those of `folder` where it has files of the same name.
 
     Raises:
-        ConfigError: the folder is missing, holds a prompt we do not know, or one without its slots.
+        ConfigError: the folder is missing, holds a prompt that no package knows, or one without its slots.
     """
-    package = resources.files("lmm.prompts")
-    texts = {name: package.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in SLOTS}
+    own = resources.files(package)
+    texts = {name: own.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in slots}
     if folder is not None:
         if not folder.is_dir():
             raise ConfigError("there is no such folder of prompts", where=str(folder), hint="check [prompts] folder")
+        known = (*SLOTS, *OTHER_PROMPTS)
         for file in sorted(folder.glob("*.md")):
-            texts[file.stem] = _own_prompt(file)
+            if file.stem not in (*known, *slots):
+                raise ConfigError(
+                    f"there is no prompt '{file.stem}'", where=str(file), hint=f"known: {', '.join(known)}"
+                )
+            if file.stem in slots:
+                texts[file.stem] = _own_prompt(file, slots[file.stem])
     return Prompts(texts)
 
 
-def _own_prompt(file: Path) -> str:
-    """A project's prompt, checked: a known name, and the slots that this prompt has."""
+def _own_prompt(file: Path, slots: tuple[str, ...]) -> str:
+    """A project's prompt, checked: it has the slots that this prompt needs."""
     where = str(file)
-    if file.stem not in SLOTS:
-        raise ConfigError(f"there is no prompt '{file.stem}'", where=where, hint=f"known: {', '.join(SLOTS)}")
     text = read_document(file)
-    for slot in SLOTS[file.stem]:
+    for slot in slots:
         if f"{{{slot}}}" not in text:
             raise ConfigError(f"the prompt lacks {{{slot}}}", where=where, hint="put it where the value is to go")
     return text

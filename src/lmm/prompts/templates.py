@@ -17,6 +17,11 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "extract_again": ("error",),
 }
 
+# Prompts of the other packages, which load them themselves: a project's folder may hold versions of these too.
+OTHER_PROMPTS = (
+    "answer", "answer_agent", "expand", "rerank", "history_summary", "history_extraction", "history_rewrite", "compact",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Prompts:

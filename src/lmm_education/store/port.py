@@ -136,7 +136,7 @@ class Writer(Reader, Protocol):
         ...
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the payload of points, by id; their vectors stay."""
+        """Replace the payload of points, by id; their vectors stay. An id that does not exist is an error."""
         ...
 
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
@@ -155,14 +155,15 @@ class Store(Reader, Protocol):
         """Where it is, for messages: a folder or an address."""
         ...
 
-    def writing(self, manifest: Manifest) -> AbstractContextManager[Writer]:
+    def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:
         """Begin a run of changes; they hold when the block is left without an exception, else never were.
 
         A server has no such bracket: there each call holds when it returns, and the order of calls keeps the
-        store usable at every moment. A store that is new is made to fit `manifest`.
+        store usable at every moment. A store that is new is made to fit `manifest`. With `anew`, the run begins
+        with an empty store, whatever there was; readers have that until the end (on a server: it goes at once).
 
         Raises:
-            StoreMismatch: the store was made with another manifest.
+            StoreMismatch: the store was made with another manifest, and `anew` is not set.
             StoreBusy: another process writes and does not come to an end.
         """
         ...

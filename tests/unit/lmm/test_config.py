@@ -190,3 +190,16 @@ def test_annotations_are_chosen_in_the_table_or_the_header() -> None:
     assert on("[RAG]\nquestions = True # seed\nsummaries = true\n", {}) == ["titles", "summary", "questions"]
     assert on("[RAG]\nquestions = true\n", {"model": {"RAG": ["summary", "keywords"]}}) == ["summary", "keywords"]
     assert "lower case" in load_settings("[RAG]\nquestions = True\n", {}).hints[0]
+
+
+def test_options_of_embedding_models() -> None:
+    """They stand under [embedding] and nowhere else; an empty prefix is one."""
+    text = 'dimensions = 256\nbatch_size = 8\nquery_prefix = ""\ndocument_prefix = "d: "\n'
+    found = load_settings(f'[embedding]\nmodel = "Ollama/x"\n{text}', {}).embedding
+    assert (found.dimensions, found.batch_size, found.query_prefix, found.document_prefix) == (256, 8, "", "d: ")
+    unset = load_settings("", {}).embedding
+    assert (unset.dimensions, unset.batch_size, unset.query_prefix, unset.document_prefix) == (None, None, None, None)
+    with pytest.raises(ConfigError, match=r"unknown key 'dimensions' in \[major\]"):
+        load_settings("[major]\ndimensions = 256\n", {})
+    with pytest.raises(ConfigError, match=r"'batch_size' in \[embedding\] must be more than 0"):
+        load_settings("[embedding]\nbatch_size = 0\n", {})

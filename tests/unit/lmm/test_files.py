@@ -79,3 +79,10 @@ def test_the_lock_excludes_and_tells(tmp_path: Path) -> None:
     assert told == [True]
     with files.document_lock(path, timeout=0):
         pass
+
+
+def test_the_cache_folder() -> None:
+    """The one that the environment names, else the user's; the state is somewhere else."""
+    assert files.cache_folder({"LMM_CACHE_DIR": "/fast/disk"}) == Path("/fast/disk")
+    assert files.cache_folder({}).name == "lmmarkdown"
+    assert files.cache_folder({}) != files.state_folder({})

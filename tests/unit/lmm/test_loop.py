@@ -36,3 +36,13 @@ def test_errors_come_through() -> None:
 
     with pytest.raises(ValueError, match="no"):
         loop.run(fail())
+
+
+def test_waiting_for_itself_is_refused() -> None:
+    """A coroutine on the loop that calls `run` gets an error, where it would hang for ever."""
+
+    async def wrong() -> int:
+        return loop.run(_double(1))
+
+    with pytest.raises(RuntimeError, match="await the coroutine instead"):
+        loop.run(wrong())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmm.errors import ConfigError
+from lmm.models.embed import ADAPTERS
 from lmm.models.names import ALIASES, PROVIDERS, ModelName, Provider, find_provider, parse_name
 
 
@@ -20,6 +21,9 @@ from lmm.models.names import ALIASES, PROVIDERS, ModelName, Provider, find_provi
         ("openai-compatible/x", "OpenAICompatible", "x"),
         ("vllm / x ", "vLLM", "x"),
         ("Builtin/extractive", "Builtin", "extractive"),
+        ("sentence-transformers/intfloat/e5-small-v2", "SentenceTransformers", "intfloat/e5-small-v2"),
+        ("Model2Vec//srv/models/mine", "Model2Vec", "/srv/models/mine"),
+        ("VoyageAI/voyage-4", "Voyage", "voyage-4"),
     ],
 )
 def test_parse_name(text: str, provider: str, model: str) -> None:
@@ -61,7 +65,11 @@ def test_every_row_can_be_found(key: str) -> None:
 def test_rows_are_complete(provider: Provider) -> None:
     """A provider needs a key, or says where its server is, or runs inside; a known major model has a small one."""
     row = provider
-    inside = row.name in ("Builtin", "Recorded")
+    inside = row.name in ("Builtin", "Recorded", "FastEmbed", "SentenceTransformers", "Model2Vec")
     assert row.is_local == (not row.keys)
     assert row.keys or row.base_url or row.needs_base_url or inside
     assert bool(row.major) == bool(row.minor)
+    assert not (row.embedding and not row.embedder)
+    assert not (row.major and not row.chats)
+    assert not row.embedder or row.embedder in ADAPTERS
+    assert row.chats or row.embedder

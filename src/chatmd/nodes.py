@@ -1,0 +1,211 @@
+"""The tree of a ChatMD document: values that know where they stand.
+
+Two trees are equal if they say the same: the place of a node, and how it is spelled, do not count.
+`chatmd.writer.serialize` gives back the exact spelling, `chatmd.writer.write` a canonical one.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+BLANK = " \t\r\n"  # what the language takes for white space
+
+
+class Source:
+    """A text and the name of the file it came from; finds lines when asked.
+
+    >>> Source("one\\ntwo").place(5)
+    (2, 2)
+    """
+
+    __slots__ = ("_starts", "file", "text")
+
+    def __init__(self, text: str, file: str = "") -> None:
+        self.text, self.file = text, file
+        self._starts: list[int] | None = None
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1; lines end with LF."""
+        if self._starts is None:
+            self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def __repr__(self) -> str:
+        return f"Source({len(self.text)} characters of {self.file!r})"
+
+
+class Span(NamedTuple):
+    """A piece of a source: from `start` up to, not including, `end`."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """The piece itself."""
+        return self.source.text[self.start : self.end]
+
+    @property
+    def file(self) -> str:
+        """The name of the file."""
+        return self.source.file
+
+    @property
+    def line(self) -> int:
+        """The line on which it starts, from 1."""
+        return self.source.place(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        """The column at which it starts, from 1."""
+        return self.source.place(self.start)[1]
+
+    @property
+    def where(self) -> str:
+        """``file:line:column``, for messages."""
+        line, column = self.source.place(self.start)
+        return f"{self.file}:{line}:{column}" if self.file else f"{line}:{column}"
+
+    def __repr__(self) -> str:
+        return f"Span({self.where})"
+
+
+NOWHERE = Span(Source(""), 0, 0)
+"""The span of what was not read from a text."""
+
+
+class Attribute(NamedTuple):
+    """One attribute as written; a flag has the value None."""
+
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text as the model sees it, RAW blocks and all; `raw` if any of it stands in a RAW block.
+
+    Neighbouring texts are one node; only comments and elements part them.
+    """
+
+    value: str
+    raw: bool = field(default=False, compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is white space only."""
+        return not self.value.strip(BLANK)
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """``<!-- … -->``: `value` is what stands between the marks. The model does not see it."""
+
+    value: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of the vocabulary. `opening` and `closing` are its tags, where it was read from a text.
+
+    >>> doc = Element("doc", (Attribute("src", "a.md"), Attribute("local")))
+    >>> doc.get("src"), doc.get("local"), doc.has("local"), doc.has("strip")
+    ('a.md', None, True, False)
+    """
+
+    tag: str
+    attributes: tuple[Attribute, ...] = ()
+    children: tuple[Node, ...] = ()
+    opening: Span | None = field(default=None, compare=False, repr=False)
+    closing: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def span(self) -> Span:
+        """From its opening to its closing tag; the opening tag alone, if nothing closes it."""
+        if self.opening is None:
+            return NOWHERE
+        return self.opening if self.closing is None else self.opening._replace(end=self.closing.end)
+
+    def has(self, name: str) -> bool:
+        """Whether it has this attribute, with or without a value."""
+        return any(attribute.name == name for attribute in self.attributes)
+
+    def get(self, name: str) -> str | None:
+        """The value of an attribute, the last one if it stands there twice; None if it has none."""
+        return next((a.value for a in reversed(self.attributes) if a.name == name), None)
+
+    def with_children(self, children: Iterable[Node]) -> Element:
+        """The same element with other content; its own tags stay as they are written, if it has both."""
+        kept = self.closing is not None
+        return replace(
+            self,
+            children=tuple(children),
+            opening=self.opening if kept else None,
+            closing=self.closing if kept else None,
+        )
+
+
+Node = Text | Comment | Element
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding. An ``error`` keeps the document from being run."""
+
+    span: Span
+    message: str
+    hint: str
+    severity: Literal["error", "warning"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed text. `problems` are those of its form; `chatmd.check` finds the others too.
+
+    `is_body` if the text was read as the inside of a message.
+    """
+
+    children: tuple[Node, ...]
+    source: Source = field(default_factory=lambda: Source(""), compare=False, repr=False)
+    problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
+    strict: bool = field(default=False, compare=False)
+    is_body: bool = field(default=False, compare=False)
+
+    @property
+    def file(self) -> str:
+        """The name of the file it came from."""
+        return self.source.file
+
+    @property
+    def elements(self) -> Iterator[Element]:
+        """The elements at the top, in order."""
+        return (node for node in self.children if isinstance(node, Element))
+
+
+def body(children: Iterable[Node]) -> tuple[str | Element, ...]:
+    """What counts of an element's inside: texts and elements in order, without comments.
+
+    >>> body((Text("x"), Comment(" c "), Text(" y"), Element("doc")))
+    ('x y', Element(tag='doc', attributes=(), children=()))
+    """
+    parts: list[str | Element] = []
+    texts: list[str] = []
+    for node in children:
+        if isinstance(node, Text):
+            texts.append(node.value)
+        elif isinstance(node, Element):
+            if text := "".join(texts):
+                parts.append(text)
+            texts.clear()
+            parts.append(node)
+    if text := "".join(texts):
+        parts.append(text)
+    return tuple(parts)

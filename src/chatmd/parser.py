@@ -1,0 +1,178 @@
+"""Text to tree: lossless, linear in the text, and never raising.
+
+The tokens come from `chatmd.lexer`, or with ``strict`` from `chatmd.strict_lexer`. An element that is not
+closed ends where the element around it does, or the text; a closing tag that closes nothing is text. Both are
+errors of the document. An element without content (``<doc src="a" local>``) may do without its slash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatmd.lexer import CloseToken, CommentToken, Flaw, OpenToken, RawToken, TextToken, Token, tokens
+from chatmd.nodes import Attribute, Comment, Document, Element, Node, Problem, Source, Span, Text
+from chatmd.strict_lexer import strict_tokens
+from chatmd.tags import DOCUMENT, VOID, imports_into
+
+MAX_DEPTH = 64
+"""How deep elements may stand in each other; a tag any deeper is text, and an error."""
+
+
+def parse(text: str, *, file: str = "", strict: bool = False) -> Document:
+    """The tree of a document. Nothing raises: what is wrong is in its `problems`.
+
+    `file` names it in messages; `strict` reads as the reference does, quirks included.
+
+    >>> document = parse("<user>Is 1 < 2? RAW|</user>|RAW</user>", file="a.chatmd")
+    >>> document.children
+    (Element(tag='user', attributes=(), children=(Text(value='Is 1 < 2?</user>', raw=True),)),)
+    >>> [f"{p.span.where}: {p.message}" for p in parse("<user>\\n<doc>\\n", file="a.md").problems]
+    ['a.md:1:1: <user> is never closed', 'a.md:2:1: <doc> is not closed']
+    """
+    return _Builder(Source(text, file), strict).build(imports=not strict)
+
+
+def parse_body(text: str, *, file: str = "", strict: bool = False) -> Document:
+    """The same for the inside of a message: what an import puts there.
+
+    >>> parse_body("Be brief.").children
+    (Text(value='Be brief.', raw=False),)
+    """
+    return _Builder(Source(text, file), strict).build(imports=True, is_body=True)
+
+
+class _Frame:
+    """An element that is open: what it has so far, and the text that is still growing."""
+
+    __slots__ = ("attributes", "children", "end", "imports", "raw", "start", "tag", "text_start", "texts")
+
+    def __init__(self, tag: str, start: int, end: int, attributes: tuple[Attribute, ...], imports: bool) -> None:
+        self.tag, self.start, self.end, self.attributes, self.imports = tag, start, end, attributes, imports
+        self.children: list[Node] = []
+        self.texts: list[str] = []
+        self.text_start, self.raw = 0, False
+
+
+class _Builder:
+    """One pass over the tokens of one text, with the elements that are open on a stack."""
+
+    def __init__(self, source: Source, strict: bool) -> None:
+        self.source, self.strict = source, strict
+        self.problems: list[Problem] = []
+        self.stack: list[_Frame] = []
+
+    def build(self, *, imports: bool, is_body: bool = False) -> Document:
+        text = self.source.text
+        self.stack.append(_Frame(DOCUMENT, 0, 0, (), imports))
+        flaws: list[Flaw] = []
+        for token in (strict_tokens if self.strict else tokens)(text, flaws):
+            self._take(token)
+        while len(self.stack) > 1:
+            self._end_unclosed(len(text), "is never closed")
+        root = self.stack[0]
+        self._end_text(root, len(text))
+        for flaw in flaws:
+            self._problem(flaw.start, flaw.start + 1, flaw.message, flaw.hint, error=flaw.is_error)
+        self.problems.sort(key=lambda problem: problem.span.start)
+        return Document(tuple(root.children), self.source, tuple(self.problems), self.strict, is_body)
+
+    def _take(self, token: Token) -> None:
+        frame = self.stack[-1]
+        if isinstance(token, TextToken):
+            self._add_text(frame, token.start, self.source.text[token.start : token.end])
+        elif isinstance(token, OpenToken):
+            self._open(frame, token)
+        elif isinstance(token, CloseToken):
+            self._close(frame, token)
+        elif isinstance(token, RawToken):
+            self._add_text(frame, token.start, token.value)
+            frame.raw = True
+            if not token.closed:
+                self._problem(
+                    token.end - len(token.value) - 4, token.end, "this RAW block never ends", "end it with |RAW"
+                )
+        elif isinstance(token, CommentToken):
+            self._end_text(frame, token.start)
+            value = self.source.text[token.start + 4 : token.end - 3]
+            frame.children.append(Comment(value, self._span(token.start, token.end)))
+
+    def _open(self, frame: _Frame, token: OpenToken) -> None:
+        start, end, tag, attributes, empty = token
+        if tag == "import" and not frame.imports:
+            self._add_text(frame, start, self.source.text[start:end])
+        elif len(self.stack) > MAX_DEPTH:
+            self._add_text(frame, start, self.source.text[start:end])
+            self._problem(start, end, f"elements stand more than {MAX_DEPTH} deep in each other", "close some of them")
+        elif empty:
+            self._end_text(frame, start)
+            frame.children.append(Element(tag, attributes, (), self._span(start, end)))
+        else:
+            self._end_text(frame, start)
+            role = next((value for name, value in reversed(attributes) if name == "role"), None)
+            self.stack.append(_Frame(tag, start, end, attributes, imports_into(tag, role)))
+
+    def _close(self, frame: _Frame, token: CloseToken) -> None:
+        start, end, tag = token
+        depth = next((n for n in range(len(self.stack) - 1, 0, -1) if self.stack[n].tag == tag), 0)
+        if not depth:
+            self._add_text(frame, start, self.source.text[start:end])
+            if tag != "import" or frame.imports:
+                self._problem(start, end, f"</{tag}> closes nothing", _stray_hint(tag, frame.tag))
+            return
+        while len(self.stack) - 1 > depth:
+            self._end_unclosed(start, f"is not closed before </{tag}>")
+        done = self.stack.pop()
+        self._end_text(done, start)
+        element = Element(
+            tag, done.attributes, tuple(done.children), self._span(done.start, done.end), self._span(start, end)
+        )
+        self.stack[-1].children.append(element)
+
+    def _end_unclosed(self, at: int, how: str) -> None:
+        """End the innermost element at `at`, where no closing tag stands."""
+        done = self.stack.pop()
+        self._end_text(done, at)
+        parent, tag = self.stack[-1], done.tag
+        opening = self._span(done.start, done.end)
+        if tag in VOID:  # what follows it was not meant as its content
+            parent.children.append(Element(tag, done.attributes, (), opening))
+            parent.children.extend(done.children)
+            self._problem(done.start, done.end, f"<{tag}> is not closed", f"write <{tag} …/>", error=self.strict)
+            return
+        parent.children.append(Element(tag, done.attributes, tuple(done.children), opening))
+        self._problem(done.start, done.end, f"<{tag}> {how}", f"write </{tag}> where it ends")
+
+    def _add_text(self, frame: _Frame, start: int, value: str) -> None:
+        if not frame.texts:
+            frame.text_start = start
+        frame.texts.append(value)
+
+    def _end_text(self, frame: _Frame, end: int) -> None:
+        """Make a node of the text that grew up to `end`."""
+        if not frame.texts:
+            return
+        value = frame.texts[0] if len(frame.texts) == 1 else "".join(frame.texts)
+        start, raw = frame.text_start, frame.raw
+        last = frame.children[-1] if frame.children else None
+        if isinstance(last, Text) and last.span is not None:  # left over from an element that was not closed
+            value, raw, start = last.value + value, raw or last.raw, last.span.start
+            frame.children.pop()
+        frame.children.append(Text(value, raw, self._span(start, end)))
+        frame.texts.clear()
+        frame.raw = False
+
+    def _span(self, start: int, end: int) -> Span:
+        return Span(self.source, start, end)
+
+    def _problem(self, start: int, end: int, message: str, hint: str, *, error: bool = True) -> None:
+        self.problems.append(Problem(self._span(start, end), message, hint, "error" if error else "warning"))
+
+
+def _stray_hint(tag: str, inside: str) -> str:
+    where = f"; this is inside <{inside}>" if inside else ""
+    return f"open it with <{tag}>, or put the tag in RAW|…|RAW if it is text{where}"
+
+
+def errors_of(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Those that keep a document from being run."""
+    return tuple(problem for problem in problems if problem.severity == "error")

@@ -1,0 +1,166 @@
+"""The vocabulary: one row per tag, with its attributes, where it may stand, and one line of help.
+
+Tags are lower case, and compared whole; whatever is not in this table is literal text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+DOCUMENT = ""  # stands for the document itself where a parent is named
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRule:
+    """What an attribute is: text, a flag (present or not), a number."""
+
+    name: str
+    help: str
+    kind: Literal["text", "flag", "integer", "number"] = "text"
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One element: `parents` are the tags it may stand in; `content` says what of its inside counts."""
+
+    name: str
+    help: str
+    attributes: tuple[AttributeRule, ...]
+    parents: tuple[str, ...] = (DOCUMENT,)
+    content: Literal["nothing", "text", "parts", "summaries"] = "parts"
+
+    def attribute(self, name: str) -> AttributeRule | None:
+        """The rule for an attribute, or None if the tag has no such one."""
+        return next((rule for rule in self.attributes if rule.name == name), None)
+
+
+ROLES = ("user", "assistant", "system", "developer", "tool")
+# Bodies of which text, documents, images and agents reach the model.
+BODIES = ("msg", "user", "assistant", "system", "developer", "tool_call", "tool_response", "agent")
+# Bodies into which files are imported; <msg> only with one of these roles.
+IMPORTING = ("user", "system", "developer", "agent")
+
+_NAME = AttributeRule("name", "a label for people; not sent")
+_ID = AttributeRule("id", "the provider's id of this item")
+_STATUS = AttributeRule("status", "how far the item got: completed, incomplete, failed")
+_PHASE = AttributeRule("phase", "which part of a turn an assistant's text belongs to")
+_TYPE = AttributeRule("type", "custom_tool_call for a call whose argument is free text")
+_FUNCTION = AttributeRule("function_name", "the function that is called", required=True)
+_CALL = AttributeRule("tool_call_id", "links the call to its response", required=True)
+_SRC = AttributeRule("src", "a path or URL", required=True)
+_LOCAL = AttributeRule("local", "src is a file on disk", "flag")
+_COMMON = (_NAME, _ID, _STATUS)
+
+_ROWS: Iterable[Tag] = (
+    Tag(
+        "config",
+        "the model and how it is called; once, near the top",
+        (
+            AttributeRule("model", "the model's name"),
+            AttributeRule("max_tokens", "the longest reply, in tokens", "integer"),
+            AttributeRule("temperature", "0 for the likeliest words, more for variety", "number"),
+            AttributeRule("reasoning_effort", "none, minimal, low, medium, high, xhigh or detailed"),
+            AttributeRule("show_tool_call", "keep calls and results in this file, not in files beside it", "flag"),
+            AttributeRule("id", "a label for the session"),
+        ),
+        content="nothing",
+    ),
+    Tag(
+        "tool",
+        "a function that the assistant may call",
+        (
+            AttributeRule("name", "the function's name"),
+            AttributeRule("description", "what it does, for the model"),
+            AttributeRule("command", "the program to run, with its first arguments"),
+            AttributeRule("agent", "the ChatMD file that does the work"),
+            AttributeRule("local", "the agent's file is on disk", "flag"),
+            AttributeRule("mcp_server", "the MCP server whose tools are offered"),
+            AttributeRule("include", "the one tool of the server to offer"),
+            AttributeRule("includes", "the tools of the server to offer, between commas"),
+            AttributeRule("strict", "the model must keep to the tool's schema", "flag"),
+            AttributeRule("client_id_env", "the environment variable with the client's id"),
+            AttributeRule("client_secret_env", "the environment variable with the client's secret"),
+        ),
+        content="nothing",
+    ),
+    Tag(
+        "msg",
+        "a message",
+        (
+            AttributeRule("role", "who speaks: user, assistant, system, developer, tool", required=True),
+            *_COMMON,
+            AttributeRule("tool_call", "with role assistant: this is a call, as <tool_call>", "flag"),
+            AttributeRule("function_name", _FUNCTION.help),
+            AttributeRule("tool_call_id", _CALL.help),
+            _TYPE,
+            _PHASE,
+        ),
+    ),
+    Tag("user", "what the user says; <msg role=\"user\">", _COMMON),
+    Tag("assistant", "what the model said; <msg role=\"assistant\">", (*_COMMON, _PHASE)),
+    Tag("system", "what rules the conversation; <msg role=\"system\">", _COMMON),
+    Tag("developer", "what rules the conversation; <msg role=\"developer\">", _COMMON),
+    Tag("tool_call", "the model calls a function; the body is its arguments", (_FUNCTION, _CALL, *_COMMON, _TYPE)),
+    Tag("tool_response", "what a call returned; <msg role=\"tool\">", (_CALL, *_COMMON, _TYPE)),
+    Tag(
+        "reasoning",
+        "what a model thought, as far as it tells",
+        (
+            AttributeRule("id", _ID.help, required=True),
+            _STATUS,
+            AttributeRule("signature", "lets the provider recognise the thought when it is sent back"),
+            AttributeRule("provider", "who can recognise it"),
+        ),
+        content="summaries",
+    ),
+    Tag(
+        "summary",
+        "one thought of a <reasoning>",
+        (AttributeRule("type", "summary_text unless the provider says otherwise"),),
+        ("reasoning",),
+        "text",
+    ),
+    Tag(
+        "import",
+        "another file, put in its place before anything else is read",
+        (AttributeRule("src", "a path, relative to the file this stands in", required=True), _LOCAL),
+        (DOCUMENT, "msg", *IMPORTING),
+        "nothing",
+    ),
+    Tag(
+        "img",
+        "an image",
+        (_SRC, _LOCAL, AttributeRule("alt", "what it shows; not sent")),
+        BODIES,
+        "nothing",
+    ),
+    Tag(
+        "doc",
+        "the text of a document",
+        (
+            _SRC,
+            _LOCAL,
+            AttributeRule("strip", "without HTML tags", "flag"),
+            AttributeRule("markdown", "converted to markdown", "flag"),
+        ),
+        BODIES,
+        "nothing",
+    ),
+    Tag("agent", "the answer of another ChatMD file; the body is more input for it", (_SRC, _LOCAL), BODIES),
+)
+
+TAGS: dict[str, Tag] = {tag.name: tag for tag in _ROWS}
+# Elements without content: one that is not closed ends where it begins.
+VOID = frozenset(tag.name for tag in TAGS.values() if tag.content == "nothing")
+
+
+def imports_into(tag: str, role: str | None) -> bool:
+    """Whether `<import>` means something in the body of `tag` (with that ``role`` attribute, if any).
+
+    >>> imports_into("msg", "System"), imports_into("msg", "assistant"), imports_into("doc", None)
+    (True, False, False)
+    """
+    return (role or "").strip().lower() in IMPORTING[:3] if tag == "msg" else tag in IMPORTING

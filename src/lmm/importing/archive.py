@@ -1,0 +1,136 @@
+"""Zip archives with documents in them (DOCX, EPUB): members in memory, bounded; nothing is unpacked to disk."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from xml.etree import ElementTree
+
+from lmm.errors import FileReadError
+from lmm.importing.elements import Element, Node, check_depth
+
+_HARM = "the file is damaged, or was made to do harm"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """How much is taken out of an archive: members, bytes in all, bytes of one XML file."""
+
+    members: int = 20_000
+    total: int = 1_000_000_000
+    xml: int = 50_000_000
+
+
+LIMITS = ArchiveLimits()
+
+
+class Archive:
+    """An archive that is read member by member; what is too much is refused before it is unpacked."""
+
+    def __init__(self, data: bytes, *, kind: str, limits: ArchiveLimits = LIMITS) -> None:
+        """Open an archive; `kind` is what the file should be, for messages.
+
+        Raises:
+            FileReadError: it is none, is encrypted, or holds more than a document does.
+        """
+        self.limits = limits
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise FileReadError(f"this is no {kind} file", hint=_what(data)) from error
+        members = self._zip.infolist()
+        total = sum(member.file_size for member in members)
+        if len(members) > limits.members or total > limits.total:
+            size = f"{len(members):,} files, {total / 1e6:,.0f} MB unpacked"
+            raise FileReadError(f"the archive in it is too large: {size}", hint=_HARM)
+        if any(member.flag_bits & 1 for member in members):
+            hint = "save it without a password, then import it again"
+            raise FileReadError("the file is protected by a password", hint=hint)
+        self.names = frozenset(member.filename for member in members)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._zip.close()
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a member.
+
+        Raises:
+            FileReadError: there is none of this name, or it cannot be unpacked.
+        """
+        try:
+            return self._zip.read(name)
+        except KeyError as error:
+            raise FileReadError(f"there is no '{name}' in it", hint="the file is damaged") from error
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+            raise FileReadError(f"'{name}' in it cannot be unpacked", hint="the file is damaged") from error
+
+    def xml(self, name: str) -> ElementTree.Element:
+        """A member that is XML; one that declares entities is refused.
+
+        Raises:
+            FileReadError: it is missing, too large, or no such XML.
+        """
+        size = self._zip.getinfo(name).file_size if name in self.names else 0
+        if size > self.limits.xml:
+            raise FileReadError(f"'{name}' in it has {size / 1e6:,.0f} MB of XML", hint=_HARM)
+        return parse_xml(self.read(name), name)
+
+    def rewritten(self, changed: Mapping[str, bytes]) -> bytes:
+        """The archive with some members replaced."""
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as copy:
+            for name in sorted(self.names):
+                if not name.endswith("/"):
+                    copy.writestr(name, changed[name] if name in changed else self.read(name))
+        return out.getvalue()
+
+
+def parse_xml(data: bytes, name: str) -> ElementTree.Element:
+    """XML without entities of its own.
+
+    Raises:
+        FileReadError: it declares some, or is no XML.
+    """
+    # In UTF-16 the words have zero bytes between their letters.
+    if re.search(rb"<!(?:ENTITY|DOCTYPE[^>]*\[)", data.replace(b"\0", b"")):
+        raise FileReadError(f"'{name}' in it declares XML entities", hint=_HARM)
+    try:
+        return ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise FileReadError(f"'{name}' in it is no valid XML: {error}", hint="the file is damaged") from error
+
+
+def as_element(node: ElementTree.Element, depth: int = 0) -> Element:
+    """XML as our elements, names without their name spaces."""
+    check_depth(depth)
+    children: list[Node] = [node.text] if node.text else []
+    for child in node:
+        children.append(as_element(child, depth + 1))
+        if child.tail:
+            children.append(child.tail)
+    return Element(local(node.tag), {local(key): value for key, value in node.attrib.items()}, tuple(children))
+
+
+def local(name: str) -> str:
+    """A name without its name space."""
+    return name.rpartition("}")[2]
+
+
+def _what(data: bytes) -> str:
+    """What a file probably is that has the wrong suffix."""
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        return "it is in the format of Word 97, or has a password: open it and save it as .docx, without a password"
+    if data.startswith(b"{\\rtf"):
+        return "it is RTF: open it and save it as .docx"
+    return "the file is damaged, or has the wrong suffix"

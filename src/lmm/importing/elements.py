@@ -1,0 +1,114 @@
+"""The document between reading and writing: a tree of elements with HTML's names, whatever the file was.
+
+Every reader makes such a tree (or markdown), and one writer turns it into markdown. Besides HTML's elements there is
+``math``, whose text is TeX and whose attribute ``display`` is ``block`` or ``inline``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from lmm.errors import FileReadError
+
+# Deeper trees are attacks, or text in which nothing was ever closed.
+MAX_DEPTH = 150
+
+BLOCK_TAGS = frozenset(
+    "address article aside blockquote body center dd details dir div dl dt fieldset figcaption figure footer footnote form "
+    "h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol p pre section summary table tbody td tfoot "
+    "th thead tr ul".split()
+)
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element: its tag in lower case, attributes, and children, which are elements and texts."""
+
+    tag: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    children: tuple[Node, ...] = ()
+
+    def get(self, name: str) -> str:
+        """An attribute, or the empty string."""
+        return self.attributes.get(name, "")
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The words of the attribute ``class``."""
+        return frozenset(self.get("class").split())
+
+    @property
+    def elements(self) -> Iterator[Element]:
+        """The children that are elements."""
+        return (child for child in self.children if isinstance(child, Element))
+
+
+Node = Element | str
+
+
+def element(tag: str, *children: Node, **attributes: str) -> Element:
+    """An element, written shortly.
+
+    >>> text_of(element("p", "a ", element("em", "b")))
+    'a b'
+    """
+    return Element(tag, attributes, children)
+
+
+def walk(node: Element) -> Iterator[Element]:
+    """An element and all below it, in the order of the document."""
+    yield node
+    for child in node.elements:
+        yield from walk(child)
+
+
+def find(node: Element, *tags: str) -> Iterator[Element]:
+    """The elements below (or at) `node` with one of these tags."""
+    return (found for found in walk(node) if found.tag in tags)
+
+
+def text_of(node: Node) -> str:
+    """All text of a node as it stands; ``br`` is a newline.
+
+    >>> text_of(element("pre", "a", element("br"), "b"))
+    'a\\nb'
+    """
+    if isinstance(node, str):
+        return node
+    return "\n" if node.tag == "br" else "".join(map(text_of, node.children))
+
+
+def words_of(node: Node) -> str:
+    """The text of a node with single spaces."""
+    return " ".join(text_of(node).split())
+
+
+def has_blocks(node: Node) -> bool:
+    """Whether a node is, or contains, something that stands on lines of its own."""
+    if isinstance(node, str):
+        return False
+    return node.tag in BLOCK_TAGS or any(map(has_blocks, node.children))
+
+
+def check_depth(depth: int) -> None:
+    """Refuse what is nested too deeply to be a document.
+
+    Raises:
+        FileReadError: it is.
+    """
+    if depth > MAX_DEPTH:
+        hint = "the file is damaged, or was made to do harm"
+        raise FileReadError(f"its elements are nested more than {MAX_DEPTH} deep", hint=hint)
+
+
+def rewrite(node: Element, change: Callable[[Element], Iterable[Node]]) -> tuple[Node, ...]:
+    """The tree with each element replaced by what `change` gives for it, from the leaves up."""
+    children: list[Node] = []
+    for child in node.children:
+        if isinstance(child, str):
+            children.append(child)
+        else:
+            children += rewrite(child, change)
+    return tuple(change(replace(node, children=tuple(children))))

@@ -1,0 +1,294 @@
+"""Formulas to TeX: MathML, and OMML, which is Word's.
+
+Both are trees of the same few constructs under different names, so one table serves for both. What is not in it gives
+the text of its parts: a formula may lose its shape, but no symbol.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from lmm.importing.elements import Element, text_of
+from lmm.importing.tex_symbols import ACCENTS, FUNCTIONS, OPERATORS, SYMBOLS
+
+Parts = Sequence[Element]
+
+
+def to_tex(node: Element) -> str:
+    """The TeX of a ``math`` (MathML) or ``oMath`` (OMML) element whose tags have no prefix.
+
+    >>> from lmm.importing.elements import element as e
+    >>> to_tex(e("math", e("mfrac", e("mi", "α"), e("msup", e("mi", "x"), e("mn", "2")))))
+    '\\\\frac{\\\\alpha}{x^2}'
+    """
+    annotation = _annotation(node)
+    return annotation if annotation is not None else _tidy(_tex(node))
+
+
+def _annotation(node: Element) -> str | None:
+    """The TeX that a MathML formula was made from, if it says so."""
+    for child in node.elements:
+        if child.tag == "annotation" and "tex" in child.get("encoding").lower():
+            return _without_style(text_of(child).strip())
+        if child.tag in ("semantics", "mrow", "mstyle") and (found := _annotation(child)) is not None:
+            return found
+    return None
+
+
+def _without_style(tex: str) -> str:
+    r"""Wikipedia puts every formula into {\displaystyle …}."""
+    match = re.fullmatch(r"\{\\(?:displaystyle|textstyle) (.*)\}", tex, re.DOTALL)
+    return match[1].strip() if match else tex
+
+
+def _tex(node: Element) -> str:
+    write = _WRITERS.get(node.tag)
+    return write(node) if write else _row(list(node.elements))
+
+
+def _row(parts: Parts) -> str:
+    return _side_by_side([_tex(part) for part in parts])
+
+
+def _side_by_side(pieces: Sequence[str]) -> str:
+    """Pieces joined so that no letter is taken for a part of the command before it."""
+    written = ""
+    for piece in pieces:
+        gap = " " if re.search(r"\\[A-Za-z]+\Z", written) and piece[:1].isalpha() else ""
+        written += gap + piece
+    return written
+
+
+def _tidy(tex: str) -> str:
+    return " ".join(tex.split())
+
+
+def _group(tex: str) -> str:
+    """An argument: braces unless it is one character or command."""
+    return tex if re.fullmatch(r"[A-Za-z0-9]|\\[A-Za-z]+", tex) else f"{{{tex}}}"
+
+
+def _argument(node: Element, name: str) -> str:
+    """A child by its name (OMML)."""
+    part = next((child for child in node.elements if child.tag == name), None)
+    return _row(list(part.elements)) if part else ""
+
+
+def _property(node: Element, properties: str, name: str) -> str | None:
+    """The value of a property (OMML): None if it is not set, "" or "on" if it is set to true."""
+    for part in node.elements:
+        if part.tag == properties:
+            for value in part.elements:
+                if value.tag == name:
+                    return value.get("val")
+    return None
+
+
+def _child(number: int, node: Element) -> str:
+    """A child by its place (MathML)."""
+    parts = list(node.elements)
+    return _tex(parts[number]) if number < len(parts) else ""
+
+
+# -- leaves --------------------------------------------------------------------------------------------
+
+
+def _symbols(text: str) -> str:
+    return _side_by_side([SYMBOLS.get(char, char) for char in text])
+
+
+def _identifier(node: Element) -> str:
+    text = text_of(node).strip()
+    if text in FUNCTIONS:
+        return f"\\{text}"
+    if len(text) > 1 and text.isalpha() and text.isascii():
+        return f"\\mathrm{{{text}}}"
+    return _variant(_symbols(text), node.get("mathvariant"))
+
+
+def _variant(tex: str, variant: str) -> str:
+    command = {"bold": "mathbf", "double-struck": "mathbb", "script": "mathcal", "fraktur": "mathfrak"}.get(variant)
+    return f"\\{command}{{{tex}}}" if command and tex else tex
+
+
+def _number(node: Element) -> str:
+    return _symbols(text_of(node).strip())
+
+
+def _operator(node: Element) -> str:
+    text = text_of(node).strip()
+    if text in OPERATORS:
+        return OPERATORS[text]
+    return f"\\{text} " if text in FUNCTIONS else _symbols(text)
+
+
+def _words(node: Element) -> str:
+    text = re.sub(r"([\\{}$&#^_%~])", r"\\\1", text_of(node).replace("\\", ""))
+    return f"\\text{{{text}}}" if text.strip() else (r"\ " if text else "")
+
+
+def _run(node: Element) -> str:
+    """A run of OMML: plain text in quotation, else symbols."""
+    texts = "".join(text_of(part) for part in node.elements if part.tag == "t")
+    if _property(node, "rPr", "nor") is not None and _property(node, "rPr", "nor") not in ("0", "off", "false"):
+        return _words(Element("t", {}, (texts,)))
+    if _property(node, "rPr", "sty") == "p" and len(texts) > 1 and texts.isalpha() and texts.isascii():
+        return f"\\{texts}" if texts in FUNCTIONS else f"\\mathrm{{{texts}}}"
+    variant = {"double-struck": "double-struck", "script": "script", "fraktur": "fraktur"}.get(
+        _property(node, "rPr", "scr") or "", "bold" if _property(node, "rPr", "sty") == "b" else ""
+    )
+    return _variant(_symbols(texts), variant)
+
+
+# -- constructs ----------------------------------------------------------------------------------------
+
+
+def _fraction(top: str, bottom: str) -> str:
+    return f"\\frac{{{top}}}{{{bottom}}}"
+
+
+def _root(body: str, degree: str = "") -> str:
+    return f"\\sqrt[{degree}]{{{body}}}" if degree else f"\\sqrt{{{body}}}"
+
+
+def _scripts(base: str, below: str = "", above: str = "") -> str:
+    """A base with sub- and superscript; primes are written as such."""
+    if re.search(r"[\^_]", re.sub(r"\{.*\}", "", base)) and not base.startswith("{"):
+        base = f"{{{base}}}"
+    written = base if re.fullmatch(r"\S|\\[A-Za-z]+|\{.*\}|\\[A-Za-z]+\{[^{}]*\}|[^\s\\{}]*[)\]|]", base) else f"{{{base}}}"
+    written = written or "{}"
+    if below:
+        written += f"_{_group(below)}"
+    if above and not above.strip("'"):
+        return written + above
+    return written + (f"^{_group(above)}" if above else "")
+
+
+def _over(base: str, mark: str, *, below: bool = False) -> str:
+    """A mark over or under a base: an accent, a brace, a limit."""
+    accent = ACCENTS.get((mark, below))
+    if accent:
+        return f"{accent}{{{base}}}"
+    if re.fullmatch(r"\\(?:sum|prod|int|lim|max|min|sup|inf|bigcup|bigcap|limsup|liminf|coprod|oint)\s*", base):
+        return _scripts(base.strip(), below=mark if below else "", above="" if below else mark)
+    return f"\\{'underset' if below else 'overset'}{{{mark}}}{{{base}}}"
+
+
+def _fenced(body: str, opening: str, closing: str) -> str:
+    left, right = (_DELIMITERS.get(mark, SYMBOLS.get(mark, mark)) or "." for mark in (opening, closing))
+    if left in "([|" and right in ")]|" and not re.search(r"\\(?:frac|sum|int|prod|begin)", body):
+        return f"{left}{body}{right}"
+    return _side_by_side([f"\\left{left}", body, f"\\right{right}"])
+
+
+_DELIMITERS = {"{": r"\{", "}": r"\}", "⟨": r"\langle", "⟩": r"\rangle", "‖": r"\|", "": "."}
+
+
+def _matrix(rows: Sequence[Sequence[str]], kind: str = "matrix") -> str:
+    body = r" \\ ".join(" & ".join(row) for row in rows)
+    return f"\\begin{{{kind}}} {body} \\end{{{kind}}}"
+
+
+# -- OMML ----------------------------------------------------------------------------------------------
+
+
+def _omml_delimiters(node: Element) -> str:
+    opening, closing, parting = (_property(node, "dPr", name) for name in ("begChr", "endChr", "sepChr"))
+    parts = [_row(list(part.elements)) for part in node.elements if part.tag == "e"]
+    body = f" {SYMBOLS.get(parting or '|', parting or '|')} ".join(parts)
+    return _fenced(body, "(" if opening is None else opening, ")" if closing is None else closing)
+
+
+def _omml_nary(node: Element) -> str:
+    sign = SYMBOLS.get(_property(node, "naryPr", "chr") or "∫", r"\int")
+    return _side_by_side([_scripts(sign, _argument(node, "sub"), _argument(node, "sup")), " ", _argument(node, "e")])
+
+
+def _omml_accent(node: Element) -> str:
+    return _over(_argument(node, "e"), _property(node, "accPr", "chr") or "\u0302")
+
+
+def _omml_group(node: Element) -> str:
+    below = _property(node, "groupChrPr", "pos") != "top"
+    return _over(_argument(node, "e"), _property(node, "groupChrPr", "chr") or "⏟", below=below)
+
+
+def _omml_bar(node: Element) -> str:
+    return f"\\{'overline' if _property(node, 'barPr', 'pos') == 'top' else 'underline'}{{{_argument(node, 'e')}}}"
+
+
+def _omml_function(node: Element) -> str:
+    name = _argument(node, "fName")
+    plain = name.removeprefix("\\mathrm{").removesuffix("}")
+    return _side_by_side([f"\\{plain}" if plain in FUNCTIONS else name, " ", _argument(node, "e")])
+
+
+def _omml_matrix(node: Element) -> str:
+    rows = [part for part in node.elements if part.tag == "mr"]
+    return _matrix([[_row(list(cell.elements)) for cell in row.elements if cell.tag == "e"] for row in rows])
+
+
+def _omml_lines(node: Element) -> str:
+    lines = [_row(list(part.elements)) for part in node.elements if part.tag == "e"]
+    return _matrix([[line] for line in lines], "aligned" if any("&" in line for line in lines) else "gathered")
+
+
+# -- MathML --------------------------------------------------------------------------------------------
+
+
+def _fence_attributes(node: Element) -> str:
+    parts = [_tex(part) for part in node.elements]
+    return _fenced(",".join(parts), node.attributes.get("open", "("), node.attributes.get("close", ")"))
+
+
+def _mathml_table(node: Element) -> str:
+    return _matrix([[_row(list(cell.elements)) for cell in row.elements] for row in node.elements if row.tag == "mtr"])
+
+
+def _mathml_row(node: Element) -> str:
+    """A row; one that is a pair of brackets around a table is a matrix."""
+    return _row(list(node.elements))
+
+
+_WRITERS: dict[str, Callable[[Element], str]] = {
+    # MathML
+    "mi": _identifier,
+    "mn": _number,
+    "mo": _operator,
+    "mtext": _words,
+    "ms": _words,
+    "mspace": lambda node: r"\ ",
+    "mfrac": lambda node: _fraction(_child(0, node), _child(1, node)),
+    "msqrt": lambda node: _root(_row(list(node.elements))),
+    "mroot": lambda node: _root(_child(0, node), _child(1, node)),
+    "msub": lambda node: _scripts(_child(0, node), below=_child(1, node)),
+    "msup": lambda node: _scripts(_child(0, node), above=_child(1, node)),
+    "msubsup": lambda node: _scripts(_child(0, node), _child(1, node), _child(2, node)),
+    "munder": lambda node: _over(_child(0, node), _child(1, node), below=True),
+    "mover": lambda node: _over(_child(0, node), _child(1, node)),
+    "munderover": lambda node: _scripts(_child(0, node), _child(1, node), _child(2, node)),
+    "mfenced": _fence_attributes,
+    "mtable": _mathml_table,
+    "mphantom": lambda node: "",
+    "annotation": lambda node: "",
+    "annotation-xml": lambda node: "",
+    # OMML
+    "r": _run,
+    "f": lambda node: _fraction(_argument(node, "num"), _argument(node, "den")),
+    "rad": lambda node: _root(_argument(node, "e"), _argument(node, "deg")),
+    "sSub": lambda node: _scripts(_argument(node, "e"), below=_argument(node, "sub")),
+    "sSup": lambda node: _scripts(_argument(node, "e"), above=_argument(node, "sup")),
+    "sSubSup": lambda node: _scripts(_argument(node, "e"), _argument(node, "sub"), _argument(node, "sup")),
+    "sPre": lambda node: _scripts("{}", _argument(node, "sub"), _argument(node, "sup")) + _argument(node, "e"),
+    "limLow": lambda node: _over(_argument(node, "e"), _argument(node, "lim"), below=True),
+    "limUpp": lambda node: _over(_argument(node, "e"), _argument(node, "lim")),
+    "d": _omml_delimiters,
+    "nary": _omml_nary,
+    "acc": _omml_accent,
+    "groupChr": _omml_group,
+    "bar": _omml_bar,
+    "func": _omml_function,
+    "m": _omml_matrix,
+    "eqArr": _omml_lines,
+}

@@ -1,0 +1,92 @@
+"""HTML text to a tree of elements, as browsers read it (selectolax, which is Lexbor)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lmm.errors import FileReadError
+from lmm.importing.elements import Element, Node, check_depth
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]+encoding\s*=\s*[\"']([\w.:-]+)", re.I)
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
+# Tags that a later one closes, so that a row of open ones is no nesting.
+_CLOSED_BY_OTHERS = frozenset(
+    "p li dt dd tr td th tbody thead tfoot option optgroup rt rp colgroup a area base br col embed hr img input link "
+    "meta param source track wbr html head body".split()
+)
+_MAX_OPEN = 2_000
+_SELF_CLOSED = re.compile(r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)"
+                          r"([A-Za-z][\w:.-]*)((?:\s+[\w:.-]+\s*=\s*(?:\"[^\"<]*\"|'[^'<]*'))*)\s*/>")  # fmt: skip
+
+
+def decode_html(data: bytes) -> str:
+    """The text of a page in the encoding that it names, else in UTF-8, else in that of old Windows pages.
+
+    >>> decode_html("<meta charset=latin1>é".encode("latin1"))
+    '<meta charset=latin1>é'
+    """
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    named = _CHARSET.search(data[:4096])
+    if named is not None:
+        name = (named[1] or named[2]).decode("ascii", "replace").lower()
+        name = "cp1252" if name in ("iso-8859-1", "latin1", "ascii", "us-ascii") else name  # as browsers do
+        try:
+            return data.decode(name)
+        except (LookupError, UnicodeDecodeError):
+            pass  # it says something else than it is
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def parse_html(text: str, *, xhtml: bool = False) -> Element:
+    """The ``html`` element of a page; in XHTML any element may close itself (``<a id="x"/>``).
+
+    Raises:
+        FileReadError: it is nested too deeply.
+
+    >>> [child.tag for child in parse_html("<p>a<p>b").children[1].children]
+    ['p', 'p']
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    if xhtml:
+        text = _SELF_CLOSED.sub(r"<\1\2></\1>", text)
+    _check_open(text)
+    root = LexborHTMLParser(text).root
+    return _convert(root, 0) if root is not None else Element("html")
+
+
+def _check_open(text: str) -> None:
+    """Refuse a page with thousands of elements that are never closed: parsers take quadratic time for it."""
+    depth = 0
+    for match in _TAG.finditer(text):
+        if match[2].lower() not in _CLOSED_BY_OTHERS:
+            depth = max(0, depth - 1) if match[1] else depth + 1
+            if depth > _MAX_OPEN:
+                hint = "the file is damaged, or was made to do harm"
+                raise FileReadError(f"more than {_MAX_OPEN:,} elements are open at once", hint=hint)
+
+
+def _convert(node: LexborNode, depth: int) -> Element:
+    check_depth(depth)
+    attributes = {name: value or "" for name, value in node.attributes.items()}
+    return Element((node.tag or "").lower(), attributes, tuple(_children(node, depth)))
+
+
+def _children(node: LexborNode, depth: int) -> Iterable[Node]:
+    for child in node.iter(include_text=True):
+        if child.is_text_node:
+            yield child.text_content or ""
+        elif child.is_element_node:
+            yield _convert(child, depth + 1)

@@ -1,0 +1,104 @@
+"""What a reader makes of a file, and the markdown document that this becomes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lmm.importing import escape
+from lmm.markdown.blocks import HeaderBlock, HeadingBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+
+# An image that a reader took out of a file has this address, and its place in `Imported.images`.
+IMAGE = "lmm-image:"
+_IMAGE = re.compile(rf"{IMAGE}(\d+)")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image: its bytes, and the ending of its name, such as ``.png``."""
+
+    data: bytes
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A document that was read: its markdown, title and language where it names them, its images.
+
+    `notes` say what did not come along, for people.
+    """
+
+    body: str
+    title: str = ""
+    language: str = ""
+    images: tuple[Image, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a reader is told: `name` of the file, and the `prefix` that leads from the output to its folder."""
+
+    name: str
+    prefix: str = ""
+
+
+def image_name(number: int, image: Image) -> str:
+    """The file name of an image; `number` counts from 0."""
+    return f"image-{number + 1}{image.suffix}"
+
+
+def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
+    """The markdown document: a header with title, source and language, and the body with its images linked.
+
+    `source` is the file's name, `name` what it is called if it has no title, `folder` where its images are.
+
+    >>> print(compose(Imported("# A\\n", language="de"), source="a.docx", name="a", folder="a_files"), end="")
+    ---
+    title: A
+    source: a.docx
+    lang: de
+    ---
+    <BLANKLINE>
+    # A
+    """
+    headings = (block for block in parse_markdown_text(document.body) if isinstance(block, HeadingBlock))
+    title = _line(document.title) or next((_unescaped(h.title) for h in headings if h.title), "") or name
+    values = {"title": title, "source": source, "lang": language_tag(document.language)}
+    header = HeaderBlock.make({key: value for key, value in values.items() if value}).source
+    return f"{header}\n{link_images(document, folder)}"
+
+
+def link_images(document: Imported, folder: str) -> str:
+    """The body with the addresses that its images have in `folder`."""
+
+    def address(match: re.Match[str]) -> str:
+        number = int(match[1])
+        if number >= len(document.images):
+            return match[0]  # the text of a file that speaks of us
+        return escape.url(f"{folder}/{image_name(number, document.images[number])}")
+
+    return _IMAGE.sub(address, document.body)
+
+
+def language_tag(name: str) -> str:
+    """A language as BCP 47 writes it, or the empty string.
+
+    >>> language_tag("en_US.UTF-8"), language_tag("de"), language_tag("Deutsch (Schweiz)")
+    ('', 'de', '')
+    """
+    name = name.strip().replace("_", "-")
+    return name if _LANGUAGE.match(name) else ""
+
+
+def _line(text: str) -> str:
+    return " ".join(escape.plain(text).split())[:300]
+
+
+def _unescaped(text: str) -> str:
+    """A heading's text without markup."""
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"\\(.)|[*`]", lambda match: match[1] or "", text)
+

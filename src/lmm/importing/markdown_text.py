@@ -1,0 +1,92 @@
+"""Markdown that was written elsewhere, made safe for our documents.
+
+Elsewhere ``---`` is a rule or underlines a heading, every cell of a notebook is a document of its own, and nothing is
+metadata. Here it might become metadata, or swallow what follows.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lmm.importing import escape
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+
+_UNDERLINED = re.compile(r"(?P<before>\A|\n)(?P<title> {0,3}[^\s>#|`~<*+\-=][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*(?=\n|\Z)")
+_RULE = re.compile(r"(?m)^ {0,3}(?:-[ \t]*){3,}$")
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """Title and language of a metadata block that a text begins with, and the text without it.
+
+    >>> front_matter("---\\ntitle: T\\n---\\n\\nText")
+    ({'title': 'T'}, 'Text')
+    """
+    blocks = parse_markdown_text(text)
+    if not blocks or not isinstance(blocks[0], HeaderBlock):
+        return {}, text
+    values = {key: blocks[0].get(key) for key in ("title", "lang")}
+    return {key: str(value) for key, value in values.items() if value}, serialize(blocks[1:])
+
+
+def defused(text: str) -> str:
+    """`text` without anything that our parser takes for metadata, and with all that it opens closed.
+
+    Underlined headings become ``#`` headings.
+
+    >>> print(defused("Title\\n=====\\nText\\n\\n---\\na: b\\n---"))
+    # Title
+    <BLANKLINE>
+    Text
+    <BLANKLINE>
+    * * *
+    a: b
+    <BLANKLINE>
+    * * *
+    """
+    text = _closed(escape.plain(text))
+    for _ in range(3):  # what stands behind a block that was changed may read differently now
+        blocks = [_safe(block) for block in parse_markdown_text(text)]
+        text, before = "".join(blocks), text
+        if text == before:
+            break
+    if any(isinstance(block, MetadataBlock | ErrorBlock) for block in parse_markdown_text(text)):
+        return escape.fence(text.strip("\n"), "markdown")
+    return text
+
+
+def _safe(block: Block) -> str:
+    if isinstance(block, MetadataBlock | ErrorBlock):
+        return _RULE.sub("\n* * *", block.source).lstrip("\n")
+    if isinstance(block, TextBlock) and not re.match(r"\s*(?:```|~~~|\$\$|<!--|\t| {4})", block.source):
+        return _underlined(block.source)
+    return block.source
+
+
+def _underlined(source: str) -> str:
+    """A text block with its underlined headings as ``#`` headings, and its rules of hyphens as stars."""
+
+    def heading(match: re.Match[str]) -> str:
+        mark = "#" if match["line"][0] == "=" else "##"
+        return f"{match['before']}{mark} {match['title'].strip()}\n"
+
+    if unclosed_construct(source) is None and not re.search(r"(?m)^ {0,3}(?:```|~~~|\$\$|<!--)|^\s*\|", source):
+        first = _UNDERLINED.match(source)
+        if first is not None:
+            source = heading(first) + source[first.end() :]
+    return re.sub(r"\A {0,3}(?:-[ \t]*){3,}(?=\n|\Z)", "* * *", source)
+
+
+def _closed(text: str) -> str:
+    """`text` with a fence, formula or comment that never ends ended, or taken literally."""
+    for _ in range(20):
+        opened = unclosed_construct(text)
+        if opened is None:
+            return text
+        at, mark = opened
+        if mark[0] in "`~":
+            indent = re.match(r"[ \t]*", text[text.rfind("\n", 0, at) + 1 :])
+            margin = indent[0] if indent else ""
+            return f"{text.rstrip()}\n{margin}{mark}\n"
+        text = text[:at] + "".join(f"\\{char}" for char in mark[:2]) + text[at + 2 :]
+    return escape.fence(text.strip("\n"), "markdown")

@@ -1,0 +1,257 @@
+"""What PDFium reads from a page, as our values. The only file that knows PDFium's names."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lmm.errors import FileReadError
+from lmm.importing.pdf_page import Char, Page, Picture, Rule, Style, Tag
+
+_BOLD_NAME = re.compile(r"bold|black|heavy|semibold|demi|\bBX\d|CMBX|SFBX", re.IGNORECASE)
+_ITALIC_NAME = re.compile(r"italic|oblique|slanted|CMTI|CMSL|CMMI|SFTI", re.IGNORECASE)
+_MONO_NAME = re.compile(r"mono|courier|consol|menlo|typewriter|CMTT|SFTT|fixed|code(?!2000)|inconsolata", re.IGNORECASE)
+_ITALIC, _MONO, _FORCE_BOLD = 1 << 6, 1 << 0, 1 << 18  # PDF 32000-1, table 123
+_MAX_CHARS = 300_000  # on one page
+_MAX_OBJECTS = 200_000
+_MAX_TAGS = 50_000
+_LIGHT, _TILT = 1.5, 0.02
+_BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
+# Where TeX's first fonts have ligatures; fonts of dots, without names, still do.
+_OLD_LIGATURES = {11: 0xFB00, 12: 0xFB01, 13: 0xFB02, 14: 0xFB03, 15: 0xFB04}
+Point = Callable[[float, float], tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What all characters of one text object share; `upright` text is read, turned text is not."""
+
+    style: Style
+    mark: int
+    upright: bool
+
+
+def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | None]) -> Page:
+    """Page `number`, from 0. `keep` is given PDFium's images and their size; it returns their number, if any.
+
+    Raises:
+        FileReadError: it is damaged, or has more on it than a page can have.
+    """
+    import pypdfium2 as pdfium
+
+    try:
+        page = document[number]
+        width, height = page.get_size()
+        place = _placing(page, width, height)
+        text = page.get_textpage()
+        chars = tuple(_chars(text, place, _links(page, place)))
+        rules, pictures = _drawn(page, place, keep)
+        tags = _tags(page)
+        text.close()
+        page.close()
+    except pdfium.PdfiumError as error:
+        raise FileReadError(f"page {number + 1} is damaged", hint="qpdf can repair some: qpdf IN OUT") from error
+    return Page(number + 1, width, height, chars, rules, pictures, tags)
+
+
+def _placing(page: Any, width: float, height: float) -> Point:
+    """From PDF's coordinates, which do not know of the page's rotation, to those of the page as it is shown."""
+    left, bottom, right, top = page.get_cropbox()
+    turns: dict[int, Point] = {
+        0: lambda x, y: (x - left, top - y),
+        90: lambda x, y: (y - bottom, x - left),
+        180: lambda x, y: (right - x, y - bottom),
+        270: lambda x, y: (top - y, right - x),
+    }
+    return turns.get(page.get_rotation(), turns[0])
+
+
+# -- text ------------------------------------------------------------------------------------------------
+
+
+def _chars(text: Any, place: Point, links: list[tuple[float, float, float, float, str]]) -> Iterator[Char]:
+    import pypdfium2.raw as c
+
+    count = text.count_chars()
+    if count > _MAX_CHARS:
+        raise FileReadError(f"a page has {count:,} characters", hint="the file is damaged, or was made to do harm")
+    box, x, y = c.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
+    runs: dict[int, _Run] = {}
+    high, spaced = 0, False
+    for index in range(count):
+        code = c.FPDFText_GetUnicode(text, index)
+        source = c.FPDFText_GetTextObject(text, index)
+        if not source or code in (0, 0xFFFE) or (code in _BLANKS):
+            spaced = spaced or code in _BLANKS
+            continue  # a space, in the file or where PDFium sees one, or a line end
+        address = ctypes.addressof(source.contents)
+        run = runs.get(address)
+        if run is None:
+            run = runs[address] = _run(text, index, source, place)
+        if not run.upright:
+            continue
+        c.FPDFText_GetLooseCharBox(text, index, box)
+        c.FPDFText_GetCharOrigin(text, index, x, y)
+        ax, ay = place(box.left, box.bottom)
+        bx, by = place(box.right, box.top)
+        _, base = place(x.value, y.value)
+        x0, x1, top, bottom = min(ax, bx), max(ax, bx), min(ay, by), max(ay, by)
+        link = next((target for l, t, r, b, target in links if l <= (x0 + x1) / 2 <= r and t <= (top + bottom) / 2 <= b), "")
+        high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
+        if not letter:
+            continue  # the first half of a letter that UTF-16 writes in two
+        yield Char(letter, x0, x1, top, bottom, base, run.style, run.mark, link, spaced)
+        spaced = False
+
+
+def _text(code: int, high: int) -> str:
+    """The character of a code; letters of formulas, which Unicode has in many styles, as plain ones."""
+    if 0xDC00 <= code < 0xE000:
+        code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00 if high else 0xFFFD
+    if 0x1D400 <= code < 0x1D800:
+        return unicodedata.normalize("NFKC", chr(code))
+    if code == 2:
+        return "\x02"  # PDFium's sign for a hyphen that divides a word at a line's end
+    return chr(code) if code < 0x110000 else "\ufffd"
+
+
+def _run(text: Any, index: int, source: Any, place: Point) -> _Run:
+    import pypdfium2.raw as c
+
+    matrix = c.FS_MATRIX()
+    c.FPDFText_GetMatrix(text, index, matrix)
+    size = c.FPDFText_GetFontSize(text, index) * math.hypot(matrix.c, matrix.d)
+    (x0, y0), (x1, y1) = place(0, 0), place(matrix.a, matrix.b)
+    upright = x1 - x0 > 0 and abs(y1 - y0) <= abs(x1 - x0) * _TILT + 1e-6
+    mark = c.FPDFPageObj_GetMarkedContentID(source)
+    return _Run(_style(source, round(size * 4) / 4 or 1.0), mark, upright)
+
+
+def _style(source: Any, size: float) -> Style:
+    import pypdfium2.raw as c
+
+    font = c.FPDFTextObj_GetFont(source)
+    name = _string(c.FPDFFont_GetBaseFontName, font) if font else ""
+    flags = max(0, c.FPDFFont_GetFlags(font)) if font else 0
+    return Style(
+        size,
+        bold=bool(flags & _FORCE_BOLD or _BOLD_NAME.search(name)),
+        italic=bool(flags & _ITALIC or _ITALIC_NAME.search(name)),
+        mono=bool(flags & _MONO or _MONO_NAME.search(name)),
+    )
+
+
+def _string(function: Any, handle: Any) -> str:
+    """A text in UTF-8 that PDFium writes into a buffer."""
+    size = function(handle, None, 0)
+    buffer = ctypes.create_string_buffer(max(1, size))
+    function(handle, buffer, size)
+    return buffer.value.decode("utf-8", "replace")
+
+
+def _links(page: Any, place: Point) -> list[tuple[float, float, float, float, str]]:
+    """The places on the page that link to addresses elsewhere."""
+    import pypdfium2.raw as c
+
+    found = []
+    position, link, rect = ctypes.c_int(0), c.FPDF_LINK(), c.FS_RECTF()
+    while len(found) < 5_000 and c.FPDFLink_Enumerate(page, position, link):
+        action = c.FPDFLink_GetAction(link)
+        if not action or c.FPDFAction_GetType(action) != c.PDFACTION_URI:
+            continue
+        size = c.FPDFAction_GetURIPath(page.pdf, action, None, 0)
+        buffer = ctypes.create_string_buffer(max(1, size))
+        c.FPDFAction_GetURIPath(page.pdf, action, buffer, size)
+        if c.FPDFLink_GetAnnotRect(link, rect):
+            ax, ay = place(rect.left, rect.bottom)
+            bx, by = place(rect.right, rect.top)
+            target = buffer.value.decode("utf-8", "replace")
+            found.append((min(ax, bx), min(ay, by), max(ax, bx), max(ay, by), target))
+    return found
+
+
+# -- lines and pictures ----------------------------------------------------------------------------------
+
+
+def _drawn(page: Any, place: Point, keep: Callable[[Any, int, int], int | None]) -> tuple[tuple[Rule, ...], tuple[Picture, ...]]:
+    import pypdfium2.raw as c
+
+    rules: list[Rule] = []
+    pictures: list[Picture] = []
+    for count, item in enumerate(page.get_objects(max_depth=4)):
+        if count > _MAX_OBJECTS:
+            raise FileReadError(f"a page has more than {_MAX_OBJECTS:,} parts", hint="print it to a new PDF first")
+        if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
+            continue
+        left, bottom, right, top = item.get_bounds()
+        (ax, ay), (bx, by) = place(left, bottom), place(right, top)
+        x0, y0, x1, y1 = min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
+        if item.type == c.FPDF_PAGEOBJ_PATH:
+            rules += _rules(item, x0, y0, x1, y1)
+            continue
+        number = keep(item, round(x1 - x0), round(y1 - y0))
+        if number is not None:
+            pictures.append(Picture(x0, y0, x1, y1, number, c.FPDFPageObj_GetMarkedContentID(item)))
+    return tuple(rules), tuple(pictures)
+
+
+def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:
+    """A thin path as a line, a stroked box as its four edges."""
+    import pypdfium2.raw as c
+
+    wide, high = x1 - x0 > 6, y1 - y0 > 6
+    if (wide and y1 - y0 <= _LIGHT * 2) or (high and x1 - x0 <= _LIGHT * 2):
+        return [Rule(x0, y0, x1, y1)]
+    if not (wide and high) or not 4 <= c.FPDFPath_CountSegments(item) <= 6:
+        return []
+    mode, stroked = ctypes.c_int(), ctypes.c_int()
+    c.FPDFPath_GetDrawMode(item, mode, stroked)
+    if not stroked.value:
+        return []
+    return [Rule(x0, y0, x1, y0), Rule(x0, y1, x1, y1), Rule(x0, y0, x0, y1), Rule(x1, y0, x1, y1)]
+
+
+# -- structure -------------------------------------------------------------------------------------------
+
+
+def _tags(page: Any) -> tuple[Tag, ...]:
+    """The logical structure of what is on the page."""
+    import pypdfium2.raw as c
+
+    tree = c.FPDF_StructTree_GetForPage(page)
+    if not tree:
+        return ()
+    seen = [0]
+    try:
+        roots = (c.FPDF_StructTree_GetChildAtIndex(tree, i) for i in range(c.FPDF_StructTree_CountChildren(tree)))
+        return tuple(_tag(root, seen, 0) for root in roots if root)
+    finally:
+        c.FPDF_StructTree_Close(tree)
+
+
+def _tag(node: Any, seen: list[int], depth: int) -> Tag:
+    import pypdfium2.raw as c
+
+    seen[0] += 1
+    children: list[Tag | int] = []
+    if depth < 60 and seen[0] < _MAX_TAGS:
+        for index in range(c.FPDF_StructElement_CountChildren(node)):
+            child = c.FPDF_StructElement_GetChildAtIndex(node, index)
+            if child:
+                children.append(_tag(child, seen, depth + 1))
+            elif (mark := c.FPDF_StructElement_GetChildMarkedContentID(node, index)) >= 0:
+                children.append(mark)
+    return Tag(_wide(c.FPDF_StructElement_GetType, node), tuple(children), _wide(c.FPDF_StructElement_GetAltText, node))
+
+
+def _wide(function: Any, node: Any) -> str:
+    """A text in UTF-16 that PDFium writes into a buffer."""
+    size = function(node, None, 0)
+    buffer = ctypes.create_string_buffer(max(2, size))
+    function(node, buffer, size)
+    return buffer.raw[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")

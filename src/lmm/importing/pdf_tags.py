@@ -1,0 +1,188 @@
+"""Tagged PDF: the logical structure that Word, browsers and new LaTeX write into a page, as elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lmm.importing.elements import Element, Node, element, text_of
+from lmm.importing.imported import IMAGE
+from lmm.importing.pdf_lines import Words, code_lines, inline_nodes
+from lmm.importing.pdf_page import Char, Page, Tag
+
+# PDF 32000-1, 14.8.4: our name for each type; None for what only groups, "" for what is not shown.
+_TYPES: dict[str, str | None] = {
+    **{f"H{level}": f"h{level}" for level in range(1, 7)},
+    **{"Title": "h1", "H": "h2", "P": "p", "L": "ul", "LI": "li", "LBody": "div", "Table": "table", "TR": "tr"},
+    **{"TH": "th", "TD": "td", "THead": "thead", "TBody": "tbody", "TFoot": "tfoot", "Caption": "caption"},
+    **{"BlockQuote": "blockquote", "Note": "p", "FENote": "p", "Index": "div", "TOC": "ul", "TOCI": "li"},
+    **{"Artifact": "", "Lbl": "", "Form": ""},
+}
+_STRUCTURE = frozenset({"H", "Title", "Table", "L", "Code", *(f"H{level}" for level in range(1, 7))})
+_PLAIN = frozenset({"th", *(f"h{level}" for level in range(1, 7))})
+_FORMATS = {"Em": "italic", "Strong": "bold", "Code": "mono"}
+_COVERED = 0.7
+_INLINE_PARENTS = frozenset({"P", "LI", "LBody", "TD", "TH", "Caption", "Span", "Link", "Note", *(f"H{n}" for n in range(1, 7))})
+
+
+def is_tagged(pages: Sequence[Page]) -> bool:
+    """Whether the document's tags say more than that there is text."""
+    return any(tag.type in _STRUCTURE for page in pages for root in page.tags for tag in _walk(root))
+
+
+def covers(page: Page) -> bool:
+    """Whether the tags know most of a page's text; what they leave out are running heads and page numbers."""
+    marks = {mark for root in page.tags for tag in _walk(root) for mark in tag.children if isinstance(mark, int)}
+    printed = [char for char in page.chars if char.text.strip()]
+    return sum(char.mark in marks for char in printed) >= _COVERED * len(printed)
+
+
+def elements_of_tags(page: Page, words: Words) -> list[Element]:
+    """The blocks of a tagged page in the order of its structure."""
+    return _Reader(page, words).blocks()
+
+
+class _Reader:
+    """Turns the tags of one page into elements."""
+
+    def __init__(self, page: Page, words: Words) -> None:
+        self.words = words
+        self.chars: dict[int, list[Char]] = {}
+        for char in page.chars:
+            self.chars.setdefault(char.mark, []).append(char)
+        self.pictures: Mapping[int, list[int]] = _by_mark(page)
+        self.tags = page.tags
+
+    def blocks(self) -> list[Element]:
+        """All blocks; loose text is a paragraph."""
+        nodes = [node for tag in self.tags for node in self.nodes(tag, parent="")]
+        return [node if isinstance(node, Element) else element("p", node) for node in nodes if text_of(node).strip() or
+                isinstance(node, Element)]  # fmt: skip
+
+    def nodes(self, tag: Tag, parent: str) -> Iterator[Node]:
+        """What a tag stands for."""
+        if tag.type == "Figure":
+            yield from self.figure(tag)
+        elif tag.type == "Code":
+            yield from self.code(tag, parent)
+        elif tag.type == "L":
+            yield self.list(tag)
+        else:
+            name = _TYPES.get(tag.type)
+            if name == "":
+                return
+            children = self.children(tag, plain=name in _PLAIN)
+            if name is None:
+                yield from children
+            elif children or name in ("td", "th"):
+                yield Element(name, {}, tuple(children))
+
+    def children(self, tag: Tag, *, plain: bool = False) -> list[Node]:
+        """The children of a tag; text that stands side by side in the structure is one run of lines."""
+        nodes: list[Node] = []
+        run: list[Char] = []
+        for child in tag.children:
+            if isinstance(child, int):
+                nodes += self._pictures(child, run, plain)
+                run += self.chars.get(child, ())
+            elif (inner := self._within_line(child, tag.type)) is not None:
+                run += inner
+            else:
+                nodes += self._text(run, plain)
+                run = []
+                nodes += self.nodes(child, tag.type)
+        return nodes + list(self._text(run, plain))
+
+    def _pictures(self, mark: int, run: list[Char], plain: bool) -> Iterable[Node]:
+        found = self.pictures.get(mark, ())
+        if not found:
+            return ()
+        before = list(self._text(run, plain))
+        run.clear()
+        return [*before, *(element("img", src=f"{IMAGE}{number}") for number in found)]
+
+    def _within_line(self, tag: Tag, parent: str) -> list[Char] | None:
+        """The characters of a tag that is a part of a line of text, formatted as it says; None if it is a block."""
+        if tag.type in _TYPES or tag.type == "Figure" or (tag.type == "Code" and parent not in _INLINE_PARENTS):
+            return None
+        chars: list[Char] = []
+        for child in tag.children:
+            if isinstance(child, int):
+                if child in self.pictures:
+                    return None
+                chars += self.chars.get(child, ())
+            else:
+                inner = self._within_line(child, parent)
+                if inner is None:
+                    return None
+                chars += inner
+        if tag.type == "Code" and len(_lines(chars)) > 1:
+            return None
+        return [_formatted(char, tag.type) for char in chars] if tag.type in _FORMATS else chars
+
+    def _text(self, chars: Sequence[Char], plain: bool) -> Iterable[Node]:
+        return inline_nodes(_lines(chars), self.words, plain=plain)
+
+    def figure(self, tag: Tag) -> Iterator[Node]:
+        """A figure: its images, else the text in it; its description is theirs."""
+        numbers = [n for part in _walk(tag) for mark in part.children if isinstance(mark, int)
+                   for n in self.pictures.get(mark, ())]  # fmt: skip
+        alt = next((part.alt for part in _walk(tag) if part.alt), "")
+        for number in numbers:
+            yield Element("img", {"src": f"{IMAGE}{number}", "alt": alt})
+        if not numbers:
+            yield from self.children(tag)
+
+    def code(self, tag: Tag, parent: str) -> Iterator[Node]:
+        """Code within a line, or lines of it."""
+        chars = [char for part in _walk(tag) for mark in part.children if isinstance(mark, int)
+                 for char in self.chars.get(mark, ())]  # fmt: skip
+        lines = _lines(chars)
+        if len(lines) > 1 or (lines and parent not in _INLINE_PARENTS):
+            yield element("pre", code_lines(lines))
+        elif lines:
+            yield element("code", text_of(element("p", *inline_nodes(lines, plain=True))))
+
+    def list(self, tag: Tag) -> Element:
+        """A list; it is numbered if its first label is."""
+        label = next((text for child in tag.children if isinstance(child, Tag) if (text := self._label(child))), "")
+        number = re.match(r"\W?(\d{1,6})\W?\Z", label)
+        items = [node for child in tag.children if isinstance(child, Tag) for node in self.nodes(child, "L")]
+        attributes = {"start": number[1]} if number else {}
+        return Element("ol" if number else "ul", attributes, tuple(items))
+
+    def _label(self, item: Tag) -> str:
+        labels = (part for part in _walk(item) if part.type == "Lbl")
+        chars = [c for part in labels for mark in part.children if isinstance(mark, int) for c in self.chars.get(mark, ())]
+        return "".join(char.text for char in chars[:8]).strip()
+
+
+def _formatted(char: Char, type: str) -> Char:
+    return char._replace(style=char.style._replace(**{_FORMATS[type]: True}))
+
+
+def _by_mark(page: Page) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for picture in page.pictures:
+        found.setdefault(picture.mark, []).append(picture.number)
+    found.pop(-1, None)
+    return found
+
+
+def _lines(chars: Sequence[Char]) -> list[list[Char]]:
+    """Characters in the order of the text, as lines: a new one begins further left and lower."""
+    lines: list[list[Char]] = []
+    for char in chars:
+        last = lines[-1][-1] if lines else None
+        size = max(char.style.size, last.style.size) if last else 0.0
+        if last is None or (char.base - last.base > 0.7 * size) or (char.x0 < last.x0 - size and char.base > last.base + 1):
+            lines.append([])
+        lines[-1].append(char)
+    return lines
+
+
+def _walk(tag: Tag) -> Iterator[Tag]:
+    yield tag
+    for child in tag.children:
+        if isinstance(child, Tag):
+            yield from _walk(child)

@@ -1,0 +1,189 @@
+"""Jupyter notebooks: cells as they are, outputs that were saved. No code is run."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lmm.errors import FileReadError
+from lmm.importing import escape
+from lmm.importing.elements import find, words_of
+from lmm.importing.html_tree import parse_html
+from lmm.importing.imported import IMAGE, Context, Image, Imported
+from lmm.importing.markdown_text import defused, front_matter
+from lmm.importing.read_html import SUFFIXES, image_of, take_images
+from lmm.importing.to_markdown import to_markdown
+from lmm.importing.web_page import read_page
+
+MAX_OUTPUT_LINES = 200
+_MAX_LINE = 2_000
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_INLINE_IMAGE = re.compile(r"(!\[[^\]\n]*\]\()\s*(attachment:[^)\s]+|data:image/[^)\s]+)")
+_IMAGES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "svg+xml"))
+Json = Mapping[str, Any]
+
+
+def read(data: bytes, context: Context) -> Imported:
+    """A notebook as markdown: text cells as they are, code cells in fences, outputs below them.
+
+    Raises:
+        FileReadError: it is no notebook, or one of a format that is older than 2015.
+    """
+    notebook = _parse(data)
+    metadata = _mapping(notebook.get("metadata"))
+    language = _mapping(metadata.get("language_info")).get("name") or _mapping(metadata.get("kernelspec")).get("language")
+    reader = _Reader(str(language or "python"))
+    cells = [cell for cell in notebook["cells"] if isinstance(cell, dict)]
+    header: dict[str, str] = {}
+    if cells and cells[0].get("cell_type") in ("raw", "markdown"):
+        header, rest = front_matter(_text(cells[0].get("source")))
+        cells[0] = {**cells[0], "source": rest}
+    blocks = [block for cell in cells for block in reader.cell(cell) if block.strip()]
+    title = str(metadata.get("title") or header.get("title") or "")
+    body = "".join("\n\n".join(blocks) + "\n" if blocks else "")
+    if not body:
+        raise FileReadError("there is nothing in this notebook", hint="run it and save it, if its code makes the text")
+    return Imported(body, title, header.get("lang", ""), tuple(reader.images), tuple(reader.notes()))
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    try:
+        notebook = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FileReadError("this is no notebook: it is not JSON", hint="open it in Jupyter and save it again") from error
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):
+        raise FileReadError("this is no notebook: it has no cells", hint="open it in Jupyter and save it again")
+    if "cells" not in notebook:
+        hint = "open it in Jupyter and save it again, or: jupyter nbconvert --to notebook FILE"
+        raise FileReadError("this notebook is in a format from before 2015", hint=hint)
+    return notebook
+
+
+class _Reader:
+    """Reads cells one after the other, and collects their images."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.images: list[Image] = []
+        self.shortened = self.skipped = 0
+
+    def notes(self) -> Iterator[str]:
+        """What did not come along."""
+        if self.shortened:
+            yield f"shortened: outputs of more than {MAX_OUTPUT_LINES} lines ({self.shortened})"
+        if self.skipped:
+            yield f"left out: outputs that only Jupyter can show ({self.skipped})"
+
+    def cell(self, cell: Json) -> Iterator[str]:
+        """The blocks of a cell."""
+        source = _text(cell.get("source"))
+        kind = cell.get("cell_type")
+        if kind == "markdown":
+            yield self._markdown(source, _mapping(cell.get("attachments")))
+        elif kind == "code":
+            if source.strip():
+                yield escape.fence(escape.plain(source).strip("\n"), self._language(source))
+            for output in cell.get("outputs") or ():
+                if isinstance(output, dict):
+                    yield from self._output(output)
+        elif source.strip():
+            yield escape.fence(escape.plain(source).strip("\n"))
+
+    def _language(self, source: str) -> str:
+        """A cell's language: the notebook's, or the one that its first line switches to."""
+        magic = re.match(r"%%(bash|sh|javascript|js|html|latex|markdown|perl|ruby|R|sql|cython|writefile)\b", source)
+        return magic[1] if magic and magic[1] != "writefile" else self.language
+
+    def _markdown(self, source: str, attachments: Json) -> str:
+        """Markdown as it is, made safe for our documents, with its images beside it."""
+
+        def take(match: re.Match[str]) -> str:
+            address = match[2]
+            if address.startswith("attachment:"):
+                image = _bundled(_mapping(attachments.get(address.removeprefix("attachment:"))))
+            else:
+                image = image_of(address)
+            return f"{match[1]}{self._keep(image)}" if image else match[0]
+
+        return defused(_INLINE_IMAGE.sub(take, source)).strip("\n")
+
+    def _keep(self, image: Image) -> str:
+        self.images.append(image)
+        return f"{IMAGE}{len(self.images) - 1}"
+
+    def _output(self, output: Json) -> Iterator[str]:
+        kind = output.get("output_type")
+        if kind == "stream":
+            yield self._plain(_text(output.get("text")))
+        elif kind == "error":
+            yield self._plain(f"{output.get('ename', 'Error')}: {output.get('evalue', '')}")
+        else:
+            yield from self._display(_mapping(output.get("data")))
+
+    def _display(self, data: Json) -> Iterator[str]:
+        """The best form of an output that was saved in several."""
+        image = _bundled(data)
+        if image is not None:
+            yield f"![]({self._keep(image)})"
+        elif "text/markdown" in data:
+            yield self._markdown(_text(data["text/markdown"]), {})
+        elif "<table" in (html := _text(data.get("text/html"))) or (html and "text/plain" not in data):
+            yield self._html(html)
+        elif "text/latex" in data:
+            yield _latex(_text(data["text/latex"]))
+        elif "text/plain" in data:
+            yield self._plain(_text(data["text/plain"]))
+        elif data:
+            self.skipped += 1
+
+    def _html(self, html: str) -> str:
+        body, images = take_images(read_page(parse_html(html)).body)
+        if not words_of(body) and next(find(body, "img"), None) is None:
+            self.skipped += 1
+        text = re.sub(rf"{IMAGE}(\d+)", lambda m: f"{IMAGE}{int(m[1]) + len(self.images)}", to_markdown(body))
+        self.images += images
+        return text.strip("\n")
+
+    def _plain(self, text: str) -> str:
+        lines = escape.plain(_ANSI.sub("", text)).rstrip().split("\n")
+        if len(lines) > MAX_OUTPUT_LINES:
+            self.shortened += 1
+            left_out = len(lines) - MAX_OUTPUT_LINES
+            lines = [*lines[:MAX_OUTPUT_LINES], f"… ({left_out:,} more lines)"]
+        code = "\n".join(line if len(line) <= _MAX_LINE else line[:_MAX_LINE] + " …" for line in lines)
+        return escape.fence(code, "text") if code.strip() else ""
+
+
+def _bundled(data: Json) -> Image | None:
+    """The image in a bundle of forms by their types."""
+    for kind in _IMAGES:
+        if kind in data:
+            text = _text(data[kind])
+            if kind == "image/svg+xml" and "<" in text:
+                return Image(text.encode(), ".svg")
+            try:
+                return Image(base64.b64decode(text), SUFFIXES[kind.removeprefix("image/")])
+            except (binascii.Error, ValueError):
+                return None
+    return None
+
+
+def _latex(text: str) -> str:
+    body = text.strip()
+    body = re.sub(r"\A\$\$?(?:\\displaystyle )?|\$\$?\Z", "", body)
+    return escape.formula(body, display=True)
+
+
+def _text(value: object) -> str:
+    """Notebooks write text as one string or as its lines."""
+    if isinstance(value, str):
+        return value
+    return "".join(part for part in value if isinstance(part, str)) if isinstance(value, list) else ""
+
+
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,262 @@
+"""PDF files, read by PDFium: by their tags where they have some, else by how the pages look.
+
+Formulas come as their characters, and drawings are left out: a PDF does not say what they mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from lmm.errors import FileReadError
+from lmm.importing.elements import Element, Node, text_of, words_of
+from lmm.importing.imported import Context, Image, Imported
+from lmm.importing.pdf_chars import read_page
+from lmm.importing.pdf_layout import elements_of_layout, look_of
+from lmm.importing.pdf_page import Bookmark, Page
+from lmm.importing.pdf_tags import covers, elements_of_tags, is_tagged
+from lmm.importing.to_markdown import to_markdown
+
+MAX_PAGES = 5_000
+_MAX_PIXELS = 60_000_000
+_MAX_IMAGE_BYTES = 500_000_000
+_MIN_SIDE = 16  # points: smaller are signs, not pictures
+_OCR = "recognise the text first, for example: ocrmypdf IN.pdf OUT.pdf"
+# What programs write as a title when nobody gave one.
+_NO_TITLE = re.compile(r"(?:microsoft word|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z", re.I)
+
+
+def read(data: bytes, context: Context) -> Imported:
+    """A PDF as markdown.
+
+    Raises:
+        FileReadError: it is none, is encrypted or damaged, or its pages are pictures.
+    """
+    import pypdfium2 as pdfium
+
+    document = _open(data)
+    try:
+        images = _Images()
+        pages = [read_page(document, number, images.keep) for number in range(len(document))]
+        metadata = document.get_metadata_dict()
+        outline = _outline(document)
+        language = _language(document)
+    except pdfium.PdfiumError as error:
+        raise FileReadError("this PDF is damaged", hint="qpdf can repair some: qpdf IN.pdf OUT.pdf") from error
+    finally:
+        document.close()
+    notes = _check_text(pages)
+    body = _body(pages, outline)
+    title = str(metadata.get("Title") or "").strip()
+    title = "" if _NO_TITLE.match(title) else title
+    return Imported(to_markdown(body), title, language, tuple(images.kept), notes + tuple(images.notes()))
+
+
+def _open(data: bytes) -> Any:
+    import pypdfium2 as pdfium
+    import pypdfium2.raw as c
+
+    try:
+        document = pdfium.PdfDocument(data)
+        pages = len(document)
+    except pdfium.PdfiumError as error:
+        if getattr(error, "err_code", None) == c.FPDF_ERR_PASSWORD or "password" in str(error).lower():
+            hint = "remove the password first: qpdf --decrypt --password=… IN.pdf OUT.pdf"
+            raise FileReadError("the file is protected by a password", hint=hint) from error
+        hint = "open it in a PDF viewer; if that works, print it to a new PDF"
+        raise FileReadError("this is no PDF file, or it is damaged", hint=hint) from error
+    if pages > MAX_PAGES:
+        document.close()
+        hint = "split it, for example: qpdf IN.pdf --pages . 1-1000 -- OUT.pdf"
+        raise FileReadError(f"it has {pages:,} pages; {MAX_PAGES:,} are the most", hint=hint)
+    return document
+
+
+def _outline(document: Any) -> list[Bookmark]:
+    found = []
+    for entry in document.get_toc(max_depth=6):
+        dest = entry.get_dest()
+        page = dest.get_index() if dest else None
+        if page is not None and len(found) < 20_000:
+            found.append(Bookmark(entry.get_title(), entry.level + 1, page + 1))
+    return found
+
+
+def _language(document: Any) -> str:
+    import ctypes
+
+    import pypdfium2.raw as c
+
+    size = c.FPDFCatalog_GetLanguage(document, None, 0)
+    buffer = (ctypes.c_ushort * max(1, (size + 1) // 2))()
+    c.FPDFCatalog_GetLanguage(document, buffer, size)
+    return bytes(buffer)[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")
+
+
+def _check_text(pages: Sequence[Page]) -> tuple[str, ...]:
+    """Notes about pages without text.
+
+    Raises:
+        FileReadError: no page has any, or it cannot be told which letters they are.
+    """
+    printed = {page.number: [char.text for char in page.chars if char.text.strip()] for page in pages}
+    if not any(len(texts) > 3 for texts in printed.values()):
+        raise FileReadError("there is no text in this PDF: its pages are pictures, as a scanner makes them", hint=_OCR)
+    letters = [text for texts in printed.values() for text in texts]
+    unknown = sum(text == "\ufffd" or "\ue000" <= text <= "\uf8ff" for text in letters)
+    if unknown > 0.3 * len(letters):
+        hint = "its fonts do not say so; " + _OCR.replace("IN.pdf", "--force-ocr IN.pdf")
+        raise FileReadError("it cannot be told which letters its signs are", hint=hint)
+    empty = [page.number for page in pages if not printed[page.number] and page.pictures]
+    return (f"pages without text, perhaps scanned: {_ranges(empty)}; {_OCR}",) if empty else ()
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers in short.
+
+    >>> _ranges([1, 2, 3, 7])
+    '1–3, 7'
+    """
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts)
+
+
+# -- pages to one document -------------------------------------------------------------------------------
+
+
+def _body(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Element:
+    look = look_of(pages, outline)
+    tagged = is_tagged(pages)
+    blocks: list[Node] = []
+    for page in pages:
+        use_tags = tagged and page.tags and covers(page)
+        found = elements_of_tags(page, look.words) if use_tags else elements_of_layout(page, look)
+        if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
+            blocks[-1], found = joined, found[1:]
+        blocks += found
+    return Element("body", {}, tuple(blocks))
+
+
+def _joined(before: Node, after: Node) -> Element | None:
+    """A block that goes on on the next page, as one; None if the second is another one."""
+    if not isinstance(before, Element) or not isinstance(after, Element) or before.tag != after.tag:
+        return None
+    if before.tag == "p":
+        first, second = text_of(before).rstrip(), text_of(after).lstrip()
+        if first[-1:] in ".!?:;”\")" or not second[:1].islower():
+            return None
+        gap = "" if first.endswith("-") else " "
+        children = before.children
+        if first.endswith("-") and isinstance(children[-1], str):
+            children = (*children[:-1], children[-1].rstrip().removesuffix("-"))
+        return Element("p", {}, (*children, gap, *after.children))
+    if before.tag == "table":
+        return _joined_tables(before, after)
+    if before.tag == "pre":
+        return Element("pre", {}, (f"{text_of(before)}\n{text_of(after)}",))
+    return None
+
+
+def _joined_tables(before: Element, after: Element) -> Element | None:
+    """Two tables of the same columns as one; a header that is repeated is left out."""
+    from_rows = [row for table in (before, after) for row in table.elements if row.tag in ("tr", "tbody", "thead")]
+    widths = {len(list(row.elements)) for row in from_rows if row.tag == "tr"}
+    if len(widths) != 1 or any(row.tag != "tr" for row in from_rows):
+        return None
+    rows = list(after.elements)
+    head = next(before.elements)
+    if words_of(rows[0]) == words_of(head):
+        rows = rows[1:]
+    elif any(cell.tag == "th" for cell in rows[0].elements):
+        return None
+    return Element("table", before.attributes, (*before.children, *rows))
+
+
+# -- images ----------------------------------------------------------------------------------------------
+
+
+class _Images:
+    """The images of a document, each once."""
+
+    def __init__(self) -> None:
+        self.kept: list[Image] = []
+        self._known: dict[bytes, int] = {}
+        self._bytes = self._too_large = 0
+
+    def notes(self) -> list[str]:
+        """What did not come along."""
+        return [f"left out: {self._too_large} image(s) that are too large"] if self._too_large else []
+
+    def keep(self, item: Any, width: int, height: int) -> int | None:
+        """The number of an image, or None if it is only a sign, or too large."""
+        if min(width, height) < _MIN_SIDE:
+            return None
+        pixels = item.get_px_size()
+        if pixels[0] * pixels[1] > _MAX_PIXELS or self._bytes > _MAX_IMAGE_BYTES:
+            self._too_large += 1
+            return None
+        image = _image(item)
+        if image is None:
+            return None
+        digest = hashlib.sha256(image.data).digest()
+        if digest not in self._known:
+            self._known[digest] = len(self.kept)
+            self._bytes += len(image.data)
+            self.kept.append(image)
+        return self._known[digest]
+
+
+def _image(item: Any) -> Image | None:
+    """An image as the file holds it if it is a JPEG in RGB or grey, else as PNG."""
+    import pypdfium2 as pdfium
+
+    try:
+        if item.get_filters() == ["DCTDecode"]:
+            data = bytes(item.get_data(decode_simple=False))
+            if _is_plain_jpeg(data):
+                return Image(data, ".jpg")
+        bitmap = item.get_bitmap(render=False)
+    except (pdfium.PdfiumError, ValueError):
+        return None
+    modes = {"L": 0, "RGB": 2, "RGBA": 6, "BGR": 2, "BGRA": 6, "BGRX": 2}
+    if bitmap.mode not in modes:
+        return None
+    return Image(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode), ".png")
+
+
+def _is_plain_jpeg(data: bytes) -> bool:
+    """Whether browsers show it as it is: one or three components, not the inverted four of printing."""
+    frame = re.search(rb"\xff[\xc0\xc1\xc2].{7}(.)", data[:65536], re.DOTALL)
+    return data.startswith(b"\xff\xd8") and frame is not None and frame[1] in (b"\x01", b"\x03")
+
+
+def png(pixels: bytes, width: int, height: int, stride: int, mode: str) -> bytes:
+    """A PNG of a bitmap whose lines are `stride` bytes long; `mode` names its channels in their order.
+
+    >>> png(b"\\x00", 1, 1, 1, "L")[:8]
+    b'\\x89PNG\\r\\n\\x1a\\n'
+    """
+    channels = len(mode)
+    kind = {1: 0, 3: 2, 4: 6}[channels]
+    lines = []
+    for row in range(height):
+        line = bytearray(pixels[row * stride : row * stride + width * channels])
+        if mode.startswith("BGR"):
+            line[0::channels], line[2::channels] = line[2::channels], line[0::channels]
+        if mode.endswith("X"):
+            line[3::4] = b"\xff" * width
+        lines.append(b"\0" + bytes(line))
+    header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"".join(lines), 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in chunks
+    )

@@ -1,0 +1,245 @@
+"""A tree of elements to markdown, block by block."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from lmm.importing import escape
+from lmm.importing.elements import HEADINGS, Element, Node, element, find, has_blocks, text_of, walk, words_of
+from lmm.importing.footnotes import with_footnotes
+from lmm.importing.tables import caption_of, cells_of, is_layout, rows_of, write_table
+from lmm.importing.to_inline import Place, image, inline
+
+_LANGUAGE = re.compile(r"(?:language|lang|brush|highlight-source|highlight)[-:]\s*([\w+#.-]+)")
+_NO_LANGUAGE = frozenset({"default", "none", "text", "plaintext", "plain", "notranslate", "highlight", "sourceCode"})
+_BOXES = {"☐ ": "[ ] ", "☒ ": "[x] ", "☑ ": "[x] "}
+
+
+def to_markdown(root: Element) -> str:
+    """The markdown of a tree: blocks with one blank line between them, and a newline at the end of any.
+
+    >>> print(to_markdown(element("body", element("h1", "A"), element("p", "# b"), element("hr"))), end="")
+    # A
+    <BLANKLINE>
+    \\# b
+    <BLANKLINE>
+    * * *
+    """
+    root = with_footnotes(root)
+    blocks = list(_blocks(root.children, Place(targets=_targets(root))))
+    return "".join("\n\n".join(blocks) + "\n" if blocks else "")
+
+
+def _targets(root: Element) -> frozenset[str]:
+    """The ids of headings that something in the document links to."""
+    linked = {link.get("href")[1:] for link in find(root, "a") if link.get("href").startswith("#")}
+    return frozenset(id for heading in find(root, *HEADINGS) if (id := _id(heading)) in linked and id)
+
+
+def _id(heading: Element) -> str:
+    """A heading's id, or that of an anchor in it, if it can be written."""
+    ids = (node.get("id") or (node.get("name") if node.tag == "a" else "") for node in walk(heading))
+    return next((id for id in ids if re.fullmatch(r"[^\W\d][\w:.-]*", id)), "")
+
+
+def _blocks(nodes: Iterable[Node], place: Place) -> Iterator[str]:
+    """The blocks of some nodes; what stands within lines between them is a paragraph."""
+    for block, run in groupby(nodes, has_blocks):
+        if not block:
+            yield from filter(None, _paragraph(list(run), place))
+            continue
+        for node in run:
+            if isinstance(node, Element):
+                write = _WRITERS.get(node.tag, _container)
+                yield from (text for text in write(node, place) if text)
+
+
+def _container(node: Element, place: Place) -> Iterator[str]:
+    return _blocks(node.children, place)
+
+
+def _paragraph(nodes: Sequence[Node], place: Place) -> Iterator[str]:
+    """A paragraph; a display formula in it stands on lines of its own."""
+    for alone, run in groupby(nodes, _is_display):
+        if alone:
+            yield from (inline([node], place) for node in run)
+            continue
+        lines = inline(run, place).split("\n")
+        yield "\n".join(escape.line_start(line.lstrip(" ")) for line in lines)
+
+
+def _is_display(node: Node) -> bool:
+    return isinstance(node, Element) and node.tag == "math" and node.get("display") == "block"
+
+
+def _heading(node: Element, place: Place) -> Iterator[str]:
+    title = escape.heading(inline(node.children, replace(place, line_break=" ")))
+    id = _id(node)
+    anchor = f" {{#{id}}}" if id in place.targets else ""
+    if title:
+        yield f"{'#' * HEADINGS[node.tag]} {title}{anchor}"
+
+
+def _code(node: Element, place: Place) -> Iterator[str]:
+    code = escape.plain(text_of(node)).replace("\xa0", " ").strip("\n")
+    if code.strip():
+        yield escape.fence("\n".join(line.rstrip() for line in code.split("\n")), _language(node))
+
+
+def _language(node: Element) -> str:
+    """The language that a code block's classes name, in the ways of the usual highlighters."""
+    inner = list(node.elements)
+    for part in (node, *(inner if len(inner) == 1 else ())):
+        words = part.get("class")
+        named = _LANGUAGE.search(words)
+        candidates = [named[1]] if named else []
+        if "sourceCode" in part.classes or part is node:  # Pandoc and ours: the class is the language
+            candidates += [word for word in words.split() if "-" not in word]
+        candidates.append(part.get("data-lang") or part.get("data-language"))
+        for word in candidates:
+            if word and word not in _NO_LANGUAGE:
+                return word
+    return ""
+
+
+def _rule(node: Element, place: Place) -> Iterator[str]:
+    yield "* * *"  # never ---, which may begin metadata
+
+
+def _quote(node: Element, place: Place) -> Iterator[str]:
+    text = "\n\n".join(_blocks(node.children, place))
+    if text:
+        yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+# -- lists -------------------------------------------------------------------------------------------
+
+
+def _list(node: Element, place: Place) -> Iterator[str]:
+    items = [_item(item, place) for item in _items(node)]
+    items = [blocks for blocks in items if blocks]
+    if not items:
+        return
+    start = re.match(r"\d{1,8}\Z", node.get("start"))
+    number = int(start[0]) if start else 1
+    tight = all(_is_tight(blocks) for blocks in items)
+    lines = []
+    for offset, blocks in enumerate(items):
+        marker = f"{number + offset}. " if node.tag == "ol" else "- "
+        lines.append(_indented(("\n" if tight else "\n\n").join(blocks), marker))
+    yield ("\n" if tight else "\n\n").join(lines)
+
+
+def _items(node: Element) -> Iterator[Element]:
+    """The items of a list; what stands outside of them belongs to the one before."""
+    items: list[Element] = []
+    for child in node.children:
+        if isinstance(child, Element) and child.tag == "li":
+            items.append(child)
+        elif items and (isinstance(child, Element) or child.strip()):
+            items[-1] = replace(items[-1], children=(*items[-1].children, child))
+        elif isinstance(child, Element):
+            items.append(element("li", child))
+    return iter(items)
+
+
+def _item(item: Element, place: Place) -> list[str]:
+    box = next((box for box in find(item, "input") if box.get("type") == "checkbox"), None)
+    blocks = list(_blocks(map(_plain_heading, item.children), place))
+    if box is not None and blocks:
+        blocks[0] = f"[{'x' if 'checked' in box.attributes else ' '}] {blocks[0]}"
+    elif blocks and blocks[0][:2] in _BOXES:
+        blocks[0] = _BOXES[blocks[0][:2]] + blocks[0][2:]
+    return blocks
+
+
+def _plain_heading(node: Node) -> Node:
+    """In a list a heading would be none; it is a bold paragraph there."""
+    if isinstance(node, Element) and node.tag in HEADINGS:
+        return element("p", element("strong", *node.children))
+    return node
+
+
+def _is_tight(blocks: Sequence[str]) -> bool:
+    """Whether an item is a line, with lists under it at most."""
+    return not blocks[0].startswith("```") and all(re.match(r"(?:-|\d+\.) ", block) for block in blocks[1:])
+
+
+def _indented(text: str, marker: str) -> str:
+    lines = text.split("\n")
+    return "\n".join([marker + lines[0], *(" " * len(marker) + line if line else "" for line in lines[1:])])
+
+
+def _definitions(node: Element, place: Place) -> Iterator[str]:
+    """Terms and definitions, as Pandoc writes them."""
+    parts = [part for child in node.elements for part in (child.elements if child.tag == "div" else (child,))]
+    lines: list[str] = []
+    for part in parts:
+        if part.tag == "dt":
+            term = inline(part.children, replace(place, line_break=" "))
+            lines.append(("\n" if lines else "") + escape.line_start(term))
+        elif part.tag == "dd":
+            text = "\n\n".join(_blocks(part.children, place))
+            if text and lines:
+                lines.append(_indented(text, ":   "))
+            elif text:
+                lines.append(text)
+    yield "\n".join(lines)
+
+
+# -- tables, figures -----------------------------------------------------------------------------------
+
+
+def _table(node: Element, place: Place) -> Iterator[str]:
+    code = next((cell for cell in find(node, "td") if "code" in cell.classes), None)
+    if code is not None and {"highlighttable", "rouge-table", "highlight"} & node.classes:  # numbered lines beside code
+        yield from _blocks(code.children, place)
+        return
+    if not is_layout(node):
+        yield write_table(node, place)
+        return
+    caption = caption_of(node)
+    cells = [cell for row in rows_of(node) for cell in cells_of(row)]
+    for part in (*((caption,) if caption else ()), *cells):
+        yield from _blocks(part.children, place)
+
+
+def _figure(node: Element, place: Place) -> Iterator[str]:
+    """A figure of one image is that image with its caption; of anything else, that and the caption below."""
+    captions = [part for part in find(node, "figcaption")]
+    caption = inline(captions[0].children, replace(place, line_break=" ")) if captions else ""
+    inside = [child for child in node.children if not (isinstance(child, Element) and child.tag == "figcaption")]
+    images = [found for child in inside if isinstance(child, Element) for found in find(child, "img")]
+    if len(images) == 1 and not any(words_of(child) for child in inside):
+        yield image(images[0], place, caption=caption) or caption
+        return
+    yield from _blocks(inside, place)
+    if captions:
+        yield from _blocks([element("p", *captions[0].children)], place)
+
+
+def _summary(node: Element, place: Place) -> Iterator[str]:
+    return _paragraph([element("strong", *node.children)], place)
+
+
+def _footnote(node: Element, place: Place) -> Iterator[str]:
+    text = "\n\n".join(_blocks(node.children, place))
+    lines = text.split("\n")
+    yield "\n".join([f"[^{node.get('label')}]: {lines[0]}", *("    " + line if line else "" for line in lines[1:])])
+
+
+_WRITERS: dict[str, Callable[[Element, Place], Iterator[str]]] = {
+    **dict.fromkeys(HEADINGS, _heading),
+    **dict.fromkeys(("ul", "ol", "menu", "dir"), _list),
+    "pre": _code,
+    "hr": _rule,
+    "blockquote": _quote,
+    "dl": _definitions,
+    "table": _table,
+    "figure": _figure,
+    "summary": _summary,
+    "footnote": _footnote,
+}

@@ -1,0 +1,162 @@
+"""What of a web page is the document: its main part, without what serves the browser."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from lmm.importing.elements import Element, Node, element, find, rewrite, text_of, words_of
+from lmm.importing.formulas import to_tex
+
+_DROPPED = frozenset(
+    "head script style template noscript nav button select textarea dialog iframe object embed canvas audio video "
+    "svg link meta base frameset frame applet datalist progress meter".split()
+)
+_DROPPED_ROLES = frozenset({"navigation", "search", "banner", "contentinfo", "dialog", "alertdialog", "menu"})
+_ANCHOR_CLASSES = frozenset({"headerlink", "anchor-link", "anchor", "anchorjs-link", "header-anchor"})
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:|/|#|\?)")
+# TeX between the marks that MathJax and KaTeX look for in text.
+_TEX = re.compile(r"\\\((?P<inline>.+?)\\\)|\\\[(?P<display>.+?)\\\]|\$\$(?P<dollars>[^$]+?)\$\$", re.DOTALL)
+_LITERAL = frozenset({"pre", "code", "math", "script", "style", "textarea", "kbd", "samp", "tt"})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The document in a page, what it calls itself and its language, and what was left out."""
+
+    body: Element
+    title: str
+    language: str
+    notes: tuple[str, ...]
+
+
+def read_page(root: Element, *, prefix: str = "") -> Page:
+    """The document in a page; relative links get `prefix` before them, which leads to the page's folder.
+
+    >>> page = read_page(element("html", element("body", element("nav", "Home"), element("main", "Text."))))
+    >>> text_of(page.body)
+    'Text.'
+    """
+    title = next((words_of(node) for node in find(root, "title")), "")
+    body = next((node for node in find(root, "body")), root)
+    main, notes = _main(body)
+    formulas = with_marked_formulas(main)
+    drawings = sum(1 for node in find(formulas, "svg") if words_of(node) or len(list(node.elements)) > 2)
+    if drawings:
+        notes += (f"left out: {drawings} drawing{'s' * (drawings > 1)} (SVG)",)
+    clean = _only(rewrite(formulas, _cleaner(prefix, title)))
+    return Page(clean, title, root.get("lang") or root.get("xml:lang"), notes)
+
+
+def _main(body: Element) -> tuple[Element, tuple[str, ...]]:
+    """The main part of a page, if the page says which one that is, and a note of what is not in it."""
+    mains = [node for node in find(body, "main") if not _is_hidden(node)]
+    mains = mains or [node for node in find(body, "div", "section") if node.get("role") == "main"]
+    mains = mains or [node for node in find(body, "article")]
+    if len(mains) != 1:
+        return body, ()
+    whole = _only(rewrite(body, _dropping))
+    inside, all_text = len(words_of(_only(rewrite(mains[0], _dropping), "main"))), len(words_of(whole))
+    if all_text - inside < 200 or inside * 20 < all_text:
+        return (mains[0], ()) if inside * 20 >= all_text else (body, ())
+    return mains[0], (f"left out: {all_text - inside:,} characters outside the page's main part",)
+
+
+def _dropping(node: Element) -> Iterable[Node]:
+    return [] if _is_dropped(node) else [node]
+
+
+def _is_dropped(node: Element) -> bool:
+    if node.tag in _DROPPED and not node.get("type").startswith("math/"):
+        return True
+    return node.get("role") in _DROPPED_ROLES or _is_hidden(node)
+
+
+def _is_hidden(node: Element) -> bool:
+    hidden = "hidden" in node.attributes and node.get("hidden") != "until-found"
+    return hidden or node.get("aria-hidden") == "true" or _HIDDEN.search(node.get("style")) is not None
+
+
+def _cleaner(prefix: str, title: str) -> Callable[[Element], Iterable[Node]]:
+    def clean(node: Element) -> Iterable[Node]:
+        if node.tag == "script" and node.get("type").startswith("math/tex"):
+            return [element("math", text_of(node), display="block" if "display" in node.get("type") else "inline")]
+        if node.tag == "math":
+            return _formula(node)
+        if _is_dropped(node) or (node.tag == "a" and _ANCHOR_CLASSES & node.classes):
+            return []
+        if node.get("id") == "title-block-header":  # Pandoc's: the header of the document says it again
+            return _without_title(node, title)
+        if "mwe-math-element" in node.classes or "katex" in node.classes or node.tag == "mjx-container":
+            formulas = list(find(node, "math"))
+            return formulas[:1] or [node]
+        return [_relinked(node, prefix)] if prefix and node.tag in ("a", "img") else [_lazy(node)]
+
+    return clean
+
+
+def _formula(node: Element) -> Iterable[Node]:
+    """MathML as TeX; what was made here already stays."""
+    if not any(node.elements):
+        return [node]
+    tex = to_tex(node)
+    display = "block" if node.get("display") == "block" else "inline"
+    return [element("math", tex, display=display)] if tex else []
+
+
+def _without_title(header: Element, title: str) -> Iterable[Node]:
+    kept = [c for c in header.children if not (isinstance(c, Element) and c.tag == "h1" and words_of(c) == title)]
+    return [replace(header, children=tuple(kept))]
+
+
+def _lazy(node: Element) -> Element:
+    """An image that a script would have loaded has its address elsewhere."""
+    later = node.get("data-src") or node.get("data-original")
+    if node.tag == "img" and later and (not node.get("src") or node.get("src").startswith("data:")):
+        return replace(node, attributes={**node.attributes, "src": later})
+    return node
+
+
+def _relinked(node: Element, prefix: str) -> Element:
+    node = _lazy(node)
+    name = "href" if node.tag == "a" else "src"
+    address = node.get(name).strip()
+    if not address or _ABSOLUTE.match(address):
+        return node
+    path, mark, rest = re.match(r"([^?#]*)([?#]?)(.*)", address, re.DOTALL).groups()  # type: ignore[union-attr]
+    return replace(node, attributes={**node.attributes, name: posixpath.normpath(f"{prefix}/{path}") + mark + rest})
+
+
+def with_marked_formulas(node: Element) -> Element:
+    """Text with ``\\(…\\)``, ``\\[…\\]`` or ``$$…$$`` in it, as formulas; not in code."""
+    if node.tag in _LITERAL:
+        return node
+    children: list[Node] = []
+    for child in node.children:
+        if isinstance(child, Element):
+            children.append(with_marked_formulas(child))
+        else:
+            children += _split_formulas(child)
+    return replace(node, children=tuple(children))
+
+
+def _split_formulas(text: str) -> Iterable[Node]:
+    at = 0
+    for match in _TEX.finditer(text):
+        if match.start() > at:
+            yield text[at : match.start()]
+        kind = "inline" if match["inline"] else "block"
+        yield element("math", match["inline"] or match["display"] or match["dollars"], display=kind)
+        at = match.end()
+    if text[at:]:
+        yield text[at:]
+
+
+def _only(nodes: tuple[Node, ...], tag: str = "body") -> Element:
+    """The tree that a change left; an empty one if it left nothing."""
+    return next((node for node in nodes if isinstance(node, Element)), element(tag))
+
+

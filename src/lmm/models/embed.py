@@ -1,0 +1,193 @@
+"""Open the embedding model that the settings name: batches, a cache on disk, checks, one set of errors.
+
+Where is a provider added? One row of `lmm.models.names.PROVIDERS`, which names a row of `ADAPTERS` here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Sequence
+
+from lmm import trust
+from lmm.config import ModelSettings
+from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
+from lmm.models.embedders.dialects import DIALECTS
+from lmm.models.embedders.encoder import Encoder, Took, Vector, identity_of, is_usable
+from lmm.models.embedders.fastembed import open_fastembed
+from lmm.models.embedders.model2vec import open_model2vec
+from lmm.models.embedders.prefixes import Prefixes, prefixes_of
+from lmm.models.embedders.remote import RemoteEncoder
+from lmm.models.embedders.sentence_transformers import open_sentence_transformers
+from lmm.models.embedders.wordllama import open_wordllama
+from lmm.models.names import PROVIDERS
+from lmm.models.port import Embedder, Progress, Side
+from lmm.models.vector_cache import VectorCache, key_of
+
+# How to speak to a provider's embedding models, by `Provider.embedder`.
+ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {
+    "wordllama": open_wordllama,
+    "fastembed": open_fastembed,
+    "sentence_transformers": open_sentence_transformers,
+    "model2vec": open_model2vec,
+    **{name: functools.partial(RemoteEncoder, dialect) for name, dialect in DIALECTS.items()},
+}
+# Static word vectors are made at thousands a second: a cache would save tenths of a second for a whole course, and
+# write a kilobyte for each chunk (benchmarks/results.md).
+_NOT_CACHED = ("wordllama", "model2vec")
+
+
+def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedder:
+    """The embedding model of a tier (`Settings.embedding`), ready to embed; weights are loaded when first needed.
+
+    Raises:
+        ModelNotFound: the provider has no embedding models, or not this one.
+        ModelKeyMissing: the provider needs a key and there is none.
+        ModelNotInstalled: the extra for the provider is not installed.
+        UntrustedConfig: a configuration file would send a key to a server that was not approved.
+
+    >>> from lmm.config import load_settings
+    >>> embedder = open_embedder(load_settings(env={}).embedding)
+    >>> embedder.name, embedder.dimensions
+    ('Builtin/wordllama', 256)
+    """
+    provider = PROVIDERS[settings.model.provider.lower()]
+    if not provider.embedder:
+        known = ", ".join(p.name for p in PROVIDERS.values() if p.embedder)
+        raise ModelNotFound(
+            f"{provider.name} has no embedding models", where=settings.origin, hint=f"those that have: {known}"
+        )
+    if provider.keys and not settings.api_key:
+        raise ModelKeyMissing(
+            f"{settings.model} needs an API key",
+            where=settings.origin,
+            hint=f"export {provider.keys[0]}=…, or set another model under [embedding] in config.toml",
+        )
+    trust.check(settings)
+    encoder = ADAPTERS[provider.embedder](settings, _prefixes(settings))
+    worth_it = cache and provider.embedder not in _NOT_CACHED
+    return TextEmbedder(CachedEncoder(encoder, VectorCache()) if worth_it else encoder, settings.dimensions)
+
+
+@functools.lru_cache(maxsize=16)
+def shared_embedder(settings: ModelSettings) -> TextEmbedder:
+    """`open_embedder`, the same model for equal settings: weights are loaded once, limits hold over all calls."""
+    return open_embedder(settings)
+
+
+async def aembed(embedder: Embedder, texts: Sequence[str], *, kind: Side) -> list[list[float]]:
+    """`embedder.embed` for code that runs on an event loop, in a thread of its own."""
+    return await asyncio.to_thread(embedder.embed, texts, kind=kind)
+
+
+def _prefixes(settings: ModelSettings) -> Prefixes:
+    """Those of the settings, else those of the model's card; static word vectors have none."""
+    static = PROVIDERS[settings.model.provider.lower()].embedder in _NOT_CACHED
+    known = Prefixes() if static else prefixes_of(settings.model.model)
+    query, document = settings.query_prefix, settings.document_prefix
+    return Prefixes(known.query if query is None else query, known.document if document is None else document)
+
+
+class TextEmbedder:
+    """An encoder behind the port: equal texts are embedded once, and no vector comes out that is none."""
+
+    def __init__(self, encoder: Encoder, dimensions: int | None = None) -> None:
+        self._encoder = encoder
+        self._dimensions = dimensions
+
+    @property
+    def name(self) -> str:
+        """``Provider/model``."""
+        return self._encoder.name
+
+    @property
+    def space(self) -> str:
+        """What a document's vector depends on besides its text: name, weights, `dimensions`, prefix."""
+        prefix = self._encoder.prefixes.document
+        return identity_of(self._encoder.identity, prefix and f"document_prefix={prefix!r}")
+
+    @property
+    def dimensions(self) -> int:
+        """The length of its vectors; a model that does not say it is asked for one."""
+        if self._dimensions is None:
+            self.embed(["dimensions"], kind="document")
+        assert self._dimensions is not None
+        return self._dimensions
+
+    def embed(self, texts: Sequence[str], *, kind: Side, on_progress: Progress | None = None) -> list[list[float]]:
+        """One vector per text, in order, as the model gives it; every number is exact as a four-byte float.
+
+        Raises:
+            ModelRejected: a text is empty or has no vector, or the reply is not what it should be.
+            ModelError: the model cannot be reached or loaded, or refuses; those that may pass were retried.
+        """
+        prepared = [self._prepared(text, i, len(texts)) for i, text in enumerate(texts)]
+        different = list(dict.fromkeys(prepared))
+        found: dict[str, Vector] = {}
+
+        def took(places: Sequence[int], vectors: Sequence[Vector]) -> None:
+            for place, vector in zip(places, vectors, strict=True):
+                self._check(different[place], vector)
+                found[different[place]] = vector
+            if on_progress is not None:
+                on_progress(len(texts) - len(different) + len(found), len(texts))
+
+        if different:
+            self._encoder.encode(different, kind, took)
+        return [found[text].tolist() for text in prepared]
+
+    def _prepared(self, text: str, place: int, count: int) -> str:
+        if not text.strip():
+            raise ModelRejected(f"text {place + 1} of {count} is empty, and has no vector", hint="leave it out")
+        try:
+            text.encode()
+            return text
+        except UnicodeEncodeError:  # half a character, which no server and no file takes
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+    def _check(self, text: str, vector: Vector) -> None:
+        if self._dimensions is not None and len(vector) != self._dimensions:
+            raise ModelRejected(
+                f"{self.name} made a vector of {len(vector)} numbers, not {self._dimensions}, of “{_start(text)}”",
+                hint="set 'dimensions' under [embedding] to what the model can make; if the model behind the name "
+                f"has changed, remove the cache: {VectorCache().file}",
+            )
+        if not is_usable(vector):
+            raise ModelRejected(
+                f"{self.name} makes no vector of “{_start(text)}”: zeros, or no numbers",
+                hint="mark that text with 'skip: true', or set a model that knows its language",
+            )
+        self._dimensions = len(vector)
+
+
+def _start(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text[:200].split())
+    return line if len(line) < 60 else f"{line[:60]}…"
+
+
+class CachedEncoder:
+    """`encoder`, asked only for what is not in the cache; what arrives is remembered at once, batch by batch."""
+
+    def __init__(self, encoder: Encoder, cache: VectorCache) -> None:
+        self._encoder, self._cache = encoder, cache
+        self.name, self.identity = encoder.name, encoder.identity
+        self.server, self.prefixes = encoder.server, encoder.prefixes
+
+    def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
+        """Embed what is not known."""
+        prefix = self.prefixes.of(kind)
+        keys = [key_of(self.identity, self.server, kind, prefix, text) for text in texts]
+        known = self._cache.get(keys)
+        if known:
+            places = [i for i, key in enumerate(keys) if key in known]
+            took(places, [known[keys[i]] for i in places])
+        missing = [i for i, key in enumerate(keys) if key not in known]
+        if not missing:
+            return
+
+        def took_missing(places: Sequence[int], vectors: Sequence[Vector]) -> None:
+            took([missing[i] for i in places], vectors)  # which refuses what is no vector
+            self._cache.put({keys[missing[i]]: vector for i, vector in zip(places, vectors, strict=True)})
+
+        self._encoder.encode([texts[i] for i in missing], kind, took_missing)

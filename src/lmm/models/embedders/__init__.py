@@ -1,0 +1,1 @@
+"""What turns texts into vectors: one file per kind of adapter; `lmm.models.embed` opens them."""

@@ -1,0 +1,145 @@
+"""The protocols of embedding servers: what is sent, and where the vectors are in what comes back.
+
+Four are spoken: OpenAI's, which most servers offer, and Cohere's, Google's and Voyage's own, which tell
+questions from documents. They are spoken directly, not through the vendors' packages: those are up to 170 MB,
+batch nothing, and OpenAI's asks for base64 where it is not told otherwise and then misreads the plain numbers
+that some local servers send back, as vectors of a quarter of their length.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import sys
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmm.models.embedders.encoder import Vector, to_vector
+from lmm.models.port import Side
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Texts of one side to be embedded in one request, by a model of which only the own name is given."""
+
+    model: str
+    texts: Sequence[str]
+    kind: Side
+    dimensions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One protocol.
+
+    `url` is where the vendor's own server is; `path` is appended to it, ``{model}`` filled in; `key` is the
+    header that carries the API key, with the key as ``{key}``. `most` texts and `characters` go into one request.
+    `body` says what is sent; `vectors` finds the vectors in the reply, in order, and raises `LookupError`,
+    `TypeError` or `ValueError` where they are not.
+    """
+
+    url: str
+    path: str
+    body: Callable[[Question], dict[str, Any]]
+    vectors: Callable[[Any], list[Vector]]
+    most: int
+    characters: int
+    key: tuple[str, str] = ("Authorization", "Bearer {key}")
+
+
+def _openai_body(question: Question) -> dict[str, Any]:
+    size = {} if question.dimensions is None else {"dimensions": question.dimensions}
+    return {"model": question.model, "input": list(question.texts), "encoding_format": "float", **size}
+
+
+def _openai_base64_body(question: Question) -> dict[str, Any]:
+    """A third of the bytes, and nothing to parse."""
+    return _openai_body(question) | {"encoding_format": "base64"}
+
+
+def _mistral_body(question: Question) -> dict[str, Any]:
+    size = {} if question.dimensions is None else {"output_dimension": question.dimensions}
+    return {"model": question.model, "input": list(question.texts), **size}
+
+
+def _voyage_body(question: Question) -> dict[str, Any]:
+    return _mistral_body(question) | {"input_type": question.kind}
+
+
+def _cohere_body(question: Question) -> dict[str, Any]:
+    size = {} if question.dimensions is None else {"output_dimension": question.dimensions}
+    return {
+        "model": question.model,
+        "texts": list(question.texts),
+        "input_type": f"search_{question.kind}",
+        "embedding_types": ["float"],
+        **size,
+    }
+
+
+def _google_body(question: Question) -> dict[str, Any]:
+    model = f"models/{question.model.removeprefix('models/')}"
+    options: dict[str, Any] = {} if question.dimensions is None else {"outputDimensionality": question.dimensions}
+    if not question.model.startswith("gemini-embedding-2"):  # it reads a prefix instead
+        options["taskType"] = f"RETRIEVAL_{question.kind.upper()}"
+    return {
+        "requests": [{"model": model, "content": {"parts": [{"text": text}]}, **options} for text in question.texts]
+    }
+
+
+def _data(reply: Any) -> list[Vector]:
+    """OpenAI's and Voyage's ``data``: each with its place, as numbers or as base64."""
+    rows: list[Mapping[str, Any]] = reply["data"]
+    places = [int(row["index"]) if "index" in row else i for i, row in enumerate(rows)]
+    if sorted(places) != list(range(len(rows))):
+        raise ValueError(f"the places of the vectors are {places[:10]}")
+    in_order = dict(zip(places, rows, strict=True))
+    return [_numbers(in_order[i]["embedding"]) for i in range(len(rows))]
+
+
+def _numbers(value: Any) -> Vector:
+    """A vector as JSON numbers, or as base64 of four-byte floats, the least significant byte first.
+
+    >>> _numbers("AACAPwAAAMA=").tolist()
+    [1.0, -2.0]
+    """
+    if not isinstance(value, str):
+        return to_vector(value)
+    vector = array("f")
+    try:
+        vector.frombytes(base64.b64decode(value, validate=True))
+    except binascii.Error as error:
+        raise ValueError("the vectors are text that is not base64") from error
+    if sys.byteorder == "big":
+        vector.byteswap()
+    return vector
+
+
+# The limits are the vendors': texts per request from their documentation; characters so that a request stays
+# within the tokens they allow even where a character is a token. 32 is what the smallest local server takes
+# (text-embeddings-inference, as it is delivered).
+DIALECTS: dict[str, Dialect] = {
+    "openai": Dialect("https://api.openai.com/v1", "/embeddings", _openai_base64_body, _data, 256, 200_000),
+    "compatible": Dialect("", "/embeddings", _openai_body, _data, 32, 100_000),
+    "mistral": Dialect("https://api.mistral.ai/v1", "/embeddings", _mistral_body, _data, 32, 16_000),
+    "voyage": Dialect("https://api.voyageai.com/v1", "/embeddings", _voyage_body, _data, 128, 100_000),
+    "cohere": Dialect(
+        "https://api.cohere.com",
+        "/v2/embed",
+        _cohere_body,
+        lambda reply: [to_vector(numbers) for numbers in reply["embeddings"]["float"]],
+        96,
+        100_000,
+    ),
+    "google": Dialect(
+        "https://generativelanguage.googleapis.com",
+        "/v1beta/models/{model}:batchEmbedContents",
+        _google_body,
+        lambda reply: [to_vector(row["values"]) for row in reply["embeddings"]],
+        100,
+        20_000,
+        ("x-goog-api-key", "{key}"),
+    ),
+}

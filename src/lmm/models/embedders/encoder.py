@@ -1,0 +1,98 @@
+"""What an adapter to an embedding model offers, and what all of them share: batches, and shorter vectors."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeAlias
+
+from lmm.models.embedders.prefixes import Prefixes
+from lmm.models.port import Side
+
+# Of typecode 'f': four bytes per number, in memory, in the cache and, where a server can, on the wire.
+Vector: TypeAlias = "array[float]"
+Took = Callable[[Sequence[int], Sequence["Vector"]], None]
+
+
+class Encoder(Protocol):
+    """A model behind its adapter: no cache, no checks, texts that are not empty."""
+
+    @property
+    def name(self) -> str:
+        """``Provider/model``."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """All that a vector depends on besides text, side and prefix, on one line."""
+        ...
+
+    @property
+    def server(self) -> str:
+        """Where the model was named to be, if anywhere: two servers may give one name to two models."""
+        ...
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """What it puts before the texts."""
+        ...
+
+    def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
+        """Embed; `took` is called with positions and their vectors as they are made, by one thread at a time.
+
+        What `took` raises ends the call.
+        """
+        ...
+
+
+def identity_of(*parts: object) -> str:
+    """What a model is told apart by, on one line: its name and what is not empty of the rest.
+
+    >>> identity_of("Ollama/nomic-embed-text", "", None)
+    'Ollama/nomic-embed-text'
+    """
+    return " ".join(str(part) for part in parts if part)
+
+
+def batches(texts: Sequence[str], most: int, characters: int) -> Iterator[range]:
+    """Consecutive positions of at most `most` texts and `characters` characters; a longer text goes alone.
+
+    >>> list(batches(["aa", "bb", "cccccc", "d"], most=2, characters=4))
+    [range(0, 2), range(2, 3), range(3, 4)]
+    """
+    start, size = 0, 0
+    for i, text in enumerate(texts):
+        if i > start and (i - start >= most or size + len(text) > characters):
+            yield range(start, i)
+            start, size = i, 0
+        size += len(text)
+    if start < len(texts):
+        yield range(start, len(texts))
+
+
+def to_vector(numbers: Iterable[float]) -> Vector:
+    """Numbers as four-byte floats."""
+    return array("f", numbers)
+
+
+def shortened(vector: Vector, dimensions: int | None) -> Vector:
+    """The first `dimensions` numbers, of length one again; the vector itself if it has no more than that.
+
+    >>> shortened(to_vector([3, 4, 12]), 2).tolist() == to_vector([0.6, 0.8]).tolist()
+    True
+    """
+    if dimensions is None or len(vector) <= dimensions:
+        return vector
+    first = vector[:dimensions]
+    length = math.sqrt(math.fsum(x * x for x in first)) or 1.0
+    return to_vector(x / length for x in first)
+
+
+def is_usable(vector: Vector) -> bool:
+    """Whether all its numbers are finite and not all are zero.
+
+    >>> [is_usable(to_vector(v)) for v in ([0, 1], [0, 0], [1, float("nan")], [float("inf"), 1])]
+    [True, False, False, False]
+    """
+    return any(vector) and math.isfinite(sum(vector))

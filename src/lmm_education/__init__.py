@@ -1,0 +1,49 @@
+"""LM Markdown for courses: prepare documents, store them, search and ask them.
+
+Importing this package reads no file, writes no file and opens no connection.
+
+>>> import lmm_education
+>>> "ingest" in dir(lmm_education)
+True
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
+    from lmm_education.exports import prepare, to_langchain_documents, to_llama_index_nodes, to_points
+    from lmm_education.ingestion.report import IngestReport
+    from lmm_education.ingestion.run import aingest, ingest
+
+# What can be imported from here, and where it is. Nothing is loaded before it is used.
+_PUBLIC = {
+    "IngestReport": "lmm_education.ingestion.report",
+    "aingest": "lmm_education.ingestion.run",
+    "ingest": "lmm_education.ingestion.run",
+    "prepare": "lmm_education.exports",
+    "to_langchain_documents": "lmm_education.exports",
+    "to_llama_index_nodes": "lmm_education.exports",
+    "to_points": "lmm_education.exports",
+}
+
+__all__ = [
+    "IngestReport",
+    "aingest",
+    "ingest",
+    "prepare",
+    "to_langchain_documents",
+    "to_llama_index_nodes",
+    "to_points",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'lmm_education' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value  # found at once from now on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -1,0 +1,162 @@
+"""What an answer is, what is asked of the model, and what happens on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from lmm.models.port import ChatRequest, Document, Message, Retrying, TextDelta, ToolCall, ToolDefinition, Usage
+from lmm.prompts.templates import Prompts
+from lmm_education.answer.history import LABEL as CONVERSATION
+from lmm_education.answer.history import Asked, Exchange
+from lmm_education.answer.sources import Source, Sources
+from lmm_education.search.query import SearchOptions
+
+History = Literal["none", "summary", "extraction", "rewrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """How to answer. None means: as configured under [answer].
+
+    `budget` is the size of the context in tokens; `turns` the most model calls of agent mode; `again` asks
+    anew what the journal could answer.
+    """
+
+    search: SearchOptions = field(default_factory=SearchOptions)
+    budget: int | None = None
+    history: History | None = None
+    agent: bool = False
+    turns: int | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a question.
+
+    `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that
+    its text cites, in that order; `removed` are numbers that it cited without having been shown them, and
+    that were taken out. `found` is false where nothing relevant was found and no model was asked. `cut`: the
+    model stopped at its output limit; `stopped`: agent mode came to its limit of turns.
+    """
+
+    question: str
+    text: str
+    searched: str = ""
+    offered: tuple[Source, ...] = ()
+    cited: tuple[Source, ...] = ()
+    removed: tuple[int, ...] = ()
+    types: tuple[str, ...] = ()
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    found: bool = True
+    cut: bool = False
+    stopped: bool = False
+    notices: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: what ``lmm ask --json`` prints."""
+        return {
+            "question": self.question,
+            "searched": self.searched,
+            "answer": self.text,
+            "found": self.found,
+            "sources": [source_as_json(source) for source in self.cited],
+            "offered": [source_as_json(source) for source in self.offered],
+            "removed": list(self.removed),
+            "types": list(self.types),
+            "model": self.model,
+            "tokens": {"input": self.usage.input_tokens, "output": self.usage.output_tokens},
+            "cost": self.usage.cost,
+            "cut": self.cut,
+            "stopped": self.stopped,
+            "notices": list(self.notices),
+        }
+
+
+def source_as_json(source: Source) -> dict[str, Any]:
+    """A source for programs, without its text."""
+    return {
+        "number": source.number,
+        "id": source.id,
+        "what": source.what,
+        "type": source.kind,
+        "document": source.place.document,
+        "file": source.place.file,
+        "lines": list(source.place.lines),
+        "title": source.title,
+        "headings": list(source.place.headings),
+    }
+
+
+# -- what happens, for whoever shows it ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """These sources are shown to the model, for this question."""
+
+    searched: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The model uses a tool (agent mode); the text that it wrote before is void."""
+
+    call: ToolCall
+
+
+AnswerEvent = Found | Called | TextDelta | Retrying | Answer
+"""An answer's stream: pieces of its text as they are certain; after `Retrying` and `Called`, from the beginning."""
+AnswerListener = Callable[[AnswerEvent], None]
+
+
+# -- what the model is asked -----------------------------------------------------------------------
+
+
+def answer_request(asked: Asked, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
+    """The question with its sources, and with what was said before as far as it matters."""
+    documents = (*_background(asked), *(source.as_document() for source in sources))
+    return ChatRequest((Message("system", system), Message("user", _prompt(asked, types), documents)))
+
+
+def agent_request(
+    asked: Asked, sources: Sources, types: Sequence[str], system: str, tools: tuple[ToolDefinition, ...]
+) -> ChatRequest:
+    """The same, with tools to look further."""
+    return replace(answer_request(asked, sources, types, system), tools=tools)
+
+
+def _background(asked: Asked) -> tuple[Document, ...]:
+    return (Document(asked.background, CONVERSATION),) if asked.background else ()
+
+
+def _prompt(asked: Asked, types: Sequence[str]) -> str:
+    """The question, and the type of material that is wanted.
+
+    >>> print(_prompt(Asked("On loops?", "On loops?"), ["exercise"]))
+    On loops?
+    <BLANKLINE>
+    Material of this type is asked for: exercise. Give it as it stands in the sources of that type.
+    """
+    if not types:
+        return asked.question
+    wanted = ", ".join(types)
+    return (
+        f"{asked.question}\n\nMaterial of this type is asked for: {wanted}. "
+        "Give it as it stands in the sources of that type."
+    )
+
+
+def system_text(own: str, prompts: Prompts, *, agent: bool) -> str:
+    """What the model is told about its task: the course's own text, else ours."""
+    text = prompts.fill("answer_agent" if agent else "answer", language="the language of the question")
+    return f"{own}\n\n{text}" if own else text
+
+
+def as_exchange(answer: Answer) -> Exchange:
+    """The answer as the next question's history."""
+    return Exchange(answer.question, answer.text)

@@ -1,0 +1,81 @@
+"""What a question means in a conversation: four ways, of which the course chooses one.
+
+- ``none``: the question stands alone.
+- ``rewrite``: a model rewrites it so that it can be understood alone; that is searched and asked.
+- ``summary``: a model summarises the conversation; the summary is searched and given with the question.
+- ``extraction``: a model copies from the conversation what the question needs; so is that.
+
+Earlier answers are text by a model about course material: they are given as a document, never as orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lmm.models.port import ChatRequest, Document, Message
+from lmm.prompts.templates import Prompts
+
+LABEL = "conversation"
+_MOST = 8000  # characters of the conversation that are sent, the latest
+_SUMMARY_WORDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question that was asked and what was answered."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question comes to: `search` is looked up, `question` answered, with `background` from earlier."""
+
+    question: str
+    search: str
+    background: str = ""
+
+
+def history_request(mode: str, question: str, history: Sequence[Exchange], prompts: Prompts) -> ChatRequest | None:
+    """What the aux model is asked first; None where nothing has to be: no history, or the mode ``none``."""
+    if mode == "none" or not history:
+        return None
+    if mode == "summary":
+        prompt = prompts.fill("history_summary", words=str(_SUMMARY_WORDS))
+    else:
+        prompt = prompts.fill(f"history_{mode}", question=question)
+    return ChatRequest((Message("user", prompt, (Document(conversation_text(history), LABEL),)),))
+
+
+def understood(mode: str, question: str, reply: str | None) -> Asked:
+    """What the question comes to, given the aux model's reply; None if it was not asked.
+
+    >>> understood("rewrite", "And why is it green?", "Why is a leaf green?")
+    Asked(question='Why is a leaf green?', search='Why is a leaf green?', background='')
+    >>> understood("extraction", "And why?", "nothing").background
+    ''
+    """
+    reply = (reply or "").strip()
+    if not reply:
+        return Asked(question, question)
+    if mode == "rewrite":
+        return Asked(first := reply.splitlines()[0].strip(), first)
+    if mode == "extraction" and reply.lower().strip(' ".') == "nothing":
+        return Asked(question, question)
+    return Asked(question, f"{question}\n{reply}", reply)
+
+
+def conversation_text(history: Sequence[Exchange]) -> str:
+    """The conversation in words, the latest part of it.
+
+    >>> print(conversation_text([Exchange("Which colour is a leaf?", "Green [1].")]))
+    Question: Which colour is a leaf?
+    <BLANKLINE>
+    Answer: Green [1].
+    """
+    parts = [f"Question: {e.question}\n\nAnswer: {e.answer}" for e in history]
+    while len(parts) > 1 and sum(map(len, parts)) > _MOST:
+        parts.pop(0)
+    return "\n\n".join(parts)[-_MOST:]

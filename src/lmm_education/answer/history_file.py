@@ -1,0 +1,60 @@
+"""A conversation in a file: one JSON object a line, with ``question``, ``answer`` and the ``sources`` it cited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from lmm.errors import FileReadError, FileWriteError
+from lmm.files import document_lock
+from lmm_education.answer.answers import Answer, source_as_json
+from lmm_education.answer.history import Exchange
+
+
+def read_history(path: Path) -> list[Exchange]:
+    """What was said so far; nothing where there is no file yet.
+
+    Raises:
+        FileReadError: a line is no exchange.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileReadError(f"this conversation cannot be read: {error}", where=str(path)) from error
+    return [_exchange(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _exchange(line: str, where: str) -> Exchange:
+    try:
+        record = json.loads(line)
+        return Exchange(str(record["question"]), str(record["answer"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise FileReadError(
+            "this is no exchange of a conversation",
+            where=where,
+            hint='a line is {"question": "…", "answer": "…"}; name another file',
+        ) from error
+
+
+def append_history(path: Path, answer: Answer) -> None:
+    """Add an answer to the conversation; what stands in the file stays as it is.
+
+    Raises:
+        FileWriteError: it cannot be written.
+    """
+    record = {
+        "question": answer.question,
+        "answer": answer.text,
+        "sources": [source_as_json(source) for source in answer.cited],
+    }
+    try:
+        with document_lock(path):
+            whole = not path.exists() or not (text := path.read_bytes()) or text.endswith(b"\n")
+            with path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(("" if whole else "\n") + json.dumps(record, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise FileWriteError(
+            f"the conversation cannot be saved: {error}", where=str(path), hint="the answer is above"
+        ) from error

@@ -1,0 +1,187 @@
+"""Answer a question from the course: understand it, search, ask the model, check its sources."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from lmm.models.chat import shared_chat
+from lmm.models.port import ChatModel, ChatRequest, Message, Reply, Retrying, TextDelta, Usage, ask
+from lmm.models.tokens import count_tokens
+from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import Prompts
+from lmm_education.answer.answers import (
+    Answer,
+    AnswerEvent,
+    AskOptions,
+    Called,
+    Found,
+    agent_request,
+    answer_request,
+    system_text,
+)
+from lmm_education.answer.citations import CitationStream, Cleaned
+from lmm_education.answer.context import choose_sources
+from lmm_education.answer.history import Asked, Exchange, history_request, understood
+from lmm_education.answer.sources import Sources
+from lmm_education.answer.tools import TOOLS, CourseTools
+from lmm_education.course import Hit
+from lmm_education.open_course import Course
+from lmm_education.prompts.templates import SLOTS
+from lmm_education.search.found import SearchResult
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.run import search
+
+NOTHING_FOUND = "Nothing in the course is about this."
+_CANDIDATES = 20  # passages that are looked at for the context, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Answers questions about one course. `major` answers; `aux` reads the question in its conversation."""
+
+    course: Course
+    options: AskOptions = field(default_factory=AskOptions)
+    major: ChatModel | None = None
+    aux: ChatModel | None = None
+
+    async def stream(self, question: str, history: Sequence[Exchange] = ()) -> AsyncGenerator[AnswerEvent]:
+        """What happens until the answer is there; the last event is the `Answer`.
+
+        Raises:
+            LmmError: the store cannot be searched, or a model does not answer.
+        """
+        asked, usage = await self._understand(question, history)
+        result = await search(self.course, asked.search, self._search_options())
+        if not self.options.agent and not self._is_relevant(result):
+            yield Answer(question, self.course.settings.answer.nothing_found or NOTHING_FOUND, result.text,
+                         types=result.types, usage=usage, found=False, notices=result.notices)  # fmt: skip
+            return
+        asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
+        events = self._agent(asked, result) if self.options.agent else self._once(asked, result)
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Answer):
+                    event = dataclasses.replace(event, question=question, usage=event.usage + usage)
+                yield event
+
+    async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Asked, Usage]:
+        mode = self.options.history or self.course.settings.answer.history
+        request = history_request(mode, question, history, self._prompts)
+        if request is None:
+            return Asked(question, question), Usage()
+        reply = await ask(self.aux or shared_chat(self.course.models.aux), request)
+        return understood(mode, question, reply.text), reply.usage
+
+    def _search_options(self) -> SearchOptions:
+        """More passages than a reader would want: the model reads what fits into the budget."""
+        chosen = self.options.search
+        limit = max(chosen.limit or self.course.settings.search.limit, _CANDIDATES)
+        return dataclasses.replace(chosen, limit=limit, sections=True, companion=False)
+
+    def _is_relevant(self, result: SearchResult) -> bool:
+        threshold = self.course.settings.search.threshold
+        if not result.hits:
+            return False
+        return threshold is None or max(hit.score for hit in result.hits) >= threshold
+
+    async def _once(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
+        """Sources first, then one call of the model."""
+        sources = self._chosen(result)
+        yield Found(result.text, tuple(sources))
+        turn = _Turn(self._model, answer_request(asked, sources, result.types, self._system), sources.numbers)
+        async with aclosing(turn.events()) as events:
+            async for event in events:
+                yield event
+        yield _answer(turn, sources, result)
+
+    async def _agent(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
+        """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
+        tools = CourseTools(self.course.store, self._search_again, self._chosen(result))
+        yield Found(result.text, tuple(tools.sources))
+        request = agent_request(asked, tools.sources, result.types, self._system, TOOLS)
+        usage, turns = Usage(), self.options.turns or self.course.settings.answer.turns
+        for number in range(1, turns + 1):
+            turn = _Turn(self._model, _hurried(request) if number == turns else request, tools.sources.numbers)
+            async with aclosing(turn.events()) as events:
+                async for event in events:
+                    yield event
+            usage += turn.done.usage
+            if not turn.done.calls or number == turns:
+                answer = _answer(turn, tools.sources, result)
+                yield dataclasses.replace(answer, usage=usage, stopped=bool(turn.done.calls))
+                return
+            results = []
+            for call in turn.done.calls:
+                yield Called(call)
+                results.append(await tools.run(call))
+            said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
+            request = dataclasses.replace(request, messages=(*request.messages, *said))
+
+    def _chosen(self, result: SearchResult) -> Sources:
+        budget = self.options.budget or self.course.settings.answer.budget
+        return choose_sources(result.sections, budget, count_tokens)
+
+    async def _search_again(self, query: str, limit: int) -> Sequence[Hit]:
+        options = dataclasses.replace(self.options.search, limit=limit, companion=False, sections=False)
+        return (await search(self.course, query, options)).hits
+
+    @property
+    def _model(self) -> ChatModel:
+        return self.major or shared_chat(self.course.models.major)
+
+    @property
+    def _prompts(self) -> Prompts:
+        return load_prompts(self.course.models.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+
+    @property
+    def _system(self) -> str:
+        return system_text(self.course.settings.answer.system, self._prompts, agent=self.options.agent)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One call of the model, whose text is cleaned of numbers that were not `offered` while it arrives."""
+
+    model: ChatModel
+    request: ChatRequest
+    offered: Collection[int]
+    cleaned: Cleaned = field(default_factory=lambda: Cleaned(""))
+    reply: Reply | None = None
+
+    async def events(self) -> AsyncGenerator[TextDelta | Retrying]:
+        stream = CitationStream(self.offered)
+        async with aclosing(self.model.stream(self.request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta) and (piece := stream.feed(event.text)):
+                    yield TextDelta(piece)
+                elif isinstance(event, Retrying):
+                    stream = CitationStream(self.offered)
+                    yield event
+                elif isinstance(event, Reply):
+                    self.reply = event
+        rest, self.cleaned = stream.finish()
+        if rest:
+            yield TextDelta(rest)
+
+    @property
+    def done(self) -> Reply:
+        """The reply; a stream ends in one, or in an error."""
+        assert self.reply is not None
+        return self.reply
+
+
+def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
+    cleaned = turn.cleaned
+    return Answer(
+        result.question, cleaned.text, result.text, tuple(sources), sources.cited(cleaned.cited), cleaned.removed,
+        result.types, turn.done.model, turn.done.usage, cut=turn.done.cut, notices=result.notices,
+    )  # fmt: skip
+
+
+def _hurried(request: ChatRequest) -> ChatRequest:
+    """The last turn: the tools stay, because some servers refuse a history of calls without them."""
+    last = Message("user", "You have no calls left. Answer now, with what you have found.")
+    return dataclasses.replace(request, messages=(*request.messages, last))

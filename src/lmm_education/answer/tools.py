@@ -1,0 +1,205 @@
+"""The tools of agent mode: the model looks for itself. One row of `TOOLS` is one tool.
+
+What they return is numbered like the sources of any answer, between tags, so that the model can cite it and
+nothing in it passes for an instruction. A call that cannot be done returns a sentence that says why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lmm.models.port import Message, ToolCall, ToolDefinition, ToolResult, render
+from lmm_education.answer.sources import Source, Sources
+from lmm_education.course import Hit, Section
+from lmm_education.payloads import hit_of, section_of
+from lmm_education.store.port import Contains, Match, Reader
+
+Search = Callable[[str, int], Awaitable[Sequence[Hit]]]
+_MOST_CHARACTERS = 8000  # of a section that is opened
+_AROUND = 160  # characters on each side of a mention
+
+
+def _schema(required: Sequence[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "minimum": 1}
+_OF_A_SECTION = _schema(["number"], number=_NUMBER | {"description": "the number of a source that you were shown"})
+TOOLS: tuple[ToolDefinition, ...] = (
+    ToolDefinition(
+        "search",
+        "Find the passages of the course that fit a question or some key words best.",
+        _schema(["query"], query=_TEXT, limit=_NUMBER | {"maximum": 20, "default": 5}),
+    ),
+    ToolDefinition(
+        "mentions",
+        "Find every passage of the course that contains a term, letter for letter (case does not matter).",
+        _schema(["term"], term=_TEXT, limit=_NUMBER | {"maximum": 50, "default": 20}),
+    ),
+    ToolDefinition("open_section", "Read the whole section that a source belongs to.", _OF_A_SECTION),
+    ToolDefinition("next_section", "Read the section after the one that a source belongs to.", _OF_A_SECTION),
+    ToolDefinition("previous_section", "Read the section before the one that a source belongs to.", _OF_A_SECTION),
+    ToolDefinition(
+        "table_of_contents",
+        "List the sections of the course, or of one document of it.",
+        _schema([], document=_TEXT | {"description": "the document's title or file; leave out for all"}),
+    ),
+)
+
+
+class _CannotDo(Exception):
+    """A call that makes no sense; the model reads why."""
+
+
+@dataclass(slots=True)
+class CourseTools:
+    """The tools over a store; `sources` grows with what they return."""
+
+    reader: Reader
+    search: Search
+    sources: Sources = field(default_factory=Sources)
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """What a call comes to; a wrong call comes to a sentence that says what is wrong."""
+        try:
+            arguments = _arguments(call)
+            text = await getattr(self, f"_{call.name}")(**arguments)
+        except _CannotDo as error:
+            return ToolResult(call.id, call.name, str(error), failed=True)
+        return ToolResult(call.id, call.name, text)
+
+    async def _search(self, query: str, limit: int = 5) -> str:
+        return self._shown([self._passage(hit) for hit in await self.search(query, limit)])
+
+    async def _mentions(self, term: str, limit: int = 20) -> str:
+        if not term.strip():
+            raise _CannotDo("name a term")
+        found = [hit_of(p.id, p.payload) for p in self.reader.scroll("chunks", where=[Contains("text", term)])]
+        found.sort(key=lambda hit: (hit.place.file, hit.place.lines))
+        rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
+        return self._shown([self._passage(hit, around=term) for hit in found[:limit]]) + rest
+
+    async def _open_section(self, number: int) -> str:
+        return self._opened(number, 0)
+
+    async def _next_section(self, number: int) -> str:
+        return self._opened(number, 1)
+
+    async def _previous_section(self, number: int) -> str:
+        return self._opened(number, -1)
+
+    async def _table_of_contents(self, document: str = "") -> str:
+        sections = self._sections()
+        if document:
+            wanted = document.strip().casefold()
+            sections = [
+                (s, title)
+                for s, title in sections
+                if wanted in (title.casefold(), s.place.file.casefold(), s.place.document.casefold())
+            ]
+        if not sections:
+            raise _CannotDo("there is no such document" if document else "the course has no sections")
+        lines, last = [], ""
+        for section, title in sections:
+            if section.place.file != last:
+                last = section.place.file
+                lines.append(f"{title} ({section.place.file})")
+            if section.place.headings:
+                lines.append(f"{'  ' * len(section.place.headings)}- {section.place.headings[-1]}")
+        return "\n".join(lines)
+
+    def _opened(self, number: int, by: int) -> str:
+        source = next((s for s in self.sources if s.number == number), None)
+        if source is None:
+            raise _CannotDo(f"you were shown no source {number}")
+        sections = self._sections(source.place.document)
+        at = next((i for i, (s, _) in enumerate(sections) if s.id == source.section), None)
+        if at is None:
+            raise _CannotDo("the sections of this course are not stored; search instead")
+        if not 0 <= at + by < len(sections):
+            raise _CannotDo(f"there is no section {'after' if by > 0 else 'before'} this one")
+        section, title = sections[at + by]
+        text = section.text[:_MOST_CHARACTERS]
+        cut = (
+            f"\n\nThe section goes on; {len(section.text) - len(text)} characters are left out."
+            if section.text != text
+            else ""
+        )
+        return self._shown([self._section(section, title, text)]) + cut
+
+    def _sections(self, document: str = "") -> list[tuple[Section, str]]:
+        """The sections that are stored, in order, each with its document's title."""
+        where = [Match("what", ("section",)), *([Match("document", (document,))] if document else [])]
+        found = [
+            (section_of(p.id, p.payload), str(p.payload.get("title", "")))
+            for p in self.reader.scroll("documents", where=where)
+        ]
+        return sorted(found, key=lambda pair: (pair[0].place.file, pair[0].order))
+
+    def _passage(self, hit: Hit, around: str = "") -> Source:
+        text = _excerpt(hit.text, around) if around else hit.text
+        number = self.sources.next_number
+        return Source(number, hit.id, hit.what, hit.place, text, hit.section, hit.title, hit.kind)
+
+    def _section(self, section: Section, title: str, text: str) -> Source:
+        return Source(
+            self.sources.next_number, section.id, "section", section.place, text, section.id, title, level=section.level
+        )
+
+    def _shown(self, sources: Sequence[Source]) -> str:
+        if not sources:
+            return "Nothing was found."
+        offered = []
+        for source in sources:
+            number = self.sources.number_of(source.id) or self.sources.next_number
+            shown = replace(source, number=number)
+            self.sources.add(shown)
+            offered.append(shown.as_document())
+        return render(Message("tool", "", tuple(offered))).rstrip()
+
+
+def _excerpt(text: str, term: str) -> str:
+    """The part of a text around the first mention of a term, cut at words.
+
+    >>> _excerpt("one two three four", "three")
+    'one two three four'
+    """
+    at = text.casefold().find(term.casefold())
+    start, end = max(at - _AROUND, 0), at + len(term) + _AROUND
+    if start:
+        start = text.find(" ", start) + 1 or start
+    cut = text[start:end] if end >= len(text) else text[start : text.rfind(" ", start, end)]
+    return ("… " if start else "") + cut + (" …" if end < len(text) else "")
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call, checked against its tool's schema.
+
+    >>> _arguments(ToolCall("1", "search", '{"query": "residual", "limit": 99}'))
+    {'query': 'residual', 'limit': 20}
+    """
+    tool = next((t for t in TOOLS if t.name == call.name), None)
+    if tool is None:
+        raise _CannotDo(f"there is no tool {call.name}; there are {', '.join(t.name for t in TOOLS)}")
+    try:
+        given = json.loads(call.arguments)
+    except ValueError as error:
+        raise _CannotDo(f"the arguments are not JSON: {error}") from error
+    known = tool.parameters["properties"]
+    if not isinstance(given, dict) or not set(tool.parameters["required"]) <= set(given) <= set(known):
+        raise _CannotDo(f"{call.name} takes an object with {', '.join(known)}; needed: {tool.parameters['required']}")
+    return {name: _value(name, value, known[name]) for name, value in given.items()}
+
+
+def _value(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
+    if schema["type"] == "string":
+        if not isinstance(value, str):
+            raise _CannotDo(f"'{name}' must be text")
+        return value
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,6}", str(value)):
+        raise _CannotDo(f"'{name}' must be a whole number of 1 or more")
+    return min(max(int(value), 1), schema.get("maximum", 10**6))

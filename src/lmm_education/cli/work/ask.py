@@ -1,0 +1,132 @@
+"""What is done by `lmm ask`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import get_args
+
+from lmm import loop
+from lmm.cli import console
+from lmm.cli.console import printable, style
+from lmm.cli.work.progress import usage_text
+from lmm.errors import ConfigError
+from lmm.models.port import Retrying, TextDelta, Usage
+from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found, History
+from lmm_education.answer.context import shown
+from lmm_education.answer.history import Exchange
+from lmm_education.answer.history_file import append_history, read_history
+from lmm_education.answer.run import Answering
+from lmm_education.answer.sources import Source
+from lmm_education.open_course import open_course
+from lmm_education.search.query import SearchOptions, read_where
+
+
+def ask(
+    question: str,
+    types: list[str],
+    documents: list[str],
+    where: list[str],
+    history: Path | None,
+    mode: str | None,
+    agent: bool,
+    budget: int | None,
+    model: str | None,
+    show_context: bool,
+    as_json: bool,
+    course: str | None,
+    config: Path | None,
+) -> int:
+    """Answer a question from the course's own material, with numbered sources."""
+    search = SearchOptions(types=tuple(types), documents=tuple(documents), where=read_where(where))
+    options = AskOptions(search, budget, _mode(mode), agent)
+    earlier = read_history(history) if history else []
+    show = Show(show_context, silent=as_json)
+    with open_course(config=config, course=course, model=model) as opened:
+        answer = loop.run(_answer(Answering(opened, options), question, earlier, show))
+    if as_json:
+        console.say(json.dumps(answer.as_json(), ensure_ascii=False, indent=2) + "\n", sys.stdout)
+    else:
+        show.end(answer)
+    if history and answer.found:
+        append_history(history, answer)
+    return console.DONE if answer.found else console.FAILED
+
+
+def _mode(mode: str | None) -> History | None:
+    known: tuple[History, ...] = get_args(History)
+    for name in known:
+        if mode == name:
+            return name
+    if mode is None:
+        return None
+    raise ConfigError(f"unknown history mode '{mode}'", where="--mode", hint="one of " + ", ".join(known))
+
+
+async def _answer(answering: Answering, question: str, history: list[Exchange], show: Show) -> Answer:
+    async for event in answering.stream(question, history):
+        show(event)
+        if isinstance(event, Answer):
+            return event
+    raise RuntimeError("the stream ended without an answer")
+
+
+class Show:
+    """Prints an answer while it arrives: the text on standard output, everything else on standard error."""
+
+    def __init__(self, context: bool = False, *, silent: bool = False) -> None:
+        self.context, self.silent = context, silent
+        self.started = False
+
+    def __call__(self, event: AnswerEvent) -> None:
+        if isinstance(event, Found) and self.context:
+            self._aside("\n\n".join(printable(shown(source)) for source in event.sources) + "\n\n")
+        elif isinstance(event, Called):
+            self._break()
+            self._aside(style(f"{event.call.name} {printable(event.call.arguments)}\n", "dim", sys.stderr))
+        elif isinstance(event, Retrying):
+            self._break()
+            self._aside(style(f"{printable(event.reason)}; again in {event.wait:.1f} s\n", "yellow", sys.stderr))
+        elif isinstance(event, TextDelta) and not self.silent:
+            console.say(printable(event.text), sys.stdout)
+            self.started = True
+
+    def end(self, answer: Answer) -> None:
+        """The sources, and what the reader should know of the answer."""
+        if not answer.found:
+            console.say(printable(answer.text) + "\n", sys.stdout)
+        self._break()
+        for source in answer.cited:
+            console.say(_line(source) + "\n", sys.stdout)
+        for notice in (*answer.notices, *_notices(answer)):
+            self._aside(style(f"{printable(notice)}\n", "yellow", sys.stderr))
+        if answer.usage != Usage():
+            self._aside(style(f"{answer.model}: {usage_text(answer.usage)}\n", "dim", sys.stderr))
+
+    def _break(self) -> None:
+        if self.started:
+            console.say("\n\n", sys.stdout)
+            self.started = False
+
+    def _aside(self, text: str) -> None:
+        console.say(text, sys.stderr)
+
+
+def _line(source: Source) -> str:
+    place = style(str(source.place), "cyan", sys.stdout)
+    return f"{style(f'[{source.number}]', 'bold', sys.stdout)} {place}  {printable(source.path)}"
+
+
+def _notices(answer: Answer) -> list[str]:
+    notices = []
+    if answer.removed:
+        numbers = ", ".join(map(str, answer.removed))
+        notices.append(f"the model cited {numbers}, which it was not shown; taken out")
+    if answer.found and not answer.cited:
+        notices.append("the answer cites no source")
+    if answer.cut:
+        notices.append("the model stopped at its output limit: set a larger 'max_tokens'")
+    if answer.stopped:
+        notices.append("the model wanted to go on looking; [answer] turns allows more")
+    return notices

@@ -1,0 +1,181 @@
+"""What `lmm store` does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from lmm.cli import console
+from lmm.config_files import find_config
+from lmm.errors import ConfigError
+from lmm.files import read_document
+from lmm_education.errors import StoreError, StoreMissing
+from lmm_education.ingestion.writing import remove_document, stored_documents
+from lmm_education.settings import StorageSettings, load_course_settings
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.open import open_store
+from lmm_education.store.port import Store, StoreStatus
+from lmm_education.store.transfer import copy_store
+
+_NOTHING = "nothing was ingested yet; make a store with: lmm ingest PATH"
+
+
+def status(as_json: bool, course: str | None, config: Path | None) -> int:
+    """Print what is in the store."""
+    with _opened(_settings(course, config)) as store:
+        found = store.status()
+        documents = [(each.file, each.id, each.title) for each in stored_documents(store)] if found.manifest else []
+    if as_json:
+        sys.stdout.write(json.dumps(_as_json(found, documents), ensure_ascii=False, indent=2) + "\n")
+    else:
+        sys.stdout.write(_as_text(found, documents))
+    return console.DONE
+
+
+def compact(course: str | None, config: Path | None) -> int:
+    """Compact the store, and print what that gained."""
+    with _opened(_settings(course, config)) as store:
+        manifest, before = store.manifest(), store.status().size
+        if manifest is None:
+            raise StoreMissing(_NOTHING, where=store.location)
+        store.compact()
+        after = store.status().size
+    gained = f": {_size(before)} before, {_size(after)} now" if before is not None and after is not None else ""
+    sys.stdout.write(f"compacted {store.location}{gained}\n")
+    return console.DONE
+
+
+def push(to: str, course: str | None, config: Path | None) -> int:
+    """Copy the store to another place."""
+    here = _settings(course, config)
+    return _copy(here, _elsewhere(here, to))
+
+
+def pull(source: str, course: str | None, config: Path | None) -> int:
+    """Copy a store from another place."""
+    here = _settings(course, config)
+    return _copy(_elsewhere(here, source), here)
+
+
+def delete(document: str, course: str | None, config: Path | None) -> int:
+    """Remove a document from the store."""
+    with _opened(_settings(course, config)) as store:
+        manifest = _manifest_of(store)
+        known = stored_documents(store)
+        chosen = [each for each in known if document in (each.id, each.file)]
+        if not chosen:
+            names = ", ".join(each.file for each in known[:5]) or "none"
+            raise StoreError(
+                f"there is no document '{document}' (there are: {names}{', …' if len(known) > 5 else ''})",
+                where=store.location,
+                hint="lmm store status lists them",
+            )
+        with store.writing(manifest) as writer:
+            for each in chosen:
+                remove_document(writer, each.id)
+    sys.stdout.write("".join(f"removed {each.file} from the store\n" for each in chosen))
+    return console.DONE
+
+
+def _copy(source: StorageSettings, target: StorageSettings) -> int:
+    if (source.url, source.folder.resolve()) == (target.url, target.folder.resolve()):
+        raise ConfigError("that is this store itself", where=source.url or str(source.folder))
+    done = 0
+    shown = sys.stderr.isatty()
+
+    def on_points(count: int) -> None:
+        nonlocal done
+        done += count
+        if shown:
+            console.say(f"\r{done:,} points", sys.stderr)
+
+    with _opened(source) as old, _opened(target) as new:
+        copied = copy_store(old, new, on_points=on_points)
+        place = new.location
+    if shown:
+        console.say("\r\x1b[K", sys.stderr)
+    sys.stdout.write(
+        f"{place} is up to date: {console.count(copied.written, 'point')} written, "
+        f"{copied.same:,} there already, {copied.removed:,} removed\n"
+    )
+    return console.DONE
+
+
+def _settings(course: str | None, config: Path | None) -> StorageSettings:
+    file = find_config(config)
+    storage = load_course_settings(read_document(file) if file else "", config_file=file).storage
+    return replace(storage, course=course) if course else storage
+
+
+def _elsewhere(here: StorageSettings, place: str) -> StorageSettings:
+    """The same course in another place: typed by the user, so that no file has to be trusted for it."""
+    if re.match(r"https?://", place):
+        return replace(here, url=place, url_file=None)
+    if "://" in place:
+        raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
+    return replace(here, url="", folder=Path(place))
+
+
+@contextmanager
+def _opened(settings: StorageSettings) -> Iterator[Store]:
+    with closing(open_store(settings, env=os.environ)) as store:
+        yield store
+
+
+def _manifest_of(store: Store) -> Manifest:
+    manifest = store.manifest()
+    if manifest is None:
+        raise StoreMissing(_NOTHING, where=store.location)
+    return manifest
+
+
+def _as_json(status: StoreStatus, documents: list[tuple[str, str, str]]) -> dict[str, object]:
+    return {
+        "location": status.location,
+        "manifest": status.manifest.as_json() if status.manifest else None,
+        "documents": status.documents,
+        "sections": status.sections,
+        "chunks": status.chunks,
+        "points": {"chunks": status.chunks, "documents": status.documents + status.sections},
+        "size": status.size,
+        "details": dict(status.details),
+        "files": [{"file": file, "document": each, "title": title} for file, each, title in documents],
+    }
+
+
+def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
+    rows = [("store", status.location)]
+    if status.manifest is None:
+        rows.append(("content", _NOTHING))
+    else:
+        manifest = status.manifest
+        model = f"{manifest.embedding} ({manifest.dimensions} numbers)" if manifest.embedding else ""
+        made = [manifest.encoding, model, manifest.sparse, f"language {manifest.language}"]
+        counted = [(status.documents, "document"), (status.sections, "section"), (status.chunks, "chunk")]
+        rows.append(("made with", ", ".join(part for part in made if part)))
+        rows.append(
+            ("content", ", ".join(f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in counted))
+        )
+        rows += [("size", f"{_size(status.size)} on the disk")] if status.size is not None else []
+    rows.append(("engine", ", ".join(_detail(name, value) for name, value in status.details.items())))
+    rows += [("document", console.printable(f"{file}  {each}  {title}".rstrip())) for file, each, title in documents]
+    return "".join(f"{name:<10}  {value}\n" for name, value in rows)
+
+
+def _detail(name: str, value: object) -> str:
+    return str(value) if name == "engine" else f"{name} {value}"
+
+
+def _size(size: int | None) -> str:
+    """A number of bytes for people.
+
+    >>> _size(3_460_000), _size(90_000)
+    ('3.5 MB', '0.1 MB')
+    """
+    return f"{(size or 0) / 1e6:,.1f} MB"

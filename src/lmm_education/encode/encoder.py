@@ -1,0 +1,232 @@
+"""From chunks and questions to vectors, as the encoding model says.
+
+A question must be encoded as the chunks were: `Encoder.manifest_parts` goes into the store's manifest, and
+`Encoder.fit` refuses a store that was made otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lmm.config import ModelSettings
+from lmm.errors import ModelNotInstalled
+from lmm.models.embed import shared_embedder
+from lmm.models.port import Embedder, Progress
+from lmm_education.course import Chunk, Dense
+from lmm_education.encode.bm25 import language_code
+from lmm_education.encode.encodings import (
+    DENSE,
+    MULTI,
+    SPARSE,
+    Encoding,
+    Source,
+    VectorName,
+    find_encoding,
+    source_text,
+)
+from lmm_education.encode.sparse import SparseEncoder, open_sparse
+from lmm_education.errors import StoreMismatch
+from lmm_education.settings import CourseSettings
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import Vector
+
+Vectors = dict[str, Vector]
+MULTILINGUAL = "FastEmbed/intfloat/multilingual-e5-large"
+"""What we advise where the built-in embedding model will not do."""
+_ENGLISH_ONLY = "Builtin/wordllama"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """An encoding with the models it needs. Made by `open_encoder`.
+
+    `notices` is what the user has to be told once, `language` that of texts for which none is given.
+    """
+
+    encoding: Encoding
+    language: str = "en"
+    embedder: Embedder | None = None
+    sparse: SparseEncoder | None = None
+    notices: tuple[str, ...] = ()
+    on_progress: Progress | None = None
+
+    @property
+    def vectors(self) -> tuple[VectorName, ...]:
+        """The vectors that are made: those of the encoding for which there is a model."""
+        return tuple(name for name in self.encoding.vectors if (self.sparse if name == SPARSE else self.embedder))
+
+    @property
+    def manifest_parts(self) -> dict[str, Any]:
+        """The fields of `Manifest` that are decided here. May ask the embedding model for one vector."""
+        return {
+            "encoding": self.encoding.name,
+            "embedding": self.space,
+            "dimensions": self.embedder.dimensions if self.embedder else 0,
+            "sparse": self.sparse.name if self.sparse else "",
+            "language": self.language,
+        }
+
+    @property
+    def space(self) -> str:
+        """All that a dense vector depends on besides its text; empty without an embedding model."""
+        return getattr(self.embedder, "space", self.embedder.name) if self.embedder else ""
+
+    def encode(self, chunks: Sequence[Chunk], *, language: str | Sequence[str] = "") -> list[Vectors]:
+        """The vectors of each chunk, in order. A text without words, or no annotations, makes no vector.
+
+        `language` is that of all chunks, or of each. Give it some thousand chunks at most: vectors take room.
+
+        Raises:
+            ModelError: the embedding model does not answer.
+        """
+        given = [language] * len(chunks) if isinstance(language, str) else language
+        languages = [code or self.language for code in given]
+        found: list[Vectors] = [{} for _ in chunks]
+        if self.sparse and self.encoding.sparse:
+            texts = [source_text(chunk, self.encoding.sparse) for chunk in chunks]
+            for vectors, made in zip(found, self.sparse.documents(texts, languages), strict=True):
+                if made.indices:
+                    vectors[SPARSE] = made
+        if self.embedder:
+            self._embed(chunks, found, self.embedder)
+        return found
+
+    def _embed(self, chunks: Sequence[Chunk], found: Sequence[Vectors], embedder: Embedder) -> None:
+        jobs = [(i, name, text) for i, chunk in enumerate(chunks) for name, text in _dense_texts(chunk, self.encoding)]
+        if not jobs:
+            return
+        made = embedder.embed([text for *_, text in jobs], kind="document", on_progress=self.on_progress)
+        several: dict[int, list[Dense]] = {}
+        for (i, name, _), vector in zip(jobs, made, strict=True):
+            if name == MULTI:
+                several.setdefault(i, []).append(vector)
+            else:
+                found[i][name] = vector
+        for i, of_chunk in several.items():
+            found[i][MULTI] = of_chunk
+
+    def encode_query(self, text: str, *, languages: Collection[str] = ()) -> Vectors:
+        """The vectors of a question, by the name of the leg that asks with them.
+
+        `languages` are those of the texts in the store. A question without a word makes no vectors.
+        """
+        if not text.strip():
+            return {}
+        found: Vectors = {}
+        if self.sparse and self.encoding.sparse:
+            made = self.sparse.query(text, languages or (self.language,))
+            if made.indices:
+                found[SPARSE] = made
+        if self.embedder:
+            vector = self.embedder.embed([text], kind="query")[0]
+            if self.encoding.dense:
+                found[DENSE] = vector
+            if self.encoding.multi:
+                found[MULTI] = [vector]
+        return found
+
+    def hash_of(self, chunk: Chunk, *, language: str = "") -> str:
+        """A hash of everything the chunk's vectors depend on: it changes if and only if they may."""
+        parts: list[Any] = [self.encoding.name]
+        if self.sparse and self.encoding.sparse:
+            text = source_text(chunk, self.encoding.sparse)
+            parts.append([self.sparse.name, language_code(language or self.language), text])
+        if self.embedder:
+            parts.append([self.space, *_dense_texts(chunk, self.encoding)])
+        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+    def fit(self, manifest: Manifest, *, location: str = "") -> Encoder:
+        """The encoder that can ask a store with this manifest.
+
+        A store without dense vectors (made where `_ENGLISH_ONLY` would not do) is asked without them.
+
+        Raises:
+            StoreMismatch: the store was made with another encoding or other models; says what to do.
+        """
+        fitted = self
+        if not manifest.embedding and self.embedder:
+            fitted = replace(self, embedder=None)
+        differ = {
+            name: (there, here)
+            for name, there, here in (
+                ("encoding_model", manifest.encoding, fitted.encoding.name),
+                ("embedding model", manifest.embedding, fitted.space),
+                ("sparse_model", manifest.sparse, fitted.sparse.name if fitted.sparse else ""),
+            )
+            if there != here
+        }
+        if differ:
+            raise _mismatch(differ, location)
+        return fitted
+
+
+def open_encoder(
+    settings: CourseSettings,
+    embedding: ModelSettings,
+    *,
+    embedder: Embedder | None = None,
+    on_progress: Progress | None = None,
+) -> Encoder:
+    """The encoder of a course. `embedder` is used instead of opening `embedding`; weights are loaded when needed.
+
+    ``hybrid`` does without a dense vector where nobody chose an embedding model and the built-in one does not
+    know the course's language, or is not installed; `Encoder.notices` says so.
+
+    Raises:
+        ConfigError: an unknown encoding or sparse model.
+        ModelError: the embedding model cannot be opened.
+    """
+    encoding, language = find_encoding(settings.encoding), settings.preparation.language
+    notices: tuple[str, ...] = ()
+    if encoding.embeds and embedder is None:
+        embedder, notices = _open_embedder(encoding, language, embedding)
+    return Encoder(
+        encoding,
+        language,
+        embedder if encoding.embeds else None,
+        open_sparse(settings.sparse_model) if encoding.sparse else None,
+        notices,
+        on_progress,
+    )
+
+
+def _open_embedder(
+    encoding: Encoding, language: str, embedding: ModelSettings
+) -> tuple[Embedder | None, tuple[str, ...]]:
+    advice = f'set model = "{MULTILINGUAL}" or another multilingual model under [embedding] in config.toml'
+    builtin, chosen = str(embedding.model) == _ENGLISH_ONLY, not embedding.origin.startswith("default")
+    foreign = builtin and language_code(language) != "en"
+    can_do_without = encoding.name == "hybrid" and not chosen
+    if foreign and can_do_without:
+        return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} knows English only; {advice}",)
+    try:
+        opened = shared_embedder(embedding)
+    except ModelNotInstalled:
+        if not (builtin and can_do_without):
+            raise
+        return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} is not installed; {advice}",)
+    return opened, (f"{_ENGLISH_ONLY} knows English only, the course is in '{language}'; {advice}",) if foreign else ()
+
+
+def _dense_texts(chunk: Chunk, encoding: Encoding) -> list[tuple[VectorName, str]]:
+    """The texts to embed for a chunk, with the vector that each is for; empty texts are left out."""
+    sources: list[tuple[VectorName, Source]] = [("multi", source) for source in encoding.multi]
+    if encoding.dense:
+        sources.append(("dense", encoding.dense))
+    texts = [(name, source_text(chunk, source)) for name, source in sources]
+    return [(name, text) for name, text in texts if text.strip()]
+
+
+def _mismatch(differ: Mapping[str, tuple[str, str]], location: str) -> StoreMismatch:
+    changes = "; ".join(
+        f"{name}: '{there or 'none'}', now '{here or 'none'}'" for name, (there, here) in differ.items()
+    )
+    return StoreMismatch(
+        f"the store was made with other settings ({changes})",
+        where=location,
+        hint="restore them in config.toml, or ingest again into a new store",
+    )

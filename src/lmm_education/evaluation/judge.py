@@ -1,0 +1,316 @@
+"""At which rank was the right text found? The rule by which retrieval is judged; it does not depend on how
+documents were cut.
+
+*Passage.* What is looked for is one thing, the passage that answers the question, however many chunks hold
+parts of it. Results are read from the top, and the passage is found at the rank at which half of its words
+have been shown, or `ENOUGH` words of a long one. So
+
+- a chunk that contains the passage finds it, and so does the larger part of a passage that was cut in two;
+- parts add up: five small chunks out of one passage find it when enough of them are there, not with the first;
+- showing the same words twice (chunks that overlap) brings nothing;
+- a long text has no advantage for being long: it is read in pages of `PAGE` characters, and each page takes a
+  rank. The whole document in one chunk finds every passage of it, but at the rank of the right page.
+
+Words are compared in runs of `RUN`, without case, punctuation and markup. Where a question has no passage but
+accepted answers, a page finds it in which one of them stands, within the document and section that are named.
+
+*Section* and *document*. The ranking is that of distinct sections and documents. The right section is the one
+that is named (or one below it), or else the one in which the passage stands.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple
+
+from lmm_education.course import Place
+from lmm_education.evaluation.questions import Question
+
+Level = Literal["passage", "section", "document"]
+LEVELS: tuple[Level, ...] = ("passage", "section", "document")
+PAGE = 2000
+"""Characters that are read at one rank: the size of a large chunk."""
+RUN = 5
+"""Words that must follow each other to count as the passage's: fewer would be found everywhere."""
+ENOUGH = 150
+"""Words of a passage, about half a page, that are enough, however long it is."""
+
+Words = tuple[str, ...]
+SectionKey = tuple[str, tuple[str, ...]]
+"""A document's id, and the headings of a section in it."""
+_WORD = re.compile(r"[^\W_]+")
+_MARKUP = re.compile(r"\]\([^()\n]*\)|\]\[[^\[\]\n]*\]|</?[A-Za-z][^<>\n]{0,200}>")
+
+
+class Text(NamedTuple):
+    """A text that was found, or that is in the store: where it stands, its document's title, and what it says."""
+
+    place: Place
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What has to be found for a question: its passages as words, and the sections in which they stand."""
+
+    question: Question
+    passages: tuple[Words, ...] = ()
+    answers: tuple[Words, ...] = ()
+    sections: frozenset[SectionKey] = frozenset()
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels at which the question can be judged, whatever the store holds."""
+        question = self.question
+        can: Mapping[Level, bool] = {
+            "passage": bool(self.passages or self.answers),
+            "section": bool(question.section or self.passages),
+            "document": bool(question.document or self.passages),
+        }
+        return tuple(level for level in LEVELS if can[level])
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def words(text: str) -> Words:
+    """The words of a text as it is read: no case, punctuation, emphasis, tags, and no addresses of links.
+
+    >>> words("The [*String* type](ch08-02.html) has a `push_str` method.")
+    ('the', 'string', 'type', 'has', 'a', 'push', 'str', 'method')
+    """
+    plain = _MARKUP.sub(" ", unicodedata.normalize("NFKC", text))
+    return tuple(_WORD.findall(plain.casefold()))
+
+
+def _runs(text: Words, length: int) -> list[Words]:
+    """All runs of `length` words, by where they start."""
+    return [text[i : i + length] for i in range(len(text) - length + 1)] if length else []
+
+
+@lru_cache(maxsize=1024)
+def _run_set(text: Words, length: int) -> frozenset[Words]:
+    return frozenset(_runs(text, length))
+
+
+def shown(passage: Words, text: Words) -> frozenset[int]:
+    """Which words of a passage stand in a text, by their number, in runs of `RUN` or the whole of a shorter passage.
+
+    >>> passage = words("Leaves are green because of chlorophyll, which absorbs red light.")
+    >>> sorted(shown(passage, words("As said, leaves are green because of chlorophyll.")))
+    [0, 1, 2, 3, 4, 5]
+    >>> sorted(shown(passage, words("Chlorophyll absorbs red light; leaves are green.")))
+    []
+    """
+    length = min(RUN, len(passage))
+    there = _run_set(text, length)
+    starts = [i for i, run in enumerate(_runs(passage, length)) if run in there]
+    return frozenset(number for start in starts for number in range(start, start + length))
+
+
+def enough(passage: Words) -> int:
+    """How many words of a passage have to be shown."""
+    return max(1, min((len(passage) + 1) // 2, ENOUGH))
+
+
+def contains(text: Words, phrase: Words) -> bool:
+    """Whether the phrase occurs, whole words only.
+
+    >>> contains(words("It has 256 dimensions."), words("25"))
+    False
+    """
+    return bool(phrase) and f" {' '.join(phrase)} " in f" {' '.join(text)} "
+
+
+def pages(text: str) -> list[str]:
+    """A text in pages of at most `PAGE` characters; a short one is one page.
+
+    >>> [len(page) for page in pages("x " * 2500)]
+    [2000, 2000, 1000]
+    """
+    return [text[i : i + PAGE] for i in range(0, max(len(text), 1), PAGE)]
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def is_document(name: str, place: Place, title: str) -> bool:
+    """Whether a question's `document` means this one: by id, file, the file's name with or without suffix, or title.
+
+    >>> from lmm_education.course import Lines
+    >>> is_document("leaves", Place("botany-1", "notes/leaves.md", Lines(1, 2)), "On Leaves")
+    True
+    """
+    file = PurePosixPath(place.file)
+    wanted = name.strip().casefold()
+    return wanted in {part.casefold() for part in (place.document, place.file, file.name, file.stem, title) if part}
+
+
+def is_section(path: Sequence[str], place: Place, title: str) -> bool:
+    """Whether a text stands in the section that a question names by its heading, or by a path of headings.
+
+    >>> from lmm_education.course import Lines
+    >>> place = Place("d", "d.md", Lines(1, 2), ("Cells", "Division", "Mitosis"))
+    >>> is_section(("Division",), place, "Biology"), is_section(("Cells", "Mitosis"), place, "Biology")
+    (True, False)
+    """
+    headings = [words(heading) for heading in (title, *place.headings)]
+    wanted = [words(heading) for heading in path]
+    return any(headings[i : i + len(wanted)] == wanted for i in range(len(headings) - len(wanted) + 1))
+
+
+# -- what has to be found --------------------------------------------------------------------------
+
+
+def find_targets(
+    questions: Iterable[Question], texts: Sequence[Text]
+) -> tuple[list[Target], list[tuple[Question, str]]]:
+    """What has to be found for each question that has an answer, and what the store has no trace of.
+
+    `texts` are all chunks of the store. A question whose document, section or passage is not there keeps its
+    target, as nothing can find it: text that was lost on the way must not make the figures better.
+    """
+    asked = [question for question in questions if not question.unanswerable]
+    holders = _holders({words(passage) for question in asked for passage in question.passages}, texts)
+    by_document: dict[str, list[Text]] = {}
+    for text in texts:
+        by_document.setdefault(text.place.document, []).append(text)
+    targets: list[Target] = []
+    missing: list[tuple[Question, str]] = []
+    for question in asked:
+        documents = {name: found for name, found in by_document.items() if _named(question, found[0])}
+        target = _target(question, documents, holders)
+        targets.append(target)
+        if problem := _missing(target, [text for found in documents.values() for text in found]):
+            missing.append((question, problem))
+    return targets, missing
+
+
+def _named(question: Question, text: Text) -> bool:
+    return not question.document or is_document(question.document, text.place, text.title)
+
+
+def _target(question: Question, documents: Collection[str], holders: Mapping[Words, Sequence[SectionKey]]) -> Target:
+    passages = tuple(filter(None, map(words, question.passages)))
+    answers = () if passages else tuple(filter(None, map(words, question.answers)))
+    there = [key for passage in passages for key in holders[passage] if key[0] in documents]
+    return Target(question, passages, answers, frozenset(there))
+
+
+def _missing(target: Target, texts: Sequence[Text]) -> str:
+    """What of the target is not in the store; `texts` are those of the documents it names."""
+    question = target.question
+    inside = [t for t in texts if not question.section or is_section(question.section, t.place, t.title)]
+    if not texts:
+        return f"there is no document '{question.document}' in the store"
+    if not inside:
+        return f"there is no section '{' > '.join(question.section)}' in the store"
+    if target.passages and not target.sections:
+        return "the passage is not in the store"
+    if target.answers and not any(contains(words(text.text), a) for text in inside for a in target.answers):
+        return "none of the answers is in the store"
+    return ""
+
+
+def _holders(passages: Collection[Words], texts: Sequence[Text]) -> dict[Words, list[SectionKey]]:
+    """The sections that hold each passage: those with most of it, where a document has enough of it."""
+    starts: dict[Words, list[tuple[Words, int]]] = {}
+    for passage in passages:
+        for start, run in enumerate(_runs(passage, min(RUN, len(passage)))):
+            starts.setdefault(run, []).append((passage, start))
+    lengths = {len(run) for run in starts}
+    found: dict[Words, dict[SectionKey, set[int]]] = {passage: {} for passage in passages}
+    for text in texts:
+        key = (text.place.document, text.place.headings)
+        for run in (run for length in lengths for run in _runs(words(text.text), length)):
+            for passage, start in starts.get(run, ()):
+                found[passage].setdefault(key, set()).update(range(start, start + len(run)))
+    return {passage: _most(passage, parts) for passage, parts in found.items()}
+
+
+def _most(passage: Words, parts: Mapping[SectionKey, set[int]]) -> list[SectionKey]:
+    """Of each document that has enough of the passage, the sections that have most of it."""
+    chosen: list[SectionKey] = []
+    for document in {document for document, _ in parts}:
+        own = {key: part for key, part in parts.items() if key[0] == document}
+        if len(set().union(*own.values())) >= enough(passage):
+            most = max(map(len, own.values()))
+            chosen += [key for key, part in own.items() if len(part) == most]
+    return chosen
+
+
+# -- at which rank it was found --------------------------------------------------------------------
+
+
+def find_ranks(target: Target, found: Sequence[Text], sections: Sequence[Text] = ()) -> dict[Level, int | None]:
+    """The rank, from 1, at which the right passage, section and document were found; None if they were not.
+
+    `found` are passages, best first; `sections` is the ranking of sections where there is one of its own, else
+    it is the order in which the passages name them.
+    """
+    ranks: dict[Level, int | None] = {
+        "passage": _passage_rank(target, found),
+        "section": _section_rank(target, sections or found),
+        "document": _document_rank(target, found),
+    }
+    return {level: ranks[level] for level in target.levels}
+
+
+def _passage_rank(target: Target, found: Sequence[Text]) -> int | None:
+    question = target.question
+    parts: list[set[int]] = [set() for _ in target.passages]
+    rank = 0
+    for text in found:
+        right_place = _named(question, text)
+        right_section = not question.section or is_section(question.section, text.place, text.title)
+        for page in pages(text.text):
+            rank += 1
+            if not right_place:
+                continue
+            read = words(page)
+            for passage, part in zip(target.passages, parts, strict=True):
+                part |= shown(passage, read)
+                if len(part) >= enough(passage):
+                    return rank
+            if right_section and any(contains(read, answer) for answer in target.answers):
+                return rank
+    return None
+
+
+def _section_rank(target: Target, found: Sequence[Text]) -> int | None:
+    seen: set[SectionKey] = set()
+    for text in found:
+        seen.add((text.place.document, text.place.headings))
+        if _in_right_section(target, text):
+            return len(seen)
+    return None
+
+
+def _in_right_section(target: Target, text: Text) -> bool:
+    if target.question.section:
+        return _named(target.question, text) and is_section(target.question.section, text.place, text.title)
+    if (text.place.document, text.place.headings) in target.sections:
+        return True
+    return _named(target.question, text) and any(_shows(passage, text) for passage in target.passages)
+
+
+def _shows(passage: Words, text: Text) -> bool:
+    return len(shown(passage, words(text.text))) >= enough(passage)
+
+
+def _document_rank(target: Target, found: Sequence[Text]) -> int | None:
+    right = {document for document, _ in target.sections}
+    seen: set[str] = set()
+    for text in found:
+        seen.add(text.place.document)
+        named = target.question.document
+        if is_document(named, text.place, text.title) if named else text.place.document in right:
+            return len(seen)
+    return None

@@ -1,0 +1,222 @@
+"""Question files: JSON lines, CSV or YAML; each row a question, and what is known of where its answer stands.
+
+A row has ``question`` and any of ``document``, ``section``, ``passage``, ``answers``. A row whose document is
+said to be empty, ``null`` or ``none``, with nothing else, is a question that the course does not answer.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import yaml
+
+from lmm.errors import MetadataError
+from lmm.markdown.yaml_core import compose, to_value
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and what is known of the place of its answer; all but the text may be empty.
+
+    `document` is a document's id, file or title. `section` is a heading, or a path of headings, outermost
+    first. Each of `passages` answers the question by itself, and so does a text in which one of `answers`
+    occurs. `where` is the row's path:line. An `unanswerable` question has no right document.
+    """
+
+    text: str
+    where: str = ""
+    document: str = ""
+    section: tuple[str, ...] = ()
+    passages: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    unanswerable: bool = False
+
+
+class Problem(NamedTuple):
+    """A row that cannot be used. It reads as ``path:line: message``."""
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "question": ("question", "query", "q"),
+    "document": ("document", "doc", "docid", "file", "source"),
+    "section": ("section", "heading", "headings"),
+    "passage": ("passage", "passages", "context", "excerpt"),
+    "answers": ("answers", "answer"),
+}
+"""What a field may be called; the first name is the one in our documentation."""
+_NAMES = {alias: name for name, aliases in FIELDS.items() for alias in aliases}
+_NOTHING = ("", "none", "null")
+_CSV_LIST = "|"
+
+Row = tuple[int, Mapping[str, Any]]
+
+
+class _Unreadable(Exception):
+    """A line that is no row."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line, self.message = line, message
+
+
+def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question], list[Problem]]:
+    """The questions of a file's text, and the rows that cannot be used. `kind` is a suffix of `READERS`.
+
+    >>> good, bad = parse_questions('{"q": "Why?", "doc": "a.md"}\\n{"q": "Why not?"}\\n', ".jsonl", name="q.jsonl")
+    >>> good
+    [Question(text='Why?', where='q.jsonl:1', document='a.md', section=(), passages=(), answers=(), unanswerable=False)]
+    >>> print(bad[0])
+    q.jsonl:2: nothing says where the answer is; give one of document, section, passage, answers
+    """
+    questions: list[Question] = []
+    problems: list[Problem] = []
+    for item in READERS[kind](text.removeprefix("\ufeff")):
+        line = item.line if isinstance(item, _Unreadable) else item[0]
+        where = f"{name}:{line}"
+        made = item.message if isinstance(item, _Unreadable) else _question(item[1], where)
+        if isinstance(made, str):
+            problems.append(Problem(where, made))
+        else:
+            questions.append(made)
+    if not questions and not problems:
+        problems.append(Problem(f"{name}:1", "there is no question in this file"))
+    return questions, problems
+
+
+def _question(row: Mapping[str, Any], where: str) -> Question | str:
+    """The question of a row, or what is wrong with it."""
+    fields: dict[str, Any] = {}
+    for key, value in row.items():
+        name = _NAMES.get(str(key).strip().casefold())
+        if name is not None and fields.setdefault(name, value) is not value:
+            return f"'{name}' is given twice, once as '{key}'"
+    wrong = [name for name, value in fields.items() if not _is_text(value, many=name not in ("question", "document"))]
+    if wrong:
+        return f"'{wrong[0]}' must be text{'' if wrong[0] in ('question', 'document') else ', or a list of texts'}"
+    text = _text(fields.get("question"))
+    if not text:
+        return "there is no question in this row" if "question" in fields else _no_question(row)
+    document = _text(fields.get("document"))
+    section, passages, answers = (_texts(fields.get(name)) for name in ("section", "passage", "answers"))
+    empty = document.casefold() in _NOTHING
+    if empty and not (section or passages or answers):
+        if "document" in fields:
+            return Question(text, where, unanswerable=True)
+        return "nothing says where the answer is; give one of document, section, passage, answers"
+    return Question(text, where, "" if empty else document, _path(section), passages, answers)
+
+
+def _no_question(row: Mapping[str, Any]) -> str:
+    known = ", ".join(str(key) for key in row) or "nothing"
+    return f"a row needs 'question'; this one has {known}"
+
+
+def _is_text(value: Any, *, many: bool) -> bool:
+    """Numbers count as text: an answer may be a year."""
+    if many and isinstance(value, list):
+        return all(_is_text(item, many=False) for item in value)
+    return value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool))
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    return tuple(text for text in map(_text, items) if text)
+
+
+def _path(section: tuple[str, ...]) -> tuple[str, ...]:
+    """A path of headings may be written as one text, with `` > `` between them."""
+    if len(section) != 1:
+        return section
+    return tuple(part.strip() for part in section[0].split(" > ") if part.strip())
+
+
+# -- kinds of file ---------------------------------------------------------------------------------
+
+
+def _jsonl(text: str) -> Iterator[Row | _Unreadable]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield _Unreadable(number, f"not JSON: {getattr(error, 'msg', error)}")
+            continue
+        yield (number, value) if isinstance(value, dict) else _Unreadable(number, "a line must be a JSON object")
+
+
+def _csv(text: str) -> Iterator[Row | _Unreadable]:
+    """The first row names the columns; several answers or passages in a cell are parted by ``|``."""
+    first = text.split("\n", 1)[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    columns: list[str] = []
+    line = 1
+    try:
+        for cells in reader:
+            start, line = line, reader.line_num + 1
+            if not any(cell.strip() for cell in cells):
+                continue
+            if not columns:
+                columns = cells
+            elif len(cells) != len(columns):
+                yield _Unreadable(start, f"{len(cells)} cells under {len(columns)} columns")
+            else:
+                yield start, {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
+    except csv.Error as error:
+        yield _Unreadable(line, f"not CSV: {error}")
+
+
+def _cell(name: str, cell: str) -> str | list[str]:
+    many = _NAMES.get(name.strip().casefold()) in ("answers", "passage") and _CSV_LIST in cell
+    return cell.split(_CSV_LIST) if many else cell
+
+
+def _yaml(text: str) -> Iterator[Row | _Unreadable]:
+    """A list of mappings, or a mapping whose one list they are (``questions:``)."""
+    try:
+        root = compose(text)
+    except MetadataError as error:
+        yield _Unreadable(error.line, f"not YAML: {error.message}")
+        return
+    if isinstance(root, yaml.MappingNode):
+        lists = [value for _, value in root.value if isinstance(value, yaml.SequenceNode)]
+        root = lists[0] if len(lists) == 1 else root
+    if root is None:
+        return
+    if not isinstance(root, yaml.SequenceNode):
+        yield _Unreadable(1, "a YAML question file is a list, one item for each question")
+        return
+    yield from map(_yaml_row, root.value)
+
+
+def _yaml_row(node: yaml.Node) -> Row | _Unreadable:
+    line = node.start_mark.line + 1
+    try:
+        value = to_value(node)
+    except MetadataError as error:
+        return _Unreadable(line, f"not YAML: {error.message}")
+    return (line, value) if isinstance(value, dict) else _Unreadable(line, "an item must be a mapping with 'question'")
+
+
+READERS: dict[str, Callable[[str], Iterable[Row | _Unreadable]]] = {
+    ".jsonl": _jsonl,
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".yaml": _yaml,
+    ".yml": _yaml,
+}

@@ -1,0 +1,28 @@
+"""Question files on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lmm.errors import ConfigError
+from lmm.files import read_document
+from lmm_education.evaluation.questions import READERS, Problem, Question, parse_questions
+
+
+def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[Problem]]:
+    """The questions of all files, in order, and the rows that cannot be used.
+
+    Raises:
+        ConfigError: a file's suffix is none of `READERS`.
+        FileReadError: a file cannot be read.
+    """
+    questions: list[Question] = []
+    problems: list[Problem] = []
+    for file in files:
+        if file.suffix.lower() not in READERS:
+            raise ConfigError("this is no question file", where=str(file), hint=f"use {', '.join(READERS)}")
+        good, bad = parse_questions(read_document(file), file.suffix.lower(), name=str(file))
+        questions += good
+        problems += bad
+    return questions, problems

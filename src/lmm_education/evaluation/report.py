@@ -1,0 +1,153 @@
+"""Evaluations as text for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lmm_education.evaluation.judge import Level, Text
+from lmm_education.evaluation.measures import MEASURES, Difference, Estimate
+from lmm_education.evaluation.results import Evaluation, Outcome, difference
+from lmm_education.evaluation.tuning import Tuning
+
+Cells = tuple[str, ...]
+_SHOWN = 160
+
+
+class Mean(NamedTuple):
+    """The measure that variants are compared by."""
+
+    level: Level
+    measure: str
+
+
+def table(rows: Sequence[Cells]) -> str:
+    """Rows as aligned columns: the first to the left, the others to the right.
+
+    >>> print(table([("", "n"), ("passage", "8")]), end="")
+             n
+    passage  8
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = (
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def percent(value: float) -> str:
+    """A share in percent.
+
+    >>> percent(0.8763)
+    '87.6'
+    """
+    return f"{100 * value:.1f}"
+
+
+def with_interval(found: Estimate) -> str:
+    """A mean and its 95 % interval, in percent."""
+    return f"{percent(found.mean)} ({percent(found.low)}–{percent(found.high)})"
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """The figures of one evaluation, a line per level."""
+    rows: list[Cells] = [("%", "questions", *MEASURES)]
+    for level in evaluation.levels:
+        cells = (with_interval(evaluation.estimate(level, measure)) for measure in MEASURES)
+        rows.append((level, str(len(evaluation.judged(level))), *cells))
+    return (table(rows) if evaluation.levels else "") + _details(evaluation)
+
+
+def _details(evaluation: Evaluation) -> str:
+    speed = evaluation.latency
+    return (
+        f"{evaluation.chunks:,} chunks of {evaluation.size:,.0f} characters on average; "
+        f"a question takes {speed['p50_ms']:.1f} ms (p95 {speed['p95_ms']:.1f} ms)\n"
+    )
+
+
+def comparison_text(evaluations: Sequence[Evaluation], by: Mean) -> str:
+    """Variants side by side, the difference of each to the first, and whether chance explains it."""
+    first = evaluations[0]
+    measures = list(dict.fromkeys(("recall@1", "recall@5", by.measure)))
+    rows: list[Cells] = [
+        (f"{by.level}, %", *measures, f"{by.measure} against the first", "p", "p50 ms", "chunks"),
+    ]
+    for evaluation in evaluations:
+        figures = [
+            with_interval(found) if measure == by.measure else percent(found.mean)
+            for measure in measures
+            for found in [evaluation.estimate(by.level, measure)]
+        ]
+        against = ("", "") if evaluation is first else _against(difference(first, evaluation, *by))
+        rows.append(
+            (evaluation.label, *figures, *against, f"{evaluation.latency['p50_ms']:.1f}", f"{evaluation.chunks:,}")
+        )
+    return table(rows)
+
+
+def _against(found: Difference) -> tuple[str, str]:
+    verdict = "" if found.is_real else ", may be chance"
+    return f"{difference_text(found)}{verdict}", f"{found.p:.3f}"
+
+
+def difference_text(found: Difference) -> str:
+    """A difference and its 95 % interval, in percent points."""
+    return f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+
+
+def tuning_text(found: Tuning, by: Mean) -> str:
+    """Which settings are best, and whether that will hold for other questions."""
+    names = sorted(found.means, key=lambda name: -found.means[name])
+    rows: list[Cells] = [(f"{by.level}, {by.measure}, %", "all questions", "best of other parts")]
+    for name in names[:8] + [name for name in names[8:] if name == found.present]:
+        times = found.chosen.get(name, 0)
+        mark = " (now)" if name == found.present else ""
+        rows.append(
+            (name + mark, percent(found.means[name]), f"{times} of {sum(found.chosen.values())}" if times else "")
+        )
+    more = f"… and {len(names) - 8} more\n" if len(names) > 8 else ""
+    summary = (
+        f"now: {with_interval(found.now)}; chosen by cross-validation: {with_interval(found.held_out)}; "
+        f"difference {difference_text(found.gain)}, p = {found.gain.p:.3f}\n"
+    )
+    return table(rows) + more + summary + _advice(found) + "\n"
+
+
+def _advice(found: Tuning) -> str:
+    if found.is_real:
+        return f"The difference is real: use {found.best}."
+    if found.best == found.present:
+        return "The present settings are the best of these."
+    return "The difference may be chance: there is no reason to change your settings."
+
+
+def failure_text(outcome: Outcome, level: Level, *, shown: int = 3) -> str:
+    """A question that failed: what was expected, and what was found instead."""
+    question = outcome.question
+    rank = outcome.ranks[level]
+    expected = " > ".join(part for part in (question.document, *question.section) if part)
+    lines = [f"{question.where}: {question.text}", f"  expected {expected}".rstrip()]
+    wanted = question.passages[:1] or question.answers[:1]
+    lines += [f"    {excerpt(text)}" for text in wanted]
+    lines.append(f"  found {'not among the results' if rank is None else f'at rank {rank}'}; instead:")
+    lines += [f"  {i}. {_place(text)}\n     {excerpt(text.text)}" for i, text in enumerate(outcome.found[:shown], 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _place(text: Text) -> str:
+    return " > ".join((str(text.place), *text.place.headings))
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, on one line.
+
+    >>> excerpt("Leaves are\\n  green.")
+    'Leaves are green.'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"

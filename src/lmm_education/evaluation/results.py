@@ -1,0 +1,156 @@
+"""What an evaluation found out: the outcome of every question, and the figures that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lmm_education.evaluation.judge import LEVELS, Level, Text
+from lmm_education.evaluation.measures import (
+    DEPTH,
+    MEASURES,
+    Difference,
+    Estimate,
+    compare,
+    estimate,
+    latency,
+    measure_ranks,
+)
+from lmm_education.evaluation.questions import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One question: the ranks at which the right things were found, the first results, and the time it took."""
+
+    question: Question
+    ranks: Mapping[Level, int | None]
+    found: tuple[Text, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The outcomes of all questions that have an answer, in one store with one set of settings.
+
+    `missing` tells which answers the store has no trace of; `unanswerable` counts the questions left out;
+    `size` is the mean length of its chunks in characters.
+    """
+
+    label: str
+    outcomes: tuple[Outcome, ...]
+    missing: tuple[tuple[Question, str], ...] = ()
+    unanswerable: int = 0
+    chunks: int = 0
+    size: float = 0.0
+    notices: tuple[str, ...] = ()
+    _cache: dict[Level, dict[str, list[float]]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """The levels at which at least one question can be judged."""
+        return tuple(level for level in LEVELS if any(level in outcome.ranks for outcome in self.outcomes))
+
+    def judged(self, level: Level) -> list[Outcome]:
+        """The outcomes that count at this level."""
+        return [outcome for outcome in self.outcomes if level in outcome.ranks]
+
+    def values(self, level: Level, measure: str) -> list[float]:
+        """A measure for each question of `judged`."""
+        if level not in self._cache:
+            self._cache[level] = measure_ranks([outcome.ranks[level] for outcome in self.judged(level)])
+        return self._cache[level][measure]
+
+    def groups(self, level: Level) -> list[Hashable]:
+        """For each question of `judged`, what it asks for: questions about one passage are not independent."""
+        return [target_of(outcome.question) for outcome in self.judged(level)]
+
+    def estimate(self, level: Level, measure: str) -> Estimate:
+        """The mean of a measure, and its interval."""
+        return estimate(self.values(level, measure), self.groups(level))
+
+    def failures(self, level: Level) -> list[Outcome]:
+        """The questions for which the right thing was not among the first results."""
+        return [o for o in self.judged(level) if (rank := o.ranks[level]) is None or rank > DEPTH]
+
+    @property
+    def latency(self) -> Mapping[str, float]:
+        """What a question took, in milliseconds."""
+        return latency([outcome.seconds for outcome in self.outcomes])
+
+
+def target_of(question: Question) -> Hashable:
+    """What a question asks for; alone in its group where that is not known."""
+    return question.passages or ((question.document, question.section) if question.section else question.text)
+
+
+def difference(before: Evaluation, after: Evaluation, level: Level, measure: str) -> Difference:
+    """How much better `after` is on the same questions."""
+    return compare(before.values(level, measure), after.values(level, measure), before.groups(level))
+
+
+def as_json(evaluation: Evaluation) -> dict[str, Any]:
+    """An evaluation as JSON: under each level the measures by name, their intervals, and how many questions."""
+    return {
+        "label": evaluation.label,
+        **{level: _level_json(evaluation, level) for level in evaluation.levels},
+        "latency": dict(evaluation.latency),
+        "questions": len(evaluation.outcomes),
+        "unanswerable": evaluation.unanswerable,
+        "chunks": evaluation.chunks,
+        "mean_chunk_characters": evaluation.size,
+        "missing": [{"where": q.where, "question": q.text, "problem": problem} for q, problem in evaluation.missing],
+        "notices": list(evaluation.notices),
+    }
+
+
+def _level_json(evaluation: Evaluation, level: Level) -> dict[str, Any]:
+    found = {measure: evaluation.estimate(level, measure) for measure in MEASURES}
+    return {
+        "questions": len(evaluation.judged(level)),
+        **{measure: estimate.mean for measure, estimate in found.items()},
+        "intervals": {measure: [estimate.low, estimate.high] for measure, estimate in found.items()},
+    }
+
+
+def comparison_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    """Several evaluations, and how each differs from the first."""
+    first = evaluations[0]
+    return {
+        "variants": [as_json(evaluation) for evaluation in evaluations],
+        "differences": [
+            {
+                "label": other.label,
+                "against": first.label,
+                **{
+                    level: {measure: difference(first, other, level, measure).as_json() for measure in MEASURES}
+                    for level in first.levels
+                },
+            }
+            for other in evaluations[1:]
+        ],
+    }
+
+
+def failures_json(evaluation: Evaluation, level: Level) -> list[dict[str, Any]]:
+    """The questions that failed, with what was expected and what was found instead."""
+    return [
+        {
+            "question": outcome.question.text,
+            "where": outcome.question.where,
+            "expected": {
+                "document": outcome.question.document,
+                "section": list(outcome.question.section),
+                "passage": list(outcome.question.passages),
+                "answers": list(outcome.question.answers),
+            },
+            "rank": outcome.ranks[level],
+            "found": [
+                {"place": str(text.place), "headings": list(text.place.headings), "text": text.text}
+                for text in outcome.found
+            ],
+        }
+        for outcome in evaluation.failures(level)
+    ]

@@ -1,0 +1,178 @@
+"""Measure: ask a store every question, and judge what it finds; for other settings, in temporary stores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lmm.errors import LmmError
+from lmm_education.errors import StoreMissing
+from lmm_education.evaluation.judge import Level, Text, find_ranks, find_targets
+from lmm_education.evaluation.measures import DEPTH
+from lmm_education.evaluation.questions import Question
+from lmm_education.evaluation.results import Evaluation, Outcome
+from lmm_education.evaluation.scratch import Progress, scratch_courses, silent
+from lmm_education.evaluation.tuning import Tuning, cross_validate
+from lmm_education.evaluation.variants import Variant, with_chunks, with_weights
+from lmm_education.open_course import Course
+from lmm_education.payloads import place_of
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.searcher import Searcher
+from lmm_education.settings import CourseSettings
+
+WEIGHTS = (1.0, 0.9, 0.8, 0.75, 0.7, 0.6, 0.5)
+"""Weights of the sparse leg that are tried; the dense leg has the rest."""
+SIZES = ((500, 1000), (1000, 1500), (1000, 2000))
+"""Least and greatest lengths of chunks that are tried, in characters."""
+NOW = "present settings"
+_FIELDS = ("document", "file", "first_line", "last_line", "headings", "title", "text")
+
+
+def evaluate(
+    course: Course, questions: Sequence[Question], *, label: str = "", progress: Progress = silent
+) -> Evaluation:
+    """Ask the course's store every question that has an answer.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+        LmmError: no question has an answer.
+    """
+    texts = read_texts(course)
+    targets, missing = find_targets(questions, texts)
+    if not targets:
+        raise LmmError("none of these questions has an answer", hint="give the document, section or passage of some")
+    searcher = Searcher(course.store, course.encoder, course.settings.search)
+    options = SearchOptions(limit=DEPTH)
+    searcher.search(targets[0].question.text, options)  # opens the store, loads models: no part of asking
+    outcomes: list[Outcome] = []
+    for number, target in enumerate(targets):
+        progress(label or "asking", number, len(targets))
+        start = time.perf_counter()
+        result = searcher.search(target.question.text, options)
+        seconds = time.perf_counter() - start
+        found = tuple(Text(hit.place, hit.title, hit.text) for hit in result.hits)
+        sections = [Text(section.place, section.title, section.text) for section in result.sections]
+        outcomes.append(Outcome(target.question, find_ranks(target, found, sections), found, seconds))
+    progress(label or "asking", len(targets), len(targets))
+    return Evaluation(
+        label=label,
+        outcomes=tuple(outcomes),
+        missing=tuple(missing),
+        unanswerable=len(questions) - len(targets),
+        chunks=len(texts),
+        size=sum(len(text.text) for text in texts) / len(texts),
+        notices=course.encoder.notices,
+    )
+
+
+def read_texts(course: Course) -> list[Text]:
+    """All chunks of the store.
+
+    Raises:
+        StoreMissing: nothing was ingested.
+    """
+    texts = [
+        Text(place_of(stored.payload), stored.payload.get("title", ""), stored.payload.get("text", ""))
+        for stored in course.store.scroll("chunks", fields=_FIELDS)
+    ]
+    if not texts:
+        hint = "ingest documents first, or name some with --documents"
+        raise StoreMissing("there is nothing to find yet", where=course.store.location, hint=hint)
+    return texts
+
+
+def calibrate_threshold(
+    course: Course, questions: Sequence[Question], *, progress: Progress = silent
+) -> Calibration:
+    """The relevance (see `lmm_education.search.relevance`) below which nothing relevant was found.
+
+    Where there are too few questions without an answer, each question is asked once more of all documents but
+    its own.
+
+    Raises:
+        StoreError: there is no store, or it cannot be read.
+        LmmError: there are too few questions, or the store has one document only.
+    """
+    texts = read_texts(course)
+    targets, _ = find_targets(questions, texts)
+    without = [question.text for question in questions if question.unanswerable]
+    held_out = len(without) < LEAST
+    searcher = Searcher(course.store, course.encoder, course.settings.search)
+    total = len(targets) * (2 if held_out else 1) + (0 if held_out else len(without))
+    good: list[float] = []
+    bad: list[float] = []
+    for target in targets:
+        progress("calibrating", len(good) + len(bad), total)
+        good.append(searcher.search(target.question.text, _PLAIN).relevance)
+        if held_out and (others := _other_documents(target, texts)):
+            bad.append(searcher.search(target.question.text, replace(_PLAIN, documents=others)).relevance)
+    bad += [] if held_out else [searcher.search(text, _PLAIN).relevance for text in without]
+    progress("calibrating", total, total)
+    return calibrate(good, bad, held_out=held_out)
+
+
+def _other_documents(target: Target, texts: Sequence[Text]) -> tuple[str, ...]:
+    """The ids of all documents but the right ones."""
+    question = target.question
+    right = {document for document, _ in target.sections}
+    if question.document:
+        right |= {t.place.document for t in texts if is_document(question.document, t.place, t.title)}
+    return tuple(dict.fromkeys(t.place.document for t in texts if t.place.document not in right))
+
+
+def evaluate_variants(
+    course: Course,
+    questions: Sequence[Question],
+    variants: Iterable[Variant],
+    *,
+    documents: Sequence[Path] = (),
+    progress: Progress = silent,
+) -> list[Evaluation]:
+    """Evaluate each variant of a course in a temporary store, made from `documents` or those of its store.
+
+    Raises:
+        StoreMissing: no documents are named, and none were ingested.
+        LmmError: a document cannot be ingested, or no question has an answer.
+    """
+    with scratch_courses(course, documents, progress=progress) as make:
+        return [evaluate(make(v), questions, label=v.label, progress=progress) for v in variants]
+
+
+def tune(
+    course: Course,
+    questions: Sequence[Question],
+    *,
+    level: Level,
+    measure: str = "ndcg@10",
+    documents: Sequence[Path] = (),
+    progress: Progress = silent,
+) -> Tuning:
+    """Try leg weights and chunk sizes, and cross-validate the choice.
+
+    Raises:
+        StoreMissing: no documents are named, and none were ingested.
+        LmmError: a document cannot be ingested, or no question has an answer.
+    """
+    variants = tuned_variants(course.settings, has_legs=len(course.encoder.vectors) > 1)
+    found = evaluate_variants(course, questions, variants, documents=documents, progress=progress)
+    scores = {evaluation.label: evaluation.values(level, measure) for evaluation in found}
+    return cross_validate(scores, found[0].groups(level), present=NOW)
+
+
+def tuned_variants(settings: CourseSettings, *, has_legs: bool) -> list[Variant]:
+    """The present settings, and all combinations of `SIZES` and `WEIGHTS`; weights only where there are two legs."""
+    made = [Variant(NOW, settings)]
+    for smallest, largest in SIZES:
+        sized = with_chunks(settings, smallest, largest)
+        name = f"min_size={smallest} max_size={largest}"
+        if has_legs:
+            made += [
+                Variant(
+                    f"{name} sparse_weight={weight} dense_weight={round(1 - weight, 4)}", with_weights(sized, weight)
+                )
+                for weight in WEIGHTS
+            ]
+        else:
+            made.append(Variant(name, sized))
+    return made

@@ -1,0 +1,94 @@
+"""Temporary stores: the course's documents ingested once more, with other settings."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from lmm.config_files import settings_for
+from lmm.errors import LmmError
+from lmm_education.errors import StoreMissing
+from lmm_education.evaluation.variants import Variant
+from lmm_education.ingestion.run import ingest_into
+from lmm_education.ingestion.running import IngestOptions
+from lmm_education.ingestion.writing import stored_documents
+from lmm_education.open_course import Course
+from lmm_education.settings import StorageSettings
+
+Progress = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, and of how much."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
+@contextmanager
+def scratch_courses(
+    course: Course, paths: Sequence[Path] = (), *, progress: Progress = silent
+) -> Iterator[Callable[[Variant], Course]]:
+    """A function that makes a course out of a variant, its documents ingested into a temporary store.
+
+    Variants that differ in how they are searched share a store. The documents are those at `paths`, or else
+    those of the course's store. Everything goes when the block is left.
+
+    Raises:
+        StoreMissing: no paths, and nothing was ingested.
+        LmmError: a document cannot be ingested.
+    """
+    documents = [path.resolve() for path in paths] or _stored_files(course)
+    with ExitStack() as closing:
+        folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="lmm-eval-")))
+        stores: dict[object, Path] = {}
+
+        def make(variant: Variant) -> Course:
+            is_new = variant.store_key not in stores
+            place = stores.setdefault(variant.store_key, folder / str(len(stores)))
+            settings = replace(variant.settings, storage=StorageSettings(folder=place))
+            made = replace(
+                course,
+                settings=settings,
+                models=_models(course, variant.embedding),
+                given_store=None,
+                embedder=None if variant.embedding else course.embedder,
+                closing=closing,
+            )
+            if is_new:
+                _ingest(made, documents, variant.label or "documents", progress)
+            return made
+
+        yield make
+
+
+def _models(course: Course, embedding: str):  # type: ignore[no-untyped-def]
+    if not embedding:
+        return course.models
+    return settings_for(config=course.config, overrides={"embedding": embedding}, env=course.env)
+
+
+def _stored_files(course: Course) -> list[Path]:
+    """The files that the course's store was made from."""
+    stored = stored_documents(course.store)
+    files = [course.root / (document.prepared or document.file) for document in stored]
+    gone = [file for file in files if not file.is_file()]
+    if not files or gone:
+        what = f"{gone[0]} is gone" if gone else "nothing was ingested yet"
+        hint = "name the documents: --documents PATH"
+        raise StoreMissing(f"no store can be made for comparison: {what}", where=course.store.location, hint=hint)
+    return files
+
+
+def _ingest(course: Course, documents: Sequence[Path], label: str, progress: Progress) -> None:
+    progress(f"ingesting for {label}", 0, 1)
+    report = ingest_into(course, documents, IngestOptions(moved=False))
+    if report.failed:
+        first = report.failed[0]
+        raise LmmError(
+            f"{len(report.failed)} of {len(report.documents)} documents cannot be ingested: {first.message}",
+            where=first.where,
+            hint=first.hint,
+        )
+    progress(f"ingesting for {label}", 1, 1)

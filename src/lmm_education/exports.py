@@ -1,0 +1,168 @@
+"""Prepared documents for other programs: as Qdrant's points, LangChain's documents, LlamaIndex's nodes.
+
+All of them are made from the same chunks that `ingest` stores, under the same ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmm.errors import ConfigError
+from lmm.models.port import Embedder
+from lmm_education.course import Chunk, PreparedDocument, SparseVector
+from lmm_education.encode.encoder import Encoder
+from lmm_education.ingestion.reading import Document, read_source
+from lmm_education.ingestion.reading import prepare as prepare_one
+from lmm_education.ingestion.run import folder_of
+from lmm_education.ingestion.sources import find_sources
+from lmm_education.ingestion.writing import batches
+from lmm_education.open_course import open_course
+from lmm_education.payloads import chunk_payload, section_payload
+from lmm_education.store.port import Vector
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document as LangChainDocument
+    from llama_index.core.schema import TextNode
+
+What = Literal["chunks", "sections"]
+# What tells programs where a text comes from; a language model that is shown it learns nothing.
+_BOOKKEEPING = ("document", "section", "order", "hash", "first_line", "last_line", "level", "what", "language")
+
+
+def prepare(
+    paths: str | Path | Iterable[str | Path], *, config: str | Path | None = None, course: str | None = None
+) -> list[PreparedDocument]:
+    """Documents after the three steps, as `ingest` would store them; nothing is embedded or written.
+
+    Raises:
+        LmmError: a document cannot be read or prepared; the error says which, and why.
+    """
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    with open_course(config=config, course=course, folder=folder_of(named)) as opened:
+        sources = find_sources(named, opened.root)
+        for error in sources.errors:
+            raise error
+        read = (read_source(source, opened, "") for source in sources.documents)
+        return [prepare_one(document, opened) for document in read if isinstance(document, Document)]
+
+
+def to_points(
+    documents: Iterable[PreparedDocument],
+    *,
+    config: str | Path | None = None,
+    course: str | None = None,
+    embedder: Embedder | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The chunks of documents as points that JSON can hold: ``id``, ``vector`` (by name), ``payload``.
+
+    Qdrant's REST interface takes them as they are, and its client as ``PointStruct(**point)``.
+
+    Args:
+        config: the configuration file that says how texts are encoded.
+        course: the course's name, if there are several.
+        embedder: embed with this model instead of the configured one.
+
+    Raises:
+        ModelError: the embedding model does not answer.
+    """
+    with open_course(config=config, course=course, embedder=embedder) as opened:
+        for document in documents:
+            yield from _points(document, opened.encoder)
+
+
+def _points(document: PreparedDocument, encoder: Encoder) -> Iterator[dict[str, Any]]:
+    for chunks in batches(document.chunks):
+        for chunk, vectors in zip(chunks, encoder.encode(chunks, language=document.language), strict=True):
+            vector = {name: _json_vector(value) for name, value in vectors.items()}
+            yield {"id": chunk.id, "vector": vector, "payload": _payload(chunk, document, encoder)}
+
+
+def _payload(chunk: Chunk, document: PreparedDocument, encoder: Encoder | None) -> dict[str, Any]:
+    hash = encoder.hash_of(chunk, language=document.language) if encoder else ""
+    return chunk_payload(chunk, language=document.language, hash=hash)
+
+
+def _json_vector(vector: Vector) -> Any:
+    if isinstance(vector, SparseVector):
+        return {"indices": list(vector.indices), "values": list(vector.values)}
+    return [list(row) if isinstance(row, Sequence) else row for row in vector]
+
+
+# -- frameworks ------------------------------------------------------------------------------------
+
+
+def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What = "chunks") -> list[LangChainDocument]:
+    """The chunks, or the larger sections to retrieve, as LangChain's documents.
+
+    ``metadata`` holds the payload: ``file``, ``first_line``, ``headings``, ``section``, ``kind``, …, and the
+    author's own properties beside them, those that have a name of their own.
+
+    Raises:
+        ConfigError: the extra is not installed.
+    """
+    try:
+        from langchain_core.documents import Document as LangChainDocument
+    except ImportError as error:
+        raise _missing("langchain-core", "langchain") from error
+    return [LangChainDocument(page_content=text, metadata=about, id=id) for id, text, about in _texts(documents, what)]
+
+
+def to_llama_index_nodes(documents: Iterable[PreparedDocument], *, what: What = "chunks") -> list[TextNode]:
+    """The chunks, or the larger sections to retrieve, as LlamaIndex's nodes.
+
+    Each knows its document, its neighbours, and a chunk its section. What is of no use to a model is kept
+    from the text that is embedded or shown to it.
+
+    Raises:
+        ConfigError: the extra is not installed.
+    """
+    try:
+        from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+    except ImportError as error:
+        raise _missing("llama-index-core", "llama-index") from error
+    nodes: list[TextNode] = []
+    for document in documents:
+        own = [
+            TextNode(
+                id_=id,
+                text=text,
+                metadata=about,
+                excluded_embed_metadata_keys=list(_BOOKKEEPING),
+                excluded_llm_metadata_keys=list(_BOOKKEEPING),
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document.id)},
+            )
+            for id, text, about in _texts([document], what)
+        ]
+        for before, after in pairwise(own):
+            before.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=after.node_id)
+            after.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id=before.node_id)
+        if what == "chunks" and document.sections:
+            for node in own:
+                node.relationships[NodeRelationship.PARENT] = RelatedNodeInfo(node_id=node.metadata["section"])
+        nodes += own
+    return nodes
+
+
+def _texts(documents: Iterable[PreparedDocument], what: What) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Id, text and flat metadata of every chunk or section."""
+    for document in documents:
+        payloads: list[tuple[str, dict[str, Any]]]
+        if what == "chunks":
+            payloads = [(chunk.id, _payload(chunk, document, None)) for chunk in document.chunks]
+        else:
+            payloads = [(s.id, section_payload(s, title=document.title)) for s in document.sections]
+        for id, payload in payloads:
+            yield id, payload["text"], _flat(payload)
+
+
+def _flat(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The payload without text and hash, the author's properties beside the rest."""
+    kept = {key: value for key, value in payload.items() if key not in ("text", "hash", "metadata")}
+    return {**payload["metadata"], **kept}
+
+
+def _missing(package: str, extra: str) -> ConfigError:
+    return ConfigError(f"{package} is not installed", hint=f"pip install 'lmmarkdown[{extra}]'")

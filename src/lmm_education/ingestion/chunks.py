@@ -1,0 +1,148 @@
+"""Step 3, chunks: the texts that are embedded and found.
+
+Texts under one heading are packed until they have the size that is asked for; a text with properties of its
+own stands alone; only a text that is too large by itself is split. A chunk's text is its texts, a blank line
+between them. Summaries of sections are chunks too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from typing import Any
+
+from lmm_education.course import Lines
+from lmm_education.ingestion.documents import Part, pieces_of
+from lmm_education.ingestion.outline import Heading, Item, Text
+from lmm_education.ingestion.packing import Limits, cut
+from lmm_education.ingestion.pool import join
+
+SUMMARY = "summary"
+_SENTENCE_START = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n{2,}")
+_WORD_START = re.compile(r"\s+(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk in the making: its text and where it stands. `own` are the properties of this text alone.
+
+    `is_summary` tells the summary of a section from a text that its author gave that type.
+    """
+
+    text: str
+    lines: Lines
+    heading: Heading
+    own: Mapping[str, Any]
+    values: Mapping[str, Any]
+    kind: str = "text"
+    overlap: str = ""
+    is_summary: bool = False
+
+
+def passages_of(
+    part: Part, limits: Limits, *, whole: bool = False, packed: bool = False, overlap: int = 0
+) -> Iterator[Passage]:
+    """The chunks of a part, in order, each section's summary before its texts.
+
+    With `whole`, nothing is cut: the part is one chunk, texts with properties of their own aside. With
+    `packed`, its texts are chunks already.
+    """
+    for heading in part.opening:
+        yield from _summary(heading)
+    if whole:
+        yield from _whole(part)
+        return
+    for run in _runs(part.items):
+        if isinstance(run, Heading):
+            yield from _summary(run)
+            continue
+        before = ""
+        for text in run if packed else _packed(run, limits):
+            yield _passage(text, _tail(before, overlap, limits) if overlap else "")
+            before = text.text
+
+
+def _passage(text: Text, overlap: str = "") -> Passage:
+    kind = str(text.own.get("type") or text.heading.all.get("type") or "text")
+    return Passage(text.text, text.lines, text.heading, text.own, text.values, kind, overlap)
+
+
+def _summary(heading: Heading) -> Iterator[Passage]:
+    summary = heading.own.get(SUMMARY)
+    text = "\n".join(map(str, summary)) if isinstance(summary, list) else str(summary or "")
+    if text.strip():
+        lines = Lines(min(heading.metadata_line, heading.line), heading.line)
+        yield Passage(text.strip(), lines, heading, {}, {}, SUMMARY, is_summary=True)
+
+
+def _runs(items: Iterable[Item]) -> Iterator[Heading | list[Text]]:
+    """Headings, and between them the texts that may be packed together."""
+    for text_alone, run in groupby(items, key=_run_key):
+        held = list(run)
+        if text_alone == "texts":
+            yield [item for item in held if isinstance(item, Text)]
+        else:
+            for item in held:
+                yield item if isinstance(item, Heading) else [item]
+
+
+def _run_key(item: Item) -> str:
+    if isinstance(item, Heading):
+        return "heading"
+    return "alone" if item.own else "texts"
+
+
+def _packed(texts: Sequence[Text], limits: Limits) -> Iterator[Text]:
+    """`texts` packed into chunks. What was split from one text is never packed with more of it."""
+    held: list[Text] = []
+    for text in texts:
+        first, *more = pieces_of(text, limits)
+        held.append(first)
+        for piece in more:
+            yield from _cut(held, limits)
+            held = [piece]
+    yield from _cut(held, limits)
+
+
+def _cut(texts: Sequence[Text], limits: Limits) -> Iterator[Text]:
+    sizes = [limits.measure(text.text) + limits.joint for text in texts]
+    for start, end in cut(sizes, [text.key for text in texts], limits.low, limits.high + limits.joint):
+        yield join(texts[start:end])
+
+
+def _whole(part: Part) -> Iterator[Passage]:
+    held: list[Item] = []
+    for item in part.items:
+        if isinstance(item, Heading):
+            yield from _summary(item)
+        if isinstance(item, Text) and item.own:
+            yield from _as_one(part, held)
+            yield _passage(item)
+            held = []
+        else:
+            held.append(item)
+    yield from _as_one(part, held)
+
+
+def _as_one(part: Part, items: Sequence[Item]) -> Iterator[Passage]:
+    texts = [item for item in items if isinstance(item, Text)]
+    if texts:
+        one = Part(part.heading, tuple(items), by_size=True)
+        kind = str(part.heading.all.get("type") or "text")
+        yield Passage(one.text, one.lines, part.heading, {}, {}, kind)
+
+
+def _tail(text: str, size: int, limits: Limits) -> str:
+    """The end of a text, at most `size` long: whole sentences if there is one, else whole words.
+
+    >>> _tail("Leaves are green. Roots are brown. Stems vary.", 30, Limits(0, 100))
+    'Roots are brown. Stems vary.'
+    """
+    for starts in (_SENTENCE_START, _WORD_START):
+        tails = [text[match.end() :] for match in starts.finditer(text)]
+        fitting = list(takewhile(lambda tail: limits.measure(tail) <= size, reversed([text, *tails])))
+        if fitting:
+            return fitting[-1]
+    return ""

@@ -1,0 +1,132 @@
+"""A document as ingestion sees it: headings and texts in order, with the metadata that holds for each.
+
+Where an edit waits, the old text is seen. What has ``skip: true`` is not there, with all that is under it;
+nor are HTML comments, which readers do not see either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
+from lmm.scan.edits import old_view
+from lmm.scan.fields import is_on
+from lmm_education.course import Lines
+from lmm_education.ingestion.kinds import is_comment
+from lmm_education.ingestion.packing import key_of
+from lmm_education.ingestion.properties import properties
+
+_OF_THE_HEADING_ONLY = "summary"  # it describes another text than the one under it
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading, or for level 0 the document itself.
+
+    `path` are the titles from the outermost heading to this one; `source` its line as written (`line` is the
+    header's last for the document); `values` its metadata as read, which begins on `metadata_line`, `own` the
+    properties in there; `all` also those of what is above it, the nearest first.
+    """
+
+    title: str
+    level: int
+    path: tuple[str, ...]
+    line: int
+    source: str = ""
+    metadata_line: int = 0
+    values: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)
+    all: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text under a heading: a paragraph, list, table, …, or several that were joined, a blank line between.
+
+    Line ends are LF. `values` is the metadata of its own as read, `own` the properties in there. `key` is made
+    from its first paragraph, for choosing where to cut (see `packing`).
+    """
+
+    text: str
+    lines: Lines
+    heading: Heading
+    key: int
+    values: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def joined(self, other: Text) -> Text:
+        """This text and the one after it, as one."""
+        lines = Lines(self.lines.first, other.lines.last)
+        return Text(f"{self.text}\n\n{other.text}", lines, self.heading, self.key, self.values, self.own)
+
+
+Item = Heading | Text
+ReadText = Callable[[TextNode], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A document's title, the root of its headings, and its headings and texts in order."""
+
+    title: str
+    root: Heading
+    items: tuple[Item, ...]
+
+
+def read_outline(text: str, *, title: str = "", read_text: ReadText | None = None) -> Outline:
+    """The outline of a markdown document; `title` is for one that has neither a title nor a heading.
+
+    `read_text` gives the text of a text node, where that is not the text of its block.
+
+    >>> outline = read_outline("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n")
+    >>> [(type(item).__name__, item.own) for item in outline.items]
+    [('Heading', {}), ('Text', {'type': 'exercise'})]
+    """
+    tree = blocks_to_tree(old_view(parse_markdown_text(text)), title=title)
+    if tree is None:
+        return Outline(title, Heading(title, 0, (), 1), ())
+    root = _heading(tree, None)
+    items = _items(tree, root, read_text or block_text)
+    return Outline(tree.title, root, () if is_on(tree.own("skip")) else tuple(items))
+
+
+def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Item]:
+    stack: list[tuple[Node, Heading]] = [(child, root) for child in reversed(tree.children)]
+    while stack:
+        node, above = stack.pop()
+        if node.metadata_block is not None and is_on(node.own("skip")):
+            continue
+        if isinstance(node, HeadingNode):
+            heading = _heading(node, above)
+            yield heading
+            stack.extend((child, heading) for child in reversed(node.children))
+        elif isinstance(node, TextNode) and (text := read_text(node)):
+            values, line = node.metadata, node.block.line if node.block else node.line
+            lines = Lines(line, line + text.count("\n"))
+            yield Text(text, lines, above, key_of(text), values, properties(values))
+
+
+def _heading(node: HeadingNode, above: Heading | None) -> Heading:
+    values = node.metadata
+    own = properties(values)
+    inherited = above.all if above is not None else {}
+    everything = {**inherited, **{name: value for name, value in own.items() if name != _OF_THE_HEADING_ONLY}}
+    title, block = node.title, node.heading
+    path = (*above.path, title) if above is not None else ()
+    first, last = _extent(node.metadata_block)
+    source, line = (block.content, block.line) if block is not None else ("", last)
+    return Heading(title, node.level, path, line, source, first or line, values, own, everything)
+
+
+def _extent(block: MetadataBlock | None) -> tuple[int, int]:
+    return (block.line, block.line + block.content.count("\n")) if block is not None else (0, 1)
+
+
+def block_text(node: TextNode) -> str:
+    """The text of a node, with LF; nothing for a comment, or for metadata without a text."""
+    text = node.text.replace("\r\n", "\n")
+    return "" if not text.strip() or is_comment(text) else text

@@ -1,0 +1,108 @@
+"""Step 1, pool: texts that say little alone join their neighbours, so that context is not lost.
+
+Two things happen here. What blank lines have torn is put together again, always: a list with blank lines
+between its items, an HTML element over several paragraphs. Then, if asked for, equations, code and very
+short texts join the text before them, or at the start of a section the one after them. Nothing is joined
+across a heading, or with a text that has properties of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import groupby
+
+from lmm_education.ingestion.kinds import ITEM, kind_of
+from lmm_education.ingestion.outline import Item, Text
+from lmm_education.ingestion.packing import Limits, cut
+
+Joins = Callable[[Sequence[Text], Text], bool]
+"""Whether a text joins the group of texts before it."""
+
+_ITEM_OR_INDENTED = re.compile(rf"(?: {{2,}}|\t| {{0,3}}{ITEM})")
+_OPENING = re.compile(r"^ {0,3}<([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>", re.MULTILINE)
+_VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
+
+
+def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> list[Item]:
+    """The items with texts joined; a group that is longer than `limits` allow is joined in parts.
+
+    Args:
+        shorter_than: below so many characters a text is too short to stand alone; None joins torn texts only.
+
+    >>> from lmm_education.ingestion.outline import read_outline
+    >>> outline = read_outline("# A\\n\\nThe area of a circle is\\n\\n$$ \\\\pi r^2 $$\\n")
+    >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, Text)]
+    [Lines(first=3, last=5)]
+    """
+    whole = list(_by_heading(items, lambda texts: _joined(texts, _continues, limits, tear=True)))
+    if shorter_than is None:
+        return whole
+
+    def needs_context(text: Text) -> bool:
+        return len(text.text) < shorter_than or kind_of(text.text) in ("code", "equation")
+
+    def joins(group: Sequence[Text], text: Text) -> bool:
+        return needs_context(text) or all(map(needs_context, group))
+
+    return list(_by_heading(whole, lambda texts: _joined(texts, joins, limits)))
+
+
+def _by_heading(items: Iterable[Item], change: Callable[[list[Text]], Iterable[Text]]) -> Iterator[Item]:
+    """The items, with `change` applied to each run of texts that may be joined."""
+    for is_text, run in groupby(items, key=lambda item: isinstance(item, Text) and not item.own):
+        if is_text:
+            yield from change([item for item in run if isinstance(item, Text)])
+        else:
+            yield from run
+
+
+def _joined(texts: Sequence[Text], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[Text]:
+    """`texts`, each group joined; a group that is too long is cut, or with `tear` not joined at all."""
+    group: list[Text] = []
+    for text in texts:
+        if group and not joins(group, text):
+            yield from _within(group, limits, tear)
+            group = []
+        group.append(text)
+    if group:
+        yield from _within(group, limits, tear)
+
+
+def _within(group: Sequence[Text], limits: Limits, tear: bool) -> Iterator[Text]:
+    if len(group) == 1:
+        yield group[0]
+        return
+    sizes = [limits.measure(text.text) + limits.joint for text in group]
+    if tear and sum(sizes) > limits.high + limits.joint:
+        yield from group
+        return
+    for start, end in cut(sizes, [text.key for text in group], limits.low, limits.high + limits.joint):
+        yield join(group[start:end])
+
+
+def join(texts: Sequence[Text]) -> Text:
+    """Texts that follow each other, as one."""
+    if len(texts) <= 2:
+        return reduce(Text.joined, texts)
+    ends = texts[0].joined(texts[-1])
+    return Text("\n\n".join(text.text for text in texts), ends.lines, ends.heading, ends.key, ends.values, ends.own)
+
+
+def _continues(group: Sequence[Text], text: Text) -> bool:
+    """Whether `text` goes on with the list or the HTML element that the group began."""
+    kind = kind_of(group[0].text)
+    if kind == "list":
+        return _ITEM_OR_INDENTED.match(text.text) is not None
+    if kind != "html":
+        return False
+    opened = _OPENING.match(group[0].text)
+    return opened is not None and opened[1].lower() not in _VOID and not _is_closed(opened[1], group)
+
+
+def _is_closed(tag: str, group: Sequence[Text]) -> bool:
+    depth = 0
+    for text in group:
+        depth += len(re.findall(rf"<{tag}\b[^<>]*(?<!/)>", text.text)) - len(re.findall(rf"</{tag}\s*>", text.text))
+    return depth <= 0

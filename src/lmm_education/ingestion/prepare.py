@@ -1,0 +1,138 @@
+"""The three steps from a markdown document to what is embedded and stored: pool, documents, chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from lmm.errors import ConfigError
+from lmm_education.course import Chunk, Place, PreparedDocument, Section
+from lmm_education.ingestion.annotation import annotate
+from lmm_education.ingestion.chunks import Passage, passages_of
+from lmm_education.ingestion.documents import Part, divide
+from lmm_education.ingestion.ids import Ids
+from lmm_education.ingestion.outline import Heading, Item, Outline, read_outline
+from lmm_education.ingestion.packing import Limits
+from lmm_education.ingestion.pool import pool
+from lmm_education.settings import Preparation, for_document
+
+Count = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What each step made of a document: `pooled` texts, `parts` to retrieve with the `passages` of each.
+
+    `settings` are those that hold for this document.
+    """
+
+    docid: str
+    file: str
+    settings: Preparation
+    outline: Outline
+    pooled: tuple[Item, ...]
+    parts: tuple[tuple[Part, tuple[Passage, ...]], ...]
+
+    @property
+    def document(self) -> PreparedDocument:
+        """The document with the ids, metadata and annotations of its sections and chunks."""
+        return assemble(self)
+
+
+def prepare_document(
+    text: str, *, docid: str, file: str, settings: Preparation, title: str = "", count: Count | None = None
+) -> PreparedDocument:
+    """Prepare a markdown document.
+
+    Args:
+        docid: the document's id.
+        file: its path in the course, with ``/``.
+        settings: the course's; what the document's header says under ``RAG:`` and ``lang:`` goes before them.
+        title: for a document that has neither a title nor a heading; by default the file's name.
+        count: counts tokens; needed where the settings' unit is ``tokens``.
+
+    Raises:
+        ConfigError: the header's ``RAG:`` asks for something unknown, or tokens cannot be counted.
+
+    >>> text = "# Leaves\\n\\n---\\n~questions: [Why green?]\\n---\\n## Colour\\n\\nLeaves are green.\\n"
+    >>> document = prepare_document(text, docid="botany", file="botany.md", settings=Preparation())
+    >>> [(chunk.place.headings, str(chunk.place), chunk.annotations) for chunk in document.chunks]
+    [(('Leaves', 'Colour'), 'botany.md:8', ('Why green?',))]
+    >>> [section.place.headings for section in document.sections]
+    [('Leaves',), ('Leaves', 'Colour')]
+    """
+    return prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count).document
+
+
+def prepare_steps(
+    text: str, *, docid: str, file: str, settings: Preparation, title: str = "", count: Count | None = None
+) -> Steps:
+    """As `prepare_document`, with the result of each step."""
+    outline = read_outline(text, title=title or PurePosixPath(file).stem)
+    settings = for_document(settings, outline.root.values, where=f"{file}:1")
+    limits = limits_of(settings, count, where=file)
+    pooled = pool(outline.items, limits, shorter_than=settings.pool_size if settings.pool else None)
+    whole = settings.splitter == "none"
+    parts = tuple(
+        (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
+        for part in divide(outline, pooled, settings)
+    )
+    return Steps(docid, file, settings, outline, tuple(pooled), parts)
+
+
+def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:
+    """The sizes of chunks in the unit of the settings."""
+    if settings.unit == "characters":
+        return Limits(settings.min_size, settings.max_size)
+    if count is None:
+        raise ConfigError("chunks are measured in tokens, and nothing counts them", where=where)
+    return Limits(settings.min_size, settings.max_size, count, joint=0)
+
+
+def assemble(steps: Steps) -> PreparedDocument:
+    """Sections and chunks as they are stored, with their ids."""
+    ids, title = Ids(steps.docid), steps.outline.title
+    sections: list[Section] = []
+    chunks: list[Chunk] = []
+    for part, passages in steps.parts:
+        section = _section(steps, part, ids, len(sections))
+        sections.append(section)
+        for passage in passages:
+            chunks.append(_chunk(steps, passage, section.id, ids, len(chunks)))
+    return PreparedDocument(
+        id=steps.docid,
+        file=steps.file,
+        title=title,
+        language=steps.settings.language,
+        sections=() if steps.settings.documents == "none" else tuple(sections),
+        chunks=tuple(chunks),
+        metadata=steps.outline.root.own,
+    )
+
+
+def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
+    heading, path = part.heading, part.heading.path
+    id_ = ids.part(_beginning(part.items[0])) if part.by_size else ids.section(path)
+    place = Place(steps.docid, steps.file, part.lines, path)
+    return Section(id_, place, heading.level, order, part.text, heading.own)
+
+
+def _beginning(item: Item) -> str:
+    return "\n".join(item.path) if isinstance(item, Heading) else str(item.key)
+
+
+def _chunk(steps: Steps, passage: Passage, section: str, ids: Ids, order: int) -> Chunk:
+    heading = passage.heading
+    return Chunk(
+        id=ids.chunk(passage.kind, passage.text),
+        place=Place(steps.docid, steps.file, passage.lines, heading.path),
+        section=section,
+        order=order,
+        text=passage.text,
+        title=steps.outline.title,
+        overlap=passage.overlap,
+        annotations=annotate(steps.settings.annotation_model, passage.own, heading),
+        kind=passage.kind,
+        metadata={**heading.all, **passage.own} if passage.own else heading.all,
+    )

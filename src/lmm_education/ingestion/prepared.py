@@ -1,0 +1,334 @@
+"""Prepared files: what a step made of a document, as markdown that can be read, edited and ingested.
+
+Each step has its file. Its header marks it as ours, and says which document it shows. Every item of the step
+(a pooled text, a document to retrieve, a chunk) begins with a metadata block that holds its lines in the
+source and the properties of its own; headings carry theirs, so that annotations can be reviewed where they
+belong. Reading a prepared file goes on with the step after the one that it shows; for chunks that is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from lmm.markdown.blocks import HeaderBlock, MetadataBlock
+from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.tree import TextNode
+from lmm_education.course import Lines, PreparedDocument
+from lmm_education.errors import IngestError
+from lmm_education.ingestion.chunks import SUMMARY, Passage, passages_of
+from lmm_education.ingestion.documents import Part, divide
+from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_text, read_outline
+from lmm_education.ingestion.packing import Limits, key_of
+from lmm_education.ingestion.pool import join
+from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_steps
+from lmm_education.ingestion.properties import without_conversation
+from lmm_education.settings import AnnotationModel, Preparation
+
+# Keys of the program in a prepared file.
+MARK, LINES, PART, METADATA, TEXT = "~~prepared", "~~lines", "~~part", "~~metadata", "~~text"
+_HEADER = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n(?:(?!(?:---|\.\.\.)[ \t]*\r?$)[^\n]*\n)*", re.MULTILINE)
+_IS_MARKED = re.compile(rf"^{MARK}:", re.MULTILINE)
+_HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
+_RANGE = re.compile(r"(\d+)(?:[-–](\d+))?\Z")
+_KEPT_IN_METADATA = "<!-- This text stands above, in ~~text: here, markdown would read it as something else. -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step with a file: `NAME.step.md`.
+
+    `items` are what the file shows. In the file of one whose texts are `marked`, each begins with a metadata
+    block, and a text without one goes on with the text before it.
+    """
+
+    name: str
+    items: Callable[[Steps], Iterator[tuple[Item, Part | None]]]
+    marked: bool = True
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def step_files(
+    text: str, *, docid: str, file: str, settings: Preparation, title: str = "", count: Count | None = None
+) -> dict[str, str]:
+    """The prepared files of a document, name to text; arguments as for `prepare_document`.
+
+    >>> files = step_files("# Leaves\\n\\nThey are green.\\n", docid="b", file="botany.md", settings=Preparation())
+    >>> list(files)
+    ['botany.pooled.md', 'botany.documents.md', 'botany.chunks.md']
+    >>> print(files["botany.chunks.md"].partition("---\\n\\n")[2])
+    ---
+    ~~lines: 1–3
+    ---
+    # Leaves
+    <BLANKLINE>
+    ---
+    ~~lines: 3
+    ---
+    They are green.
+    <BLANKLINE>
+    """
+    steps = prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count)
+    stem = PurePosixPath(file).stem
+    skipped = "documents" if settings.documents == "none" else ""
+    return {f"{stem}.{name}.md": render(steps, name) for name in STEPS if name != skipped}
+
+
+def render(steps: Steps, name: str) -> str:
+    """The prepared file of one step."""
+    step, parts, before = STEPS[name], list[str](), None
+    for item, part in step.items(steps):
+        if isinstance(item, Heading):
+            parts.append(_heading(item, part))
+        else:
+            follows = isinstance(before, Text) and before.lines.last + 2 == item.lines.first
+            parts.append(_text(item, part, marked=step.marked or not follows))
+        before = item
+    header, body = _header(steps, name), "".join(parts)
+    mark = header[MARK]
+    return _document(header | {MARK: mark | {"hash": _hash(_document(header, body))}}, body)
+
+
+def _document(header: Mapping[str, Any], body: str) -> str:
+    return f"{HeaderBlock.make(header).source}\n{body}".rstrip("\n") + "\n"
+
+
+def _header(steps: Steps, name: str) -> dict[str, Any]:
+    root, mark = steps.outline.root, {"step": name, "file": steps.file}
+    values = without_conversation(root.values)
+    if "title" not in root.own:
+        mark["title"] = steps.outline.title
+    if SUMMARY in root.own:
+        mark["lines"] = _range_text(Lines(root.metadata_line, root.line))
+    changed = _changed(asdict(Preparation()), asdict(steps.settings))
+    return {"docid": steps.docid} | values | {"docid": steps.docid, MARK: mark | changed}
+
+
+def _changed(default: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not the default ones, as plain values."""
+    changed: dict[str, Any] = {}
+    for key, value in chosen.items():
+        if isinstance(value, Mapping):
+            changed |= {key: inner} if (inner := _changed(default[key], value)) else {}
+        elif value != default[key]:
+            changed[key] = list(value) if isinstance(value, tuple) else value
+    return {"settings": changed} if changed and "pool" in chosen else changed
+
+
+def _heading(heading: Heading, part: Part | None) -> str:
+    opens = part is not None and heading in part.opening
+    values = without_conversation(heading.values) | _part_mark(part)
+    values[LINES] = _range_text(part.lines) if part is not None and opens else heading.line
+    if SUMMARY in heading.own:
+        values[METADATA] = heading.metadata_line
+    return f"{MetadataBlock.make(values).source}{heading.source}\n\n"
+
+
+def _text(text: Text, part: Part | None, *, marked: bool) -> str:
+    values = without_conversation(text.values) | _part_mark(part)
+    if marked or values:
+        values[LINES] = _range_text(text.lines)
+    shown = text.text
+    if not _reads_back(shown):
+        values, shown = values | {LINES: _range_text(text.lines), TEXT: shown}, _KEPT_IN_METADATA
+    return f"{MetadataBlock.make(values).source if values else ''}{shown}\n\n"
+
+
+def _range_text(lines: Lines) -> int | str:
+    """With a dash that YAML need not quote."""
+    return lines.first if lines.first == lines.last else f"{lines.first}–{lines.last}"
+
+
+def _part_mark(part: Part | None) -> dict[str, Any]:
+    return {PART: _range_text(part.lines)} if part is not None and part.by_size else {}
+
+
+def _reads_back(text: str) -> bool:
+    """Whether a text between two metadata blocks is read as it is."""
+    if unclosed_construct(text) is not None:
+        return False
+    tail = "---\nx: 1\n---\n"
+    found = read_outline(f"{tail}\n{tail}{text}\n\n{tail}end\n").items
+    texts = [item for item in found if isinstance(item, Text)]
+    if len(texts) != len(found) or len(texts) < 2:
+        return False
+    return "\n\n".join(item.text for item in texts) == f"{text}\n\nend" and all(not t.values for t in texts[1:-1])
+
+
+def _pooled(steps: Steps) -> Iterator[tuple[Item, Part | None]]:
+    for item in steps.pooled:
+        yield item, None
+
+
+def _documents(steps: Steps) -> Iterator[tuple[Item, Part | None]]:
+    for part, _ in steps.parts:
+        yield from _of_part(part, part.items)
+
+
+def _chunks(steps: Steps) -> Iterator[tuple[Item, Part | None]]:
+    for part, passages in steps.parts:
+        whole = steps.settings.splitter == "none"
+        yield from _of_part(part, part.items if whole else list(_with_headings(part, passages)))
+
+
+def _of_part(part: Part, items: Sequence[Item]) -> Iterator[tuple[Item, Part | None]]:
+    """The headings that open a part, and its items; the first one is told which part begins with it."""
+    opening = [] if part.by_size else [heading for heading in part.opening if heading.level]
+    for number, item in enumerate([*opening, *items]):
+        yield item, part if number == 0 else None
+
+
+def _with_headings(part: Part, passages: Iterable[Passage]) -> Iterator[Item]:
+    """The texts of passages, each after the headings of the part that stand before it."""
+    headings = [item for item in part.items if isinstance(item, Heading)]
+    for passage in passages:
+        if passage.is_summary:
+            continue
+        while any(heading is passage.heading for heading in headings):
+            yield headings.pop(0)
+        text = passage.text
+        yield Text(text, passage.lines, passage.heading, key_of(text), passage.values, passage.own)
+    yield from headings
+
+
+STEPS: dict[str, Step] = {
+    step.name: step
+    for step in (Step("pooled", _pooled), Step("documents", _documents, marked=False), Step("chunks", _chunks))
+}
+
+
+# -- recognising -----------------------------------------------------------------------------------
+
+
+def is_own_output(text: str) -> bool:
+    """Whether a text is a prepared file, edited or not."""
+    header = _HEADER.match(text)
+    return header is not None and _IS_MARKED.search(header[0]) is not None
+
+
+def is_edited(text: str) -> bool:
+    """Whether somebody changed a prepared file since it was written. Line ends do not count."""
+    text = text.replace("\r\n", "\n")
+    written = _HASH.search(text)
+    return written is None or written[0].split()[1] != _hash(_HASH.sub("", text, count=1))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def read_prepared(text: str, *, count: Count | None = None) -> PreparedDocument:
+    """The document that a prepared file shows, edited or not; settings are those that it was made with.
+
+    Raises:
+        IngestError: the header cannot be read, or does not say what the file is.
+    """
+    return read_steps(text, count=count).document
+
+
+def read_steps(text: str, *, count: Count | None = None) -> Steps:
+    """As `read_prepared`, with the result of each step."""
+    header = _read_header(text)
+    mark = header[MARK]
+    step, settings = STEPS[mark["step"]], _settings(mark.get("settings", {}))
+    outline = read_outline(text, title=str(mark.get("title", "")), read_text=_read_text)
+    lines = _range(mark.get("lines"), Lines(1, 1))
+    root = replace(outline.root, metadata_line=lines.first, line=lines.last)
+    placed, packed = _placed(outline, root), step.name == "chunks"
+    items = tuple(_joined(placed) if step.marked else placed)
+    outline = replace(outline, root=root)
+    # Chunks that are not to be cut need not be measured.
+    limits = Limits(1, 1) if packed and not settings.overlap else limits_of(settings, count, where=mark["file"])
+    whole, overlap = settings.splitter == "none", settings.overlap
+    parts = tuple(
+        (part, tuple(passages_of(part, limits, whole=whole, packed=packed, overlap=overlap)))
+        for part in _parts(outline, items, settings, step)
+    )
+    return Steps(str(header["docid"]), mark["file"], settings, outline, items, parts)
+
+
+def _read_header(text: str) -> dict[str, Any]:
+    """The header's values, if they say what the file is."""
+    blocks = parse_markdown_text(text)
+    values = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else {}
+    mark = values.get(MARK)
+    if not isinstance(mark, Mapping) or mark.get("step") not in STEPS or "docid" not in values:
+        raise IngestError(
+            "the header of this prepared file does not say which document and step it shows",
+            where="1",
+            hint=f"restore 'docid' and '{MARK}', or make the file again with --save-files",
+        )
+    return values | {MARK: dict(mark) | {"file": str(mark.get("file", ""))}}
+
+
+def _settings(recorded: Mapping[str, Any]) -> Preparation:
+    known = {field.name for field in fields(Preparation)}
+    chosen = {key: value for key, value in recorded.items() if key in known}
+    if "annotation_model" in chosen:
+        chosen["annotation_model"] = AnnotationModel(**{k: tuple(v) for k, v in chosen["annotation_model"].items()})
+    return Preparation(**chosen)
+
+
+def _read_text(node: TextNode) -> str:
+    kept = node.metadata.get(TEXT)
+    return str(kept) if kept is not None else block_text(node)
+
+
+def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
+    """The items at their lines in the source; what somebody added is given those after the item before it."""
+    moved = {id(outline.root): root}
+    after = 0
+    for item in outline.items:
+        recorded = item.values.get(LINES)
+        if isinstance(item, Heading):
+            line = _range(recorded, Lines(after + 2, after + 2)).first
+            placed = replace(item, line=line, metadata_line=item.values.get(METADATA, line))
+            moved[id(item)] = placed
+            after = line
+            yield placed
+        else:
+            lines = _range(recorded, Lines(after + 2, after + 2 + item.text.count("\n")))
+            after = lines.last
+            yield replace(item, lines=lines, heading=moved[id(item.heading)])
+
+
+def _joined(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, a text without a metadata block joined to the text before it."""
+    held: Text | None = None
+    for item in items:
+        if isinstance(item, Text) and held is not None and not item.values:
+            held = replace(join([held, item]), lines=held.lines)
+            continue
+        if held is not None:
+            yield held
+        held = item if isinstance(item, Text) else None
+        if held is None:
+            yield item
+    if held is not None:
+        yield held
+
+
+def _range(value: Any, default: Lines) -> Lines:
+    match = _RANGE.match(str(value))
+    return Lines(int(match[1]), int(match[2] or match[1])) if match else default
+
+
+def _parts(outline: Outline, items: Sequence[Item], settings: Preparation, step: Step) -> list[Part]:
+    if settings.documents != "size" or step.name == "pooled":
+        return divide(outline, items, settings)
+    starts = [i for i, item in enumerate(items) if i == 0 or PART in item.values]
+    parts = []
+    for start, end in zip(starts, [*starts[1:], len(items)], strict=True):
+        first = items[start]
+        heading = first if isinstance(first, Heading) else first.heading
+        parts.append(Part(heading, tuple(items[start:end]), () if start else (outline.root,), by_size=True))
+    return parts or divide(outline, items, settings)

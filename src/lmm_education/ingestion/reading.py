@@ -1,0 +1,188 @@
+"""Read a document: what it is, which one it is, and whether it has to be ingested at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lmm import files
+from lmm.errors import LmmError
+from lmm.markdown.blocks import HeaderBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.models.tokens import count_tokens
+from lmm.scan import BatchOptions, scan_rag, scan_rag_text
+from lmm.scan.fields import BatchEvent, Visited
+from lmm.scan.fingerprints import STALE
+from lmm_education.course import PreparedDocument
+from lmm_education.errors import IngestError
+from lmm_education.ingestion.identity import Found, docid_of, error_of, is_chatmd
+from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.ingestion.prepared import MARK, is_own_output, read_prepared
+from lmm_education.ingestion.report import OUR_OWN
+from lmm_education.ingestion.sources import Source
+from lmm_education.open_course import Course
+from lmm_education.store.manifest import FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that was read. `hash` is of its bytes and of all that decides what is made of them.
+
+    `prepared` is the document as a prepared file gives it, if the file is one.
+    """
+
+    source: Source
+    text: str
+    id: str
+    hash: str
+    has_docid: bool = False
+    prepared: PreparedDocument | None = None
+
+    @property
+    def file(self) -> str:
+        """The path of the source, relative to the course's folder."""
+        return self.prepared.file if self.prepared else self.source.file
+
+    @property
+    def prepared_file(self) -> str:
+        """The path of the prepared file, if it is one."""
+        return self.source.file if self.prepared else ""
+
+    @property
+    def found(self) -> Found:
+        """The document's claim to an identity."""
+        return Found(self.id, self.file, self.hash, self.has_docid)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that is no document to ingest, and why."""
+
+    source: Source
+    reason: str
+
+
+def read_source(source: Source, course: Course, stamp: str, *, annotate: bool = False) -> Document | Skipped:
+    """The document in a file. Agents' files and our own outputs are skipped, unless they were named.
+
+    `stamp` goes into the document's hash (see `stamp_of`).
+
+    Raises:
+        LmmError: it cannot be read; the error says where and why.
+    """
+    try:
+        return _read(source, course, stamp, annotate)
+    except LmmError as error:
+        raise error_of(error, source.file) from error
+
+
+def _read(source: Source, course: Course, stamp: str, annotate: bool) -> Document | Skipped:
+    _check_name(source)
+    text = files.read_document(source.path)
+    if is_own_output(text):
+        return _prepared(source, text, stamp) if source.named else Skipped(source, OUR_OWN)
+    if is_chatmd(text) and not source.named:
+        return Skipped(source, "a prompt or transcript of an agent")
+    if annotate:
+        text = _annotated(source.path, course)
+    docid = docid_of(parse_markdown_text(text))
+    return Document(source, text, docid or source.file, fingerprint(text, stamp), has_docid=bool(docid))
+
+
+def _check_name(source: Source) -> None:
+    try:
+        source.file.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
+
+
+def _prepared(source: Source, text: str, stamp: str) -> Document:
+    prepared = read_prepared(text, count=count_tokens)
+    return Document(source, text, prepared.id, fingerprint(text, stamp), True, prepared)
+
+
+def fingerprint(text: str, stamp: str) -> str:
+    """A hash of a document's text and of `stamp`, which stands for every setting that decides what is stored of it."""
+    digest = hashlib.sha256(stamp.encode())
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:32]
+
+
+def stamp_of(course: Course) -> str:
+    """What decides, besides its text, what is stored of a document.
+
+    Raises:
+        ModelError: the embedding model cannot be opened.
+    """
+    encoder, preparation = course.encoder, asdict(course.settings.preparation)
+    sparse = encoder.sparse.name if encoder.sparse else ""
+    return json.dumps([FORMAT, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
+
+
+def prepare(document: Document, course: Course) -> PreparedDocument:
+    """The document after the three steps.
+
+    Raises:
+        LmmError: its header asks for something that is not known, or its text cannot be cut.
+    """
+    if document.prepared is not None:
+        return document.prepared
+    try:
+        return prepare_document(
+            document.text,
+            docid=document.id,
+            file=document.file,
+            settings=course.settings.preparation,
+            count=count_tokens,
+        )
+    except LmmError as error:
+        raise error_of(error, document.file) from error
+
+
+def shows(text: str, document: Document) -> bool:
+    """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
+    if not is_own_output(text):
+        return False
+    header = parse_markdown_text(text)[0]
+    values = header.values() if isinstance(header, HeaderBlock) else {}
+    mark = values.get(MARK)
+    return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)
+
+
+# -- annotations -----------------------------------------------------------------------------------
+
+
+def _annotated(path: Path, course: Course) -> str:
+    """The text with its missing and stale annotations, which are written into the file.
+
+    Raises:
+        LmmError: one could not be made.
+    """
+    report = scan_rag(path, BatchOptions(config=course.config))
+    if report.failures:
+        failure = report.failures[0]
+        raise LmmError(f"{failure.field} of '{failure.node.title}': {failure.error}")
+    return report.text
+
+
+def missing_annotations(document: Document, course: Course, *, titles: bool) -> int:
+    """How many annotations that are switched on are missing or stale in a document; no model is asked.
+
+    Those made by code from the headings count only with `titles`: where the headings are embedded anyway, they
+    add nothing.
+    """
+    on = {name for name, wanted in course.models.annotations.items() if wanted}
+    in_header = "RAG" in document.text
+    if document.prepared is not None or not (in_header or on - {"titles"} or (titles and on)):
+        return 0
+    count = 0
+
+    def visit(event: BatchEvent) -> None:
+        nonlocal count
+        count += isinstance(event, Visited) and event.state in STALE and (titles or event.field != "titles")
+
+    scan_rag_text(document.text, BatchOptions(config=course.config, estimate=True), listener=visit)
+    return count

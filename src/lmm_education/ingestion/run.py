@@ -1,0 +1,157 @@
+"""Ingest documents: read, prepare, find out what changed, encode that, and write it in one store run.
+
+A document that cannot be read, prepared or encoded is reported, and the others go on. What fails in the
+store ends the run; an embedded store is then what it was before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from lmm.models.port import Embedder
+from lmm_education.errors import StoreMissing
+from lmm_education.ingestion import report as happened
+from lmm_education.ingestion.reading import stamp_of
+from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
+from lmm_education.ingestion.running import IngestOptions, Run, only_prepare, read_document, tell_of_annotations
+from lmm_education.ingestion.settling import Ask
+from lmm_education.ingestion.sources import add_sources, find_sources
+from lmm_education.ingestion.storing import is_made_otherwise, store_documents
+from lmm_education.ingestion.writing import stored_documents
+from lmm_education.open_course import Course, open_course
+from lmm_education.payloads import StoredDocument
+
+
+def ingest(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    save_files: bool = False,
+    ingest: bool = True,
+    prune: bool = False,
+    output: str | Path | None = None,
+    moved: bool | None = None,
+    annotate: bool = False,
+    again: bool = False,
+    dry_run: bool = False,
+    config: str | Path | None = None,
+    course: str | None = None,
+    embedder: Embedder | None = None,
+    listener: Listener = ignore,
+) -> IngestReport:
+    """Prepare documents and store them; only what changed is embedded.
+
+    Args:
+        paths: files, folders and patterns.
+        save_files: write what each step made, as markdown, beside the document.
+        ingest: False prepares only: nothing is embedded or stored.
+        prune: remove stored documents whose files are gone.
+        output: the folder for the files of `save_files` (which it implies).
+        moved: whether files that may be a stored document under another name or docid are that document.
+        annotate: make missing and stale annotations first, with the configured model.
+        again: embed everything again; where settings differ from the store's, make it anew.
+        dry_run: find out what would change, and change nothing.
+        config: use this configuration file.
+        course: the course's name, if there are several.
+        embedder: embed with this model instead of the configured one.
+        listener: is told what happens, in this thread.
+
+    Returns:
+        What became of every document; its `failed` names what went wrong.
+
+    Raises:
+        ConfigError: the configuration cannot be read.
+        StoreError: the store cannot be read or written, or was made with other settings.
+    """
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    folder = Path(output) if output is not None else None
+    options = IngestOptions(save_files or folder is not None, folder, ingest, prune, moved, annotate, again, dry_run)
+    with open_course(config=config, course=course, folder=folder_of(named), embedder=embedder) as opened:
+        return ingest_into(opened, named, options, listener=listener)
+
+
+class IngestArguments(TypedDict, total=False):
+    """The arguments of `ingest`."""
+
+    save_files: bool
+    ingest: bool
+    prune: bool
+    output: str | Path | None
+    moved: bool | None
+    annotate: bool
+    again: bool
+    dry_run: bool
+    config: str | Path | None
+    course: str | None
+    embedder: Embedder | None
+    listener: Listener
+
+
+async def aingest(paths: str | Path | Iterable[str | Path], **arguments: Unpack[IngestArguments]) -> IngestReport:
+    """`ingest` for callers with an event loop of their own; the work is done in a thread, which tells `listener`."""
+    return await asyncio.to_thread(partial(ingest, paths, **arguments))
+
+
+def folder_of(paths: Sequence[str | Path]) -> Path | None:
+    """The folder of the first path: where a ``config.toml`` may lie too."""
+    if not paths:
+        return None
+    first = Path(paths[0])
+    return first if first.is_dir() else first.parent
+
+
+# -- a run ----------------------------------------------------------------------------------------
+
+
+def ingest_into(
+    course: Course,
+    paths: Iterable[str | Path],
+    options: IngestOptions = IngestOptions(),
+    *,
+    listener: Listener = ignore,
+    ask: Ask | None = None,
+    only: Collection[Path] | None = None,
+) -> IngestReport:
+    """`ingest` for a course that is open; `ask` decides what `options.moved` leaves open.
+
+    With `only`, of the documents at `paths` no others are looked at.
+
+    Raises:
+        StoreError: the store cannot be read or written, or was made with other settings.
+    """
+    started = time.perf_counter()
+    run = Run(course, options, listener, ask, stamp_of(course) if options.ingest else "")
+    run.report.dry_run = options.dry_run
+    sources = find_sources(paths, course.root)
+    if only is not None:
+        sources.keep(only)
+    run.report.errors += sources.errors
+    for path, reason in sources.skipped:
+        run.end(DocumentReport(path, str(path), state="skipped", reason=reason))
+    stored = _stored(course) if options.ingest else []
+    if stored and options.again and is_made_otherwise(course):
+        run.report.rebuilt = True  # what is stored in another way is of no use: every document has to come along
+        add_sources(sources, [document.prepared or document.file for document in stored], course.root)
+    listener(happened.Begun(len(sources.documents)))
+    documents = [document for source in sources.documents if (document := read_document(run, source)) is not None]
+    if options.ingest:
+        run.report.location = course.store.location
+        store_documents(run, documents, stored, sources)
+    else:
+        for document in documents:
+            only_prepare(run, document)
+    tell_of_annotations(run)
+    run.report.documents.sort(key=lambda document: document.file)
+    run.report.seconds = time.perf_counter() - started
+    return run.report
+
+
+def _stored(course: Course) -> list[StoredDocument]:
+    try:
+        return stored_documents(course.store)
+    except StoreMissing:
+        return []

@@ -1,0 +1,176 @@
+"""Which documents lie at the paths that were named: files, folders, patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from lmm.errors import FileReadError, LmmError
+from lmm.scan.changes import SUFFIXES, is_document
+from lmm_education.errors import IngestError
+
+_PATTERN = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to ingest. `path` is as it was named; `file` relative to the course's folder, with ``/``.
+
+    `named` tells that the file itself was named, not a folder or a pattern that it lies in.
+    """
+
+    path: Path
+    file: str
+    named: bool = True
+
+
+@dataclass(slots=True)
+class Sources:
+    """What was found: documents in the order of their paths, what is wrong, and what was left out and why.
+
+    `folders` are those that were looked through, relative to the course's folder; `missing` the files that
+    were named and are not there.
+    """
+
+    documents: list[Source] = field(default_factory=list)
+    errors: list[LmmError] = field(default_factory=list)
+    skipped: list[tuple[Path, str]] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    missing: dict[str, Path] = field(default_factory=dict)
+
+    def keep(self, paths: Collection[Path]) -> None:
+        """Look at these paths only: no others were looked for, and nothing is known to be missing."""
+        wanted = {path.resolve() for path in paths}
+        self.documents = [source for source in self.documents if source.path.resolve() in wanted]
+        self.skipped = [(path, reason) for path, reason in self.skipped if path.resolve() in wanted]
+        self.folders, self.missing, self.errors = [], {}, []
+
+    def covers(self, file: str) -> bool:
+        """Whether a file, by its path in the course, lies where we looked.
+
+        >>> Sources(folders=["notes"]).covers("notes/a/b.md"), Sources(folders=["notes"]).covers("more/b.md")
+        (True, False)
+        """
+        return file in self.missing or any(_is_inside(file, folder) for folder in self.folders)
+
+
+def _is_inside(file: str, folder: str) -> bool:
+    return not file.startswith("../") if folder == "." else PurePath(file).is_relative_to(folder)
+
+
+def find_sources(paths: Iterable[str | Path], root: Path) -> Sources:
+    """The documents at some paths: files as they are, folders with their subfolders, ``*`` patterns.
+
+    In folders and patterns, hidden folders and what knitr makes are passed over; a file counts once.
+    Paths are named relative to `root`, so that a folder and a file in it give the same names.
+    """
+    sources, seen = Sources(), set[Path]()
+    named = [(path, _at(str(path))) for path in paths]
+    # Files that were named come first: what is named is ingested even where a folder would pass it over.
+    for path, found in sorted(named, key=lambda item: item[1] != "file"):
+        for source in _sources_at(Path(path), found, root, sources):
+            real = source.path.resolve()
+            if real not in seen:
+                seen.add(real)
+                sources.documents.append(source)
+    sources.documents.sort(key=lambda source: PurePath(source.file).parts)
+    return sources
+
+
+def add_sources(sources: Sources, files: Iterable[str], root: Path) -> None:
+    """Add the files of the course that are not among the sources yet; those that are gone are noted as missing."""
+    here = {source.file for source in sources.documents}
+    for file in files:
+        if file in here:
+            continue
+        if (root / file).is_file():
+            sources.documents.append(Source(shown(root / file), file))
+        else:
+            sources.missing[file] = root / file
+
+
+def shown(path: Path) -> Path:
+    """A path as one would type it here: relative to the current folder, if it lies in there."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _at(path: str) -> str:
+    if os.path.isdir(path):  # noqa: PTH112  # a path may be a pattern, which Path cannot hold on every system
+        return "folder"
+    return "pattern" if _PATTERN & set(path) and not os.path.lexists(path) else "file"
+
+
+def _sources_at(path: Path, found: str, root: Path, sources: Sources) -> Iterator[Source]:
+    if found == "folder":
+        sources.folders.append(file_name(path, root))
+        yield from _in_folder(path, path, root, sources)
+    elif found == "pattern":
+        yield from _matching(str(path), root, sources)
+    elif path.is_file() and path.suffix.lower() in SUFFIXES:
+        yield Source(path, file_name(path, root))
+    else:
+        error = _not_a_document(path)
+        if not os.path.lexists(path):
+            sources.missing[file_name(path, root)] = path
+        sources.errors.append(error)
+
+
+def _matching(pattern: str, root: Path, sources: Sources) -> Iterator[Source]:
+    matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # patterns may be absolute
+    if not matches:
+        sources.errors.append(FileReadError("no file fits this pattern", where=pattern, hint="check the path"))
+    for match in map(Path, matches):
+        if match.is_dir():
+            if not pattern.endswith("**"):
+                yield from _in_folder(match, match, root, sources)
+        elif is_document(PurePath(match.name)):
+            yield from _unless_knitted(match, root, sources)
+
+
+def _in_folder(folder: Path, top: Path, root: Path, sources: Sources) -> Iterator[Source]:
+    for at, subfolders, names in os.walk(folder):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(at, name)
+            if is_document(path.relative_to(top)) and path.is_file():
+                yield from _unless_knitted(path, root, sources)
+
+
+def _unless_knitted(path: Path, root: Path, sources: Sources) -> Iterator[Source]:
+    source = knitted_from(path)
+    if source is not None:
+        sources.skipped.append((path, f"made from {source.name}"))
+    else:
+        yield Source(path, file_name(path, root), named=False)
+
+
+def knitted_from(path: Path) -> Path | None:
+    """The R Markdown or Quarto file beside a markdown file that it seems to be made from."""
+    if path.suffix.lower() not in (".md", ".markdown"):
+        return None
+    stem = path.with_suffix("")
+    beside = (stem.with_name(stem.name + ending) for ending in (".Rmd", ".rmd", ".qmd"))
+    return next((source for source in beside if source.is_file()), None)
+
+
+def _not_a_document(path: Path) -> LmmError:
+    if not os.path.lexists(path):
+        return FileReadError("there is no such file or folder", where=str(path), hint="check the path")
+    if not path.is_file():
+        return FileReadError("this is not a file that can be read", where=str(path), hint="check the path")
+    return IngestError(
+        "this is no markdown file", where=str(path), hint=f"lmm ingest reads {', '.join(SUFFIXES)}; lmm import others"
+    )
+
+
+def file_name(path: Path, root: Path) -> str:
+    """A path relative to the course's folder, with ``/``: the same whatever folder one works in."""
+    place = path if path.is_dir() else path.parent
+    real = place.resolve() if path.is_dir() else place.resolve() / path.name
+    try:
+        return Path(os.path.relpath(real, root.resolve())).as_posix()
+    except ValueError:  # another drive
+        return real.as_posix()

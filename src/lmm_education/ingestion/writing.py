@@ -1,0 +1,168 @@
+"""Write prepared documents into a store: what is missing is embedded, what is known is moved, the rest goes.
+
+The order of the calls matters on a server, which has no transactions: the record of a document is marked as
+unfinished first and completed last, so that a run that was cut off is done again; sections come before the
+chunks that name them, and what is out of date goes when what replaces it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lmm_education.course import Chunk, PreparedDocument
+from lmm_education.encode.encoder import Encoder
+from lmm_education.ingestion.changes import Plan, Stored, plan_changes
+from lmm_education.ingestion.ids import document_point_id
+from lmm_education.payloads import StoredDocument, document_of, document_payload
+from lmm_education.store.port import Match, Point, Reader, Vector, Writer
+
+BATCH = 256  # chunks that are encoded and written at once
+Vectors = Mapping[str, Vector]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Pending:
+    """A document on its way into the store. `replaces` is the identity that it had before, if that changed."""
+
+    document: PreparedDocument
+    hash: str
+    prepared: str = ""
+    replaces: str = ""
+    plan: Plan = field(default_factory=lambda: Plan((), {}, (), {}, ()))
+    embedded: int = 0
+    reused: int = 0
+
+
+# -- what is stored --------------------------------------------------------------------------------
+
+
+def stored_documents(reader: Reader) -> list[StoredDocument]:
+    """The records of all documents in a store, by file."""
+    points = reader.scroll("documents", where=[Match("what", ("document",))])
+    return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
+
+
+def stored_parts(reader: Reader, docid: str) -> Stored:
+    """What a store has of a document."""
+    own = Match("document", (docid,))
+    chunks = {point.id: point.payload for point in reader.scroll("chunks", where=[own])}
+    sections = reader.scroll("documents", where=[own, Match("what", ("section",))])
+    return Stored(chunks, {point.id: point.payload for point in sections})
+
+
+def plan_document(reader: Reader, pending: Pending, encoder: Encoder, *, again: bool) -> None:
+    """Find out what is to be written for a document."""
+    document = pending.document
+    hashes = {chunk.id: encoder.hash_of(chunk, language=document.language) for chunk in document.chunks}
+    pending.plan = plan_changes(stored_parts(reader, document.id), document, hashes, again=again)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def write_documents(
+    writer: Writer,
+    group: Sequence[Pending],
+    encoder: Encoder,
+    *,
+    again: bool = False,
+    on_embedded: Callable[[int], None] = lambda count: None,
+) -> None:
+    """Write documents that have a plan, those of one group together.
+
+    Raises:
+        ModelError: the embedding model failed; nothing of the group was written that replaces what was there.
+    """
+    known = {} if again else known_vectors(writer, _wanted(group))
+    vectors = _encode(group, known, encoder, on_embedded)
+    _mark(writer, group, finished=False)
+    writer.upsert("documents", [Point(id, p) for item in group for id, p in item.plan.sections.items()])
+    writer.upsert("chunks", _points(group, vectors))
+    writer.set_payload("chunks", {id: p for item in group for id, p in item.plan.updated.items()})
+    writer.delete("chunks", [id for item in group for id in item.plan.removed])
+    writer.delete("documents", [id for item in group for id in item.plan.removed_sections])
+    for item in group:
+        if item.replaces:
+            remove_document(writer, item.replaces)
+    _mark(writer, group, finished=True)
+
+
+def remove_document(writer: Writer, docid: str) -> None:
+    """Remove everything of a document, its record last."""
+    parts = stored_parts(writer, docid)
+    writer.delete("chunks", list(parts.chunks))
+    writer.delete("documents", list(parts.sections))
+    writer.delete("documents", [document_point_id(docid)])
+
+
+def _mark(writer: Writer, group: Sequence[Pending], *, finished: bool) -> None:
+    records = (
+        (item.document.id, document_payload(item.document, hash=item.hash if finished else "", prepared=item.prepared))
+        for item in group
+    )
+    writer.upsert("documents", [Point(document_point_id(docid), payload) for docid, payload in records])
+
+
+def _points(group: Sequence[Pending], vectors: Mapping[str, Vectors]) -> Iterator[Point]:
+    for item in group:
+        for chunk in item.plan.encode:
+            payload = item.plan.payloads[chunk.id]
+            yield Point(chunk.id, payload, vectors[payload["hash"]])
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+def _wanted(group: Iterable[Pending]) -> dict[str, tuple[Chunk, str]]:
+    """The chunks to encode with their language, by the hash of what is embedded: one of each that are alike."""
+    return {
+        item.plan.payloads[chunk.id]["hash"]: (chunk, item.document.language)
+        for item in group
+        for chunk in item.plan.encode
+    }
+
+
+def known_vectors(reader: Reader, hashes: Iterable[str]) -> dict[str, Vectors]:
+    """The vectors of stored chunks with one of these hashes, wherever they stand."""
+    found: dict[str, Vectors] = {}
+    if (wanted := sorted(set(hashes))) and reader.count("chunks"):
+        for some in batches(wanted):
+            where = [Match("hash", tuple(some))]
+            for point in reader.scroll("chunks", where=where, fields=("hash",), vectors=True):
+                found[point.payload["hash"]] = point.vectors
+    return found
+
+
+def _encode(
+    group: Sequence[Pending], known: Mapping[str, Vectors], encoder: Encoder, on_embedded: Callable[[int], None]
+) -> dict[str, Vectors]:
+    vectors = dict(known)
+    missing = {hash: chunk for hash, chunk in _wanted(group).items() if hash not in known}
+    for part in batches(list(missing.items())):
+        chunks, languages = [chunk for _, (chunk, _) in part], [language for _, (_, language) in part]
+        vectors.update(zip((hash for hash, _ in part), encoder.encode(chunks, language=languages), strict=True))
+        on_embedded(len(part))
+    count_embedded(group, missing)
+    return vectors
+
+
+def count_embedded(group: Sequence[Pending], missing: Iterable[str]) -> None:
+    """Note with each document how many of its chunks have to be embedded, and of how many vectors are there."""
+    left = set(missing)
+    for item in group:
+        hashes = [item.plan.payloads[chunk.id]["hash"] for chunk in item.plan.encode]
+        first = left.intersection(hashes)
+        left -= first
+        item.embedded, item.reused = len(first), len(hashes) - len(first)
+
+
+def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The items in pieces of at most `BATCH`.
+
+    >>> [len(piece) for piece in batches(range(600))]
+    [256, 256, 88]
+    """
+    yield from (items[at : at + BATCH] for at in range(0, len(items), BATCH))

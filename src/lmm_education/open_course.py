@@ -1,0 +1,116 @@
+"""A course as it is configured: its settings, its store and its encoder, opened when they are first used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lmm import config_files
+from lmm.config import Settings
+from lmm.files import read_document
+from lmm.models.port import Embedder
+from lmm_education.encode.encoder import Encoder, open_encoder
+from lmm_education.settings import CourseSettings, load_course_settings
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.open import open_store
+from lmm_education.store.port import Store
+
+
+@dataclass
+class Course:
+    """What commands work with. `root` is the folder that documents are named relative to.
+
+    `config` is the configuration file that counts, if there is one; `models` are the language models' settings.
+    """
+
+    settings: CourseSettings
+    models: Settings
+    root: Path
+    config: Path | None = None
+    given_store: Store | None = None
+    embedder: Embedder | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    closing: ExitStack = field(default_factory=ExitStack)
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, which need not exist yet.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        if self.given_store is not None:
+            return self.given_store
+        store = open_store(self.settings.storage, env=self.env)
+        self.closing.callback(store.close)
+        return store
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """What turns chunks and questions into vectors.
+
+        Raises:
+            ModelError: the embedding model cannot be opened.
+        """
+        return open_encoder(self.settings, self.models.embedding, embedder=self.embedder)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What a store is made with under these settings. May ask the embedding model for one vector."""
+        how = self.settings.preparation
+        return Manifest(
+            **self.encoder.manifest_parts,
+            annotations=_values(how.annotation_model, "own_properties", "inherited_properties", "generated"),
+            chunking=_values(how, "splitter", "min_size", "max_size", "overlap", "unit"),
+            documents=_values(how, "pool", "pool_size", "documents", "level", "document_size"),
+        )
+
+
+def _values(settings: object, *names: str) -> dict[str, Any]:
+    """Settings as JSON holds them."""
+    values = {name: getattr(settings, name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+@contextmanager
+def open_course(
+    *,
+    config: str | Path | None = None,
+    course: str | None = None,
+    folder: str | Path | None = None,
+    settings: CourseSettings | None = None,
+    embedder: Embedder | None = None,
+    store: Store | None = None,
+    model: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Course]:
+    """A course, for the time of a ``with`` block; nothing but its configuration is read before it is used.
+
+    Args:
+        config: the configuration file; else ``config.toml`` is looked for (see `lmm.config_files.find_config`).
+        course: the course's name, instead of the configured one.
+        folder: where to look for ``config.toml`` too, such as the folder of a document.
+        settings: instead of those of the configuration file.
+        embedder: instead of the configured one.
+        store: instead of the configured one; it is not closed.
+        model: the language model that answers, instead of the configured one.
+        env: instead of the process's environment.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or asks for something unknown.
+    """
+    env = os.environ if env is None else env
+    beside = Path(folder) / config_files.CONFIG if folder is not None else None
+    file = config_files.find_config(Path(config) if config else None, beside, env)
+    text = read_document(file) if file else ""
+    chosen = settings or load_course_settings(text, config_file=file)
+    if course:
+        chosen = replace(chosen, storage=replace(chosen.storage, course=course))
+    models = config_files.settings_for(config=file, overrides={"major": model} if model else None, env=env)
+    with ExitStack() as closing:
+        yield Course(chosen, models, chosen.root.resolve(), file, store, embedder, env, closing)

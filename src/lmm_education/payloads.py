@@ -1,0 +1,193 @@
+"""Chunks, sections and documents as payloads, the JSON that a store keeps with a point; and back.
+
+A payload holds everything that can be shown or filtered by; vectors are not part of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lmm_education.course import Chunk, Hit, Lines, Place, PreparedDocument, Section
+
+Payload = Mapping[str, Any]
+_LARGEST = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """The record of a document: what it was made from, and how much there is of it.
+
+    `file` is the source's path; `hash` is of its bytes and of everything that decides what is made of them,
+    empty while a run is writing the document; `prepared` is the prepared file that was ingested in place
+    of the source, if one was.
+    """
+
+    id: str
+    file: str
+    hash: str
+    title: str = ""
+    language: str = "en"
+    chunks: int = 0
+    sections: int = 0
+    prepared: str = ""
+    metadata: Mapping[str, Any] | None = None
+
+
+# -- what is stored --------------------------------------------------------------------------------
+
+
+def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
+    """The payload of a chunk; `hash` is of what was embedded. Overlap and annotations are not kept.
+
+    >>> chunk = Chunk("1", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "s", 0, "Green.", metadata={"n": 1})
+    >>> payload = chunk_payload(chunk, language="en", hash="h")
+    >>> payload["headings"], payload["first_line"], payload["metadata"]
+    (['Leaves'], 3, {'n': 1})
+    """
+    return {
+        **_place(chunk.place),
+        "title": plain(chunk.title),
+        "section": chunk.section,
+        "order": chunk.order,
+        "kind": plain(chunk.kind),
+        "text": plain(chunk.text),
+        "language": plain(language),
+        "hash": hash,
+        "metadata": plain(chunk.metadata),
+    }
+
+
+def section_payload(section: Section, *, title: str) -> dict[str, Any]:
+    """The payload of a section; `title` is its document's."""
+    return {
+        "what": "section",
+        **_place(section.place),
+        "level": section.level,
+        "order": section.order,
+        "title": plain(title),
+        "text": plain(section.text),
+        "metadata": plain(section.metadata),
+    }
+
+
+def document_payload(document: PreparedDocument, *, hash: str, prepared: str = "") -> dict[str, Any]:
+    """The record of a document; see `StoredDocument`."""
+    return {
+        "what": "document",
+        "document": plain(document.id),
+        "file": plain(document.file),
+        "title": plain(document.title),
+        "language": plain(document.language),
+        "hash": hash,
+        "chunks": len(document.chunks),
+        "sections": len(document.sections),
+        "prepared": plain(prepared),
+        "metadata": plain(document.metadata),
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {
+        "document": plain(place.document),
+        "file": plain(place.file),
+        "first_line": place.lines.first,
+        "last_line": place.lines.last,
+        "headings": plain(list(place.headings)),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A metadata value as JSON and every store can hold it.
+
+    What JSON has no word for becomes text: infinity, numbers beyond 64 bits, dates, half of a surrogate pair.
+
+    >>> plain({1: (2, 2**70), "x": float("inf"), "y": None})
+    {'1': [2, '1180591620717411303424'], 'x': 'inf', 'y': None}
+    """
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -_LARGEST <= value < _LARGEST else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {plain(str(key)): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else plain(str(value))
+
+
+# -- what is read back -----------------------------------------------------------------------------
+
+
+def place_of(payload: Payload) -> Place:
+    """Where a chunk or a section stands; what was not asked for is empty."""
+    lines = Lines(payload.get("first_line", 0), payload.get("last_line", 0))
+    return Place(payload.get("document", ""), payload.get("file", ""), lines, tuple(payload.get("headings", ())))
+
+
+def hit_of(
+    id: str,
+    payload: Payload,
+    *,
+    score: float = 0.0,
+    legs: Mapping[str, float] | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> Hit:
+    """A hit from a point's payload; a payload with ``what: section`` is a section's.
+
+    >>> chunk = Chunk("1", Place("d", "a.md", Lines(3, 4)), "s", 0, "Green.")
+    >>> hit = hit_of("1", chunk_payload(chunk, language="en", hash=""), score=0.5)
+    >>> hit.what, hit.text, str(hit.place), hit.section
+    ('chunk', 'Green.', 'a.md:3-4', 's')
+    """
+    what: Literal["chunk", "section"] = "section" if payload.get("what") == "section" else "chunk"
+    return Hit(
+        id=id,
+        score=score,
+        what=what,
+        place=place_of(payload),
+        text=payload.get("text", ""),
+        section=id if what == "section" else payload.get("section", ""),
+        kind=payload.get("kind", "text"),
+        title=payload.get("title", ""),
+        legs=dict(legs or {}),
+        payload=dict(fields or {}),
+    )
+
+
+def section_of(id: str, payload: Payload) -> Section:
+    """The section that `section_payload` made this payload from."""
+    return Section(
+        id=id,
+        place=place_of(payload),
+        level=payload.get("level", 0),
+        order=payload.get("order", 0),
+        text=payload.get("text", ""),
+        metadata=payload.get("metadata", {}),
+    )
+
+
+def chunk_of(id: str, payload: Payload) -> Chunk:
+    """The chunk that `chunk_payload` made this payload from, without overlap and annotations."""
+    return Chunk(
+        id=id,
+        place=place_of(payload),
+        section=payload.get("section", ""),
+        order=payload.get("order", 0),
+        text=payload.get("text", ""),
+        title=payload.get("title", ""),
+        kind=payload.get("kind", "text"),
+        metadata=payload.get("metadata", {}),
+    )
+
+
+def document_of(payload: Payload) -> StoredDocument:
+    """The record that `document_payload` made; fields that an older version did not write are empty."""
+    known = {name: payload[name] for name in StoredDocument.__slots__ if name in payload}
+    return StoredDocument(
+        id=payload.get("document", ""), file=known.pop("file", ""), hash=known.pop("hash", ""), **known
+    )

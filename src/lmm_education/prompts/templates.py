@@ -1,0 +1,12 @@
+"""The prompts of this package, and the slots each may use (see `lmm.prompts.templates`)."""
+
+from __future__ import annotations
+
+SLOTS: dict[str, tuple[str, ...]] = {
+    "answer": ("language",),
+    "answer_agent": ("language",),
+    "expand": ("count", "question"),
+    "history_extraction": ("question",),
+    "history_rewrite": ("question",),
+    "history_summary": ("words",),
+}

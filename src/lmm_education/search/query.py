@@ -1,0 +1,236 @@
+"""What is asked: options, and the marks in a question that are not part of it, ``*types*`` and ``@documents``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from lmm_education.errors import SearchError
+from lmm_education.store.port import Fields, Match
+
+Value = str | int | bool
+# Fields of a chunk that can be named as they are; all others are looked for in its metadata.
+FIELDS = ("document", "file", "first_line", "last_line", "title", "headings", "section", "order", "kind", "text",
+          "language", "hash", "metadata")  # fmt: skip
+_RENAMED = {"type": "kind", "doc": "document", "lang": "language"}
+_TYPE = re.compile(r"(?<![*\w])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![*\w])")
+_DOCUMENT = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|([^\s\"@]+))")
+_PUNCTUATION = ".,;:!?)]}'’”…"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What is wanted. None means: as configured under [search].
+
+    `types` and `documents` (by docid, file or the file's name) are the only ones searched; `where` maps
+    metadata keys to the values of which a passage has one. `fields` are payload fields to return with each
+    passage. With `companion`, whole sections are returned instead of passages. `sections` says whether
+    passages are counted up to sections.
+    """
+
+    limit: int | None = None
+    types: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    where: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    fields: Fields = ()
+    companion: bool | None = None
+    sections: bool = True
+    expand: int | None = None
+    reranker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredName:
+    """A document that can be named: its docid and its file."""
+
+    id: str
+    file: str = ""
+
+    def answers_to(self, name: str) -> bool:
+        """Whether it is called so: by its docid, its file, or the file's name with or without suffix.
+
+        >>> StoredName("bio-1", "notes/Leaves.md").answers_to("leaves")
+        True
+        """
+        file = PurePosixPath(self.file)
+        return name.casefold() in {part.casefold() for part in (self.id, self.file, file.name, file.stem) if part}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as it was read: `text` is what is looked up; `notices` tell of names that nobody knows."""
+
+    text: str
+    types: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def has_marks(question: str) -> bool:
+    """Whether there is anything to read in a question: only then the names in the store are needed.
+
+    >>> has_marks("an *exercise* on loops"), has_marks("mail to a@b.org: what is 2 * 3 * 4?")
+    (True, False)
+    """
+    return bool(_TYPE.search(question) or _DOCUMENT.search(question))
+
+
+def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> Asked:
+    """Take the marks out of a question: those that name a type or a document of the store; others stay.
+
+    >>> read_question("Give me an *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
+    Asked(text='Give me an on loops in.', types=('exercise',), documents=('w3',), notices=())
+    >>> read_question("What does *very* mean?", ["exercise"], []).text
+    'What does *very* mean?'
+    """
+    known = {name.casefold(): name for name in types}
+    stored = list(documents)
+    asked_types: list[str] = []
+    asked_documents: list[str] = []
+    notices: list[str] = []
+
+    def take_type(match: re.Match[str]) -> int:
+        name = known.get(match[1].casefold())
+        if name is None:
+            return 0
+        asked_types.append(name)
+        return len(match[0])
+
+    def take_document(match: re.Match[str]) -> int:
+        for name, length in _readings(match):
+            found = [document.id for document in stored if document.answers_to(name)]
+            if found:
+                asked_documents.extend(found)
+                return length
+        notices.append(f"no document is called '{(match[1] or match[2]).rstrip(_PUNCTUATION)}'")
+        return 0
+
+    text = _without(_without(question, _TYPE, take_type), _DOCUMENT, take_document)
+    return Asked(text, _distinct(asked_types), _distinct(asked_documents), tuple(notices))
+
+
+def _readings(match: re.Match[str]) -> list[tuple[str, int]]:
+    """What ``@…`` may name, with how many characters that takes: punctuation after a name may not be part of it."""
+    if match[1]:
+        return [(match[1], len(match[0]))]
+    name, found = match[2], []
+    while name:
+        found.append((name, len(name) + 1))
+        if name[-1] not in _PUNCTUATION:
+            break
+        name = name[:-1]
+    return found
+
+
+def _without(text: str, pattern: re.Pattern[str], take: Callable[[re.Match[str]], int]) -> str:
+    """`text` without the matches of which `take` takes some characters; one space goes with each."""
+    kept, at = "", 0
+    for match in pattern.finditer(text):
+        length = take(match)
+        if length:
+            kept += text[at : match.start()]
+            at = match.start() + length
+            rest = text[at : at + 1]
+            if kept.endswith(" ") and (not rest or rest.isspace() or rest in _PUNCTUATION):
+                kept = kept[:-1]
+            elif not kept and rest == " ":
+                at += 1
+    return kept + text[at:]
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+# -- conditions ------------------------------------------------------------------------------------
+
+
+def named_documents(names: Iterable[str], documents: Iterable[StoredName]) -> tuple[str, ...]:
+    """The ids of documents by their names.
+
+    Raises:
+        SearchError: no document is called so; names those that are.
+    """
+    stored = list(documents)
+    found: list[str] = []
+    for name in names:
+        ids = [document.id for document in stored if document.answers_to(name)]
+        if not ids:
+            raise SearchError(f"no document is called '{name}'", hint=_closest(name, [d.file or d.id for d in stored]))
+        found += ids
+    return _distinct(found)
+
+
+def named_types(names: Iterable[str], types: Collection[str]) -> tuple[str, ...]:
+    """Types as the store spells them, whatever their case.
+
+    Raises:
+        SearchError: no passage is of this type; names the types there are.
+    """
+    known = {name.casefold(): name for name in types}
+    for name in names:
+        if name.casefold() not in known:
+            raise SearchError(f"no passage is of the type '{name}'", hint=_closest(name, sorted(types)))
+    return _distinct(known[name.casefold()] for name in names)
+
+
+def _closest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+    return f"did you mean '{close[0]}'?" if close else f"there are: {some}" if known else "the store is empty"
+
+
+def conditions(types: Sequence[str], documents: Sequence[str], where: Mapping[str, Sequence[Value]]) -> list[Match]:
+    """The conditions that a passage has to meet; those of one kind are alternatives.
+
+    >>> [(match.key, match.values) for match in conditions(["exercise"], [], {"week": ["3"]})]
+    [('kind', ('exercise',)), ('metadata.week', ('3', 3))]
+    """
+    found = [Match("kind", tuple(types))] if types else []
+    found += [Match("document", tuple(documents))] if documents else []
+    return found + [Match(field_path(key), _spellings(values)) for key, values in where.items()]
+
+
+def field_path(name: str) -> str:
+    """Where a field is in a payload: metadata, unless it is one of our own fields.
+
+    >>> field_path("topic"), field_path("type"), field_path("metadata.topic"), field_path("lang")
+    ('metadata.topic', 'kind', 'metadata.topic', 'language')
+    """
+    first = name.split(".")[0]
+    if name in _RENAMED:
+        return _RENAMED[name]
+    return name if first in FIELDS else f"metadata.{name}"
+
+
+def _spellings(values: Iterable[Value]) -> tuple[Value, ...]:
+    """The values, and what they may have been in YAML: a number or a truth value."""
+    found: list[Value] = []
+    for value in values:
+        found.append(value)
+        if isinstance(value, str) and re.fullmatch(r"-?(0|[1-9]\d{0,17})", value):
+            found.append(int(value))
+        elif isinstance(value, str) and value.lower() in ("true", "false"):
+            found.append(value.lower() == "true")
+    return tuple(found)
+
+
+def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
+    """``key=value`` texts as a mapping; a key that comes twice may have either value.
+
+    Raises:
+        SearchError: a text without ``=``.
+
+    >>> read_where(["topic=loops", "topic=lists"])
+    {'topic': ['loops', 'lists']}
+    """
+    found: dict[str, list[str]] = {}
+    for text in conditions:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise SearchError(f"'{text}' is no condition", hint="write key=value, such as topic=review")
+        found.setdefault(key.strip(), []).append(value.strip())
+    return found

@@ -1,0 +1,322 @@
+"""Ask a store: read the question, encode it, query every leg at once, fuse, vote, fetch what is shown.
+
+Everything that needs no language model is here; `lmm_education.search.run` adds sub-questions and reranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lmm_education.course import Hit
+from lmm_education.encode.encoder import Encoder
+from lmm_education.errors import SearchError, StoreMissing
+from lmm_education.payloads import hit_of
+from lmm_education.search.found import FoundSection, SearchResult
+from lmm_education.search.fuse import Fused, Ranking, fuse
+from lmm_education.search.names import Names
+from lmm_education.search.query import (
+    SearchOptions,
+    conditions,
+    field_path,
+    has_marks,
+    named_documents,
+    named_types,
+    read_question,
+)
+from lmm_education.search.vote import vote
+from lmm_education.settings import SearchSettings
+from lmm_education.store.layout import values_at
+from lmm_education.store.port import Fields, Leg, Match, Reader, Where
+
+VOTERS = 30
+"""How many passages vote for sections, if not more are returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question as it will be looked up. `boosted` are the types that its marks ask for; `where` always holds."""
+
+    question: str
+    text: str
+    options: SearchOptions
+    limit: int
+    depth: int
+    companion: bool
+    boosted: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    where: Where = ()
+    languages: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def pool(self) -> int:
+        """How many passages are fetched."""
+        return max(self.limit, VOTERS) if self.companion or self.options.sections else self.limit
+
+
+class Searcher:
+    """A store that can be asked in words. Threads may share it; it notices what is ingested meanwhile."""
+
+    def __init__(self, store: Reader, encoder: Encoder, settings: SearchSettings = SearchSettings()) -> None:
+        self.store, self.settings = store, settings
+        self._given, self._encoder = encoder, encoder
+        self._names: Names | None = None
+
+    def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
+        """What is found for a question, without sub-questions and reranking.
+
+        Raises:
+            SearchError: the question cannot be asked of this store, or names what is not in it.
+            StoreError: the store cannot be read, or was made with other settings.
+            ModelError: the question cannot be embedded.
+        """
+        plan = self.plan(question, options)
+        return self.result(plan, self.look_up(plan))
+
+    # -- the steps ---------------------------------------------------------------------------------
+
+    def plan(self, question: str, options: SearchOptions) -> Plan:
+        """Read the question and the options against what the store holds."""
+        names, settings = self._current_names(), self.settings
+        marked = has_marks(question)
+        asked = read_question(question, names.types if marked else (), names.documents if marked else ())
+        documents = (
+            *asked.documents,
+            *(named_documents(options.documents, names.documents) if options.documents else ()),
+        )
+        types = named_types(options.types, names.types) if options.types else ()
+        limit = settings.limit if options.limit is None else options.limit
+        if limit < 1:
+            raise SearchError(f"the limit is {limit}", hint="ask for one passage at least")
+        companion = settings.companion if options.companion is None else options.companion
+        return Plan(
+            question,
+            asked.text.strip(),
+            options,
+            limit,
+            max(settings.prefetch, limit * (3 if companion else 1)),
+            companion,
+            asked.types,
+            tuple(dict.fromkeys(documents)),
+            conditions(types, documents, options.where),
+            names.languages,
+            asked.notices,
+        )
+
+    def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> list[Hit]:
+        """The best passages for the plan's text, and for further `questions` beside it, which count half.
+
+        At most ``plan.pool`` of them; a question of which nothing is left but its marks lists what they name.
+        """
+        if not plan.text:
+            return self._listed(plan)
+        self._check_can_be_asked()
+        for _ in range(3):  # a writer may publish between the query and the fetching
+            fused = self._fused(plan, [plan.text, *questions])[: plan.pool]
+            hits = self._fetched(fused, plan.options.fields)
+            if len(hits) == len(fused):
+                break
+        return hits
+
+    def result(self, plan: Plan, hits: Sequence[Hit], **more: Any) -> SearchResult:
+        """The result from passages in their final order; `more` are further fields of it."""
+        sections = self._sections(plan, hits) if plan.companion or plan.options.sections else ()
+        shown = hits[: plan.limit]
+        if plan.companion:
+            shown = self._companions(plan, sections)
+            sections = sections[: plan.limit]
+        return SearchResult(
+            plan.question,
+            plan.text,
+            tuple(shown),
+            tuple(sections),
+            plan.boosted,
+            plan.documents,
+            languages=plan.languages,
+            companion=plan.companion,
+            notices=plan.notices,
+            **more,
+        )
+
+    def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
+        """Passages and sections by their ids, in this order.
+
+        Raises:
+            SearchError: there is no such passage.
+        """
+        self._current_names()
+        found: dict[str, Mapping[str, Any]] = {}
+        for collection in ("chunks", "documents"):
+            left = [id for id in ids if id not in found]
+            found |= {point.id: point.payload for point in self.store.get(collection, left)}
+        missing = [id for id in ids if id not in found]
+        if missing:
+            raise SearchError(
+                f"there is no passage with the id {missing[0]}",
+                hint="ids change when the text does; search again with --json",
+            )
+        hits = (hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
+        return SearchResult("", "", tuple(hits))
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _current_names(self) -> Names:
+        """What the store holds, read again when it has changed; checks that the encoder fits."""
+        manifest = self.store.manifest()
+        if manifest is None:
+            where = str(getattr(self.store, "location", ""))
+            raise StoreMissing("there is nothing to search yet", where=where, hint="lmm ingest PATH")
+        if self._names is None or not self._names.hold(manifest):
+            self._encoder = self._given.fit(manifest, location=str(getattr(self.store, "location", "")))
+            self._names = Names(manifest, self.store, self._encoder.language)
+        return self._names
+
+    def _check_can_be_asked(self) -> None:
+        if not self._encoder.vectors:
+            raise SearchError(
+                f"a store with encoding_model '{self._encoder.encoding.name}' cannot be asked in words",
+                hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
+            )
+
+    def _fused(self, plan: Plan, texts: Sequence[str]) -> list[Fused]:
+        first, *others = [self._fused_for(plan, text) for text in texts]
+        if not others:
+            return first
+        rankings: dict[str, Ranking] = {
+            str(i): [(f.id, f.score) for f in each] for i, each in enumerate([first, *others])
+        }
+        weights = {name: 1.0 if name == "0" else 1.0 / len(others) for name in rankings}
+        legs = {f.id: f.legs for each in reversed([first, *others]) for f in each}
+        return [f._replace(legs=legs[f.id]) for f in fuse(rankings, weights)]
+
+    def _fused_for(self, plan: Plan, text: str) -> list[Fused]:
+        """The candidates of one question, out of all legs."""
+        vectors = self._encoder.encode_query(text, languages=plan.languages)
+        weights = {name: self._weight(name) for name in vectors}
+        legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if weights[name] > 0]
+        if not legs:
+            return []
+        found = self.store.search(legs, where=plan.where, fields=False)
+        rankings = {leg.vector: [(s.id, s.score) for s in each] for leg, each in zip(legs, found, strict=True)}
+        boosted: frozenset[str] = frozenset()
+        if plan.boosted:
+            # Instead of a very long list of candidates, in which that type may still be missing: one more query.
+            typed = self.store.search(legs, where=[*plan.where, Match("kind", plan.boosted)], fields=False)
+            boosted = frozenset(s.id for each in typed for s in each)
+            for leg, each in zip(legs, typed, strict=True):
+                rankings[leg.vector] = _merged(rankings[leg.vector], [(s.id, s.score) for s in each])
+        return fuse(rankings, weights, method=self.settings.fusion, boost=self.settings.boost, boosted=boosted)
+
+    def _weight(self, vector: str) -> float:
+        configured = self.settings.sparse_weight if vector == "sparse" else self.settings.dense_weight
+        return self._encoder.encoding.weight(vector) if configured is None else configured  # type: ignore[arg-type]
+
+    def _listed(self, plan: Plan) -> list[Hit]:
+        """Passages in the order of their documents, where there is nothing to look up."""
+        where = [*plan.where, *conditions(plan.boosted, (), {})]
+        if not where:
+            raise SearchError("there is no question", hint="ask one, or list passages with --type, --doc or --where")
+        points = list(self.store.scroll("chunks", where=where, fields=("file", "order")))
+        points.sort(key=lambda point: (point.payload.get("file", ""), point.payload.get("order", 0)))
+        return self._fetched([Fused(point.id, 0.0, {}) for point in points[: plan.limit]], plan.options.fields)
+
+    def _fetched(self, fused: Sequence[Fused], fields: Fields) -> list[Hit]:
+        payloads = {point.id: point.payload for point in self.store.get("chunks", [f.id for f in fused])}
+        return [
+            hit_of(f.id, payload, score=f.score, legs=f.legs, fields=_chosen(payload, fields))
+            for f in fused
+            if (payload := payloads.get(f.id)) is not None
+        ]
+
+    def _sections(self, plan: Plan, hits: Sequence[Hit]) -> tuple[FoundSection, ...]:
+        voted = vote(hit.section for hit in hits)[: plan.limit]
+        stored = {point.id: point.payload for point in self.store.get("documents", [v.section for v in voted])}
+        around = self._neighbours(stored.values())
+        found = []
+        for section, score, ranks in voted:
+            of_section = tuple(hits[rank - 1] for rank in ranks)
+            payload = stored.get(section)
+            if payload is None:  # [RAG] documents = "none"
+                found.append(FoundSection(section, score, of_section[0].place, of_section[0].title, hits=of_section))
+                continue
+            whole, order = hit_of(section, payload), payload.get("order", 0)
+            before, after = (around.get((whole.place.document, order + step), "") for step in (-1, 1))
+            found.append(
+                FoundSection(
+                    section,
+                    score,
+                    whole.place,
+                    whole.title,
+                    whole.text,
+                    payload.get("level", 0),
+                    before,
+                    after,
+                    of_section,
+                )
+            )
+        return tuple(found)
+
+    def _neighbours(self, sections: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
+        """The headings of the sections before and after, by document and order."""
+        wanted = [(s.get("document", ""), s.get("order", 0) + step) for s in sections for step in (-1, 1)]
+        if not wanted:
+            return {}
+        where = [
+            Match("what", ("section",)),
+            Match("document", tuple(dict.fromkeys(document for document, _ in wanted))),
+            Match("order", tuple(dict.fromkeys(order for _, order in wanted))),
+        ]
+        points = self.store.scroll("documents", where=where, fields=("document", "order", "headings", "title"))
+        return {
+            (p.payload["document"], p.payload["order"]): (p.payload.get("headings") or [p.payload.get("title", "")])[-1]
+            for p in points
+        }
+
+    def _companions(self, plan: Plan, sections: Sequence[FoundSection]) -> list[Hit]:
+        """Sections as hits, with the fields asked for of their own."""
+        if sections and not any(section.text for section in sections):
+            raise SearchError(
+                "the store holds no sections to return whole",
+                hint='ingest with [RAG] documents = "heading", or search with --chunks',
+            )
+        if not plan.options.fields:
+            payloads: dict[str, Mapping[str, Any]] = {}
+        else:
+            payloads = {p.id: p.payload for p in self.store.get("documents", [section.id for section in sections])}
+        return [
+            Hit(
+                section.id, section.score, "section", section.place, section.text, section.id, title=section.title,
+                payload=_chosen(payloads.get(section.id, {}), plan.options.fields),
+            )
+            for section in sections[: plan.limit]
+        ]  # fmt: skip
+
+
+def _merged(ranking: Ranking, other: Ranking) -> list[tuple[str, float]]:
+    """Both rankings of one leg as one."""
+    scores = dict(other) | dict(ranking)
+    return sorted(scores.items(), key=lambda pair: -pair[1])
+
+
+def _chosen(payload: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
+    """The fields asked for, by the names they were asked for; one that is not there is left out."""
+    if isinstance(fields, bool):
+        return dict(payload) if fields else {}
+    found = {name: _value(payload, field_path(name)) for name in fields}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _value(payload: Mapping[str, Any], path: str) -> Any:
+    """The value at a path as it is stored: a list stays one."""
+    head, _, last = path.rpartition(".")
+    for parent in values_at(payload, head) if head else [payload]:
+        if isinstance(parent, Mapping) and last in parent:
+            return parent[last]
+    return None
+
+
+def with_options(options: SearchOptions, **given: Any) -> SearchOptions:
+    """`options` with those that were given, None meaning not given."""
+    return replace(options, **{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,424 @@
+"""The embedded store: Qdrant Edge in this process, in a folder of generations.
+
+Whoever reads has a *view*: a generation that is held, with its shards open. Before every query one look at the
+pointer file tells whether there is a newer generation. Whoever writes copies what it changes into a new
+generation; nobody sees that before the pointer moves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lmm_education.errors import StoreBusy, StoreError, StoreMissing
+from lmm_education.store.folders import check_space, copy_folder, disk_full, link_folder, remove_folder, size_on_disk
+from lmm_education.store.generations import (
+    Generation,
+    Generations,
+    Lease,
+    Stamp,
+    cannot_write,
+    check_sizes,
+    damaged,
+)
+from lmm_education.store.layout import COLLECTIONS, as_stored, check_format, check_same, vectors_of
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
+from lmm_education.store.shard import ROOM, Shard
+
+MANIFEST = "manifest.json"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class View:
+    """A generation that is open for reading. It is closed when it was retired and nobody uses it any more."""
+
+    def __init__(self, generation: Generation, lease: Lease, stamp: Stamp) -> None:
+        self.generation, self.stamp = generation, stamp
+        self._lease, self._shards, self._lock = lease, dict[CollectionName, Shard](), threading.Lock()
+        self._users, self._retired = 0, False
+        self._private: tempfile.TemporaryDirectory[str] | None = None
+        try:
+            check_sizes(generation)
+            self.manifest = read_manifest(generation.path)
+            self._path = self._readable(generation.path)
+        except BaseException:
+            lease.release()
+            raise
+
+    def _readable(self, path: Path) -> Path:
+        """The engine opens files for writing even to read them: where that is forbidden, it gets a copy."""
+        if os.access(path, os.W_OK):
+            return path
+        self._private = tempfile.TemporaryDirectory(prefix="lmm-store-", ignore_cleanup_errors=True)
+        copy_folder(path, Path(self._private.name) / path.name)
+        return Path(self._private.name) / path.name
+
+    def shard(self, collection: CollectionName) -> Shard:
+        """A collection, opened when it is first asked for."""
+        with self._lock:
+            if collection not in self._shards:
+                vectors = vectors_of(self.manifest, collection)
+                self._shards[collection] = Shard.load(self._path / collection, collection, vectors)
+            return self._shards[collection]
+
+    def enter(self) -> None:
+        """Begin to use it."""
+        with self._lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        """End using it."""
+        with self._lock:
+            self._users -= 1
+        self._close_if_unused()
+
+    def retire(self) -> None:
+        """Nobody will enter any more."""
+        self._retired = True
+        self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        with self._lock:
+            if not self._retired or self._users:
+                return
+            shards, self._shards = list(self._shards.values()), {}
+        for shard in shards:
+            with contextlib.suppress(StoreError):  # nothing of ours is lost: it was only read
+                shard.close()
+        if self._private is not None:
+            self._private.cleanup()
+        self._lease.release()
+
+
+class EdgeReader:
+    """Reading, the same in a store and in a run of changes."""
+
+    @contextmanager
+    def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
+        raise NotImplementedError
+        yield
+
+    def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
+        """See `port.Reader.search`.
+
+        Raises:
+            StoreMissing: nothing was ever stored.
+        """
+        with self._reading("chunks") as shard:
+            return self._there(shard).search(legs, where, fields)
+
+    def get(
+        self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
+    ) -> list[Stored]:
+        """See `port.Reader.get`."""
+        with self._reading(collection) as shard:
+            return shard.get(ids, fields, vectors) if shard else []
+
+    def scroll(
+        self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
+    ) -> Iterator[Stored]:
+        """See `port.Reader.scroll`. All points are of one generation, even if another is published meanwhile."""
+        with self._reading(collection) as shard:
+            if shard:
+                yield from shard.scroll(where, fields, vectors)
+
+    def count(self, collection: CollectionName, *, where: Where = ()) -> int:
+        """See `port.Reader.count`."""
+        with self._reading(collection) as shard:
+            return shard.count(where) if shard else 0
+
+    def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
+        """See `port.Reader.facet`.
+
+        Raises:
+            StoreMissing: nothing was ever stored.
+        """
+        with self._reading("chunks") as shard:
+            return self._there(shard).facet(key, where, limit)
+
+    @property
+    def location(self) -> str:
+        """Where the store is."""
+        raise NotImplementedError
+
+    def _there(self, shard: Shard | None) -> Shard:
+        if shard is None:
+            raise StoreMissing("there is no store yet", where=self.location, hint="make one with: lmm ingest PATH")
+        return shard
+
+
+class EdgeWriter(EdgeReader):
+    """A run of changes, in a new generation that is begun with the first change."""
+
+    def __init__(self, generations: Generations, base: View | None, manifest: Manifest) -> None:
+        self._generations, self._base, self._manifest = generations, base, manifest
+        self._begun: tuple[Generation, Lease] | None = None
+        self._shards: dict[CollectionName, Shard] = {}
+
+    @property
+    def location(self) -> str:
+        """Where the store is."""
+        return str(self._generations.folder)
+
+    def manifest(self) -> Manifest | None:
+        """What the store is made with."""
+        return self._manifest
+
+    @contextmanager
+    def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
+        own = self._shards.get(collection)
+        yield own or (self._base.shard(collection) if self._base else self._changing(collection))
+
+    def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
+        """See `port.Writer.upsert`."""
+        given = iter(points)
+        for first in given:
+            self._changing(collection).upsert(_chained(first, given))
+
+    def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
+        """See `port.Writer.set_payload`.
+
+        Raises:
+            StoreError: there is no such point.
+        """
+        if payloads:
+            self._changing(collection).set_payload(payloads)
+
+    def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
+        """See `port.Writer.delete`."""
+        if ids:
+            self._changing(collection).delete(ids)
+
+    def _changing(self, collection: CollectionName) -> Shard:
+        """The collection of the new generation."""
+        if collection not in self._shards:
+            vectors = vectors_of(self._manifest, collection)
+            path = self._folder() / collection
+            if self._base:
+                source = self._base.generation.path / collection
+                check_space(self._generations.folder, ROOM + size_on_disk(source))
+                copy_folder(source, path)
+                self._shards[collection] = Shard.load(path, collection, vectors)
+            else:
+                self._shards[collection] = Shard.create(path, collection, vectors)
+        return self._shards[collection]
+
+    def _folder(self) -> Path:
+        if self._begun is None:
+            self._begun = self._generations.begin()
+        return self._begun[0].path
+
+    def commit(self) -> bool:
+        """Publish the changes; whether there were any. A store that is new is published even if it is empty."""
+        if self._base is None:
+            for collection in COLLECTIONS:
+                self._changing(collection)
+        if self._begun is None:
+            return False
+        for collection in COLLECTIONS:
+            if collection in self._shards:
+                self._shards.pop(collection).finish()
+            elif self._base:  # nobody writes into a published file, so that two generations may share it
+                link_folder(self._base.generation.path / collection, self._folder() / collection)
+        write_manifest(self._folder(), self._manifest)
+        self._generations.publish(self._begun[0])
+        self._begun[1].release()
+        self._begun = None
+        return True
+
+    def abort(self) -> None:
+        """Leave no trace; after `commit` this does nothing."""
+        with contextlib.suppress(StoreError):
+            self._close_shards()
+        if self._begun is not None:
+            generation, lease = self._begun
+            lease.release()
+            remove_folder(generation.path)
+            self._begun = None
+
+    def _close_shards(self) -> None:
+        shards, self._shards = list(self._shards.values()), {}
+        for shard in shards:
+            shard.close()
+
+
+class EdgeStore(EdgeReader):
+    """The store in a folder, which need not exist before something is written.
+
+    Threads may share it. After a fork, the child opens its own files.
+    """
+
+    def __init__(self, folder: Path, *, timeout: float = 30.0) -> None:
+        self._generations, self._timeout = Generations(folder), timeout
+        self._view: View | None = None
+        self._lock, self._process, self._closed = threading.Lock(), os.getpid(), False
+        self._sweeper: threading.Thread | None = None
+
+    @property
+    def location(self) -> str:
+        """The folder."""
+        return str(self._generations.folder)
+
+    def manifest(self) -> Manifest | None:
+        """See `port.Reader.manifest`."""
+        with self._viewing() as view:
+            return view.manifest if view else None
+
+    @contextmanager
+    def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
+        with self._viewing() as view:
+            yield view.shard(collection) if view else None
+
+    @contextmanager
+    def _viewing(self) -> Iterator[View | None]:
+        """The newest generation, for the time of the block."""
+        if self._process != os.getpid():  # threads and locks of the engine do not survive a fork: leave them be
+            self._abandoned = self._view
+            self._view, self._lock, self._process = None, threading.Lock(), os.getpid()
+        with self._lock:
+            view = self._newest()
+            if view:
+                view.enter()
+        try:
+            yield view
+        finally:
+            if view:
+                view.leave()
+
+    def _newest(self) -> View | None:
+        if self._closed:
+            raise StoreError("the store was closed", where=self.location)
+        if self._view is None or self._view.stamp != self._generations.stamp():
+            held = self._generations.hold_current()
+            self._retire()
+            self._view = View(*held) if held else None
+        return self._view
+
+    def _retire(self) -> None:
+        view, self._view = self._view, None
+        if view:
+            view.retire()
+
+    @contextmanager
+    def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[EdgeWriter]:
+        """See `port.Store.writing`. `anew` begins from nothing; until the end, readers have what was there.
+
+        Raises:
+            StoreMismatch: the store was made with another manifest, and `anew` is not set.
+            StoreBusy: another process writes and does not come to an end.
+            StoreError: it cannot be written; the disk is full.
+        """
+        self.settled()
+        with self._generations.writer_lock(self._timeout), self._viewing() as view:
+            if view and not anew:
+                check_same(manifest, view.manifest, self.location)
+            if self._generations.kept() > 1:
+                self._generations.sweep()
+            writer = EdgeWriter(self._generations, None if anew else view, as_stored(manifest))
+            try:
+                with _telling_of_files(self._generations.folder):
+                    yield writer
+                    changed = writer.commit()
+            finally:
+                writer.abort()
+        if changed:
+            with self._lock:
+                self._retire()
+            self._sweeper = threading.Thread(target=self._sweep, name="lmm-store-sweep")
+            self._sweeper.start()
+
+    def _sweep(self) -> None:
+        """Remove old generations, beside whatever comes next: on some disks that takes longer than writing one."""
+        with contextlib.suppress(StoreBusy, StoreError), self._generations.writer_lock(0):
+            self._generations.sweep()
+
+    def settled(self) -> None:
+        """Wait until nothing goes on in the background."""
+        if self._sweeper is not None and self._process == os.getpid():
+            self._sweeper.join()
+        self._sweeper = None
+
+    def compact(self) -> None:
+        """See `port.Store.compact`: every point into new files, with new indexes."""
+        manifest = self.manifest()
+        if manifest is None:
+            return
+        with self.writing(manifest, anew=True) as writer:
+            for collection in COLLECTIONS:
+                writer.upsert(
+                    collection,
+                    (Point(p.id, p.payload, p.vectors) for p in self.scroll(collection, vectors=True)),
+                )
+        self.settled()
+
+    def status(self) -> StoreStatus:
+        """See `port.Store.status`."""
+        with self._viewing() as view:
+            details: dict[str, Any] = {"engine": f"Qdrant Edge {version('qdrant-edge-py')}"}
+            if view:
+                details |= {"generation": view.generation.name, "generations": self._generations.kept()}
+                details |= view.shard("chunks").details()
+            return StoreStatus(
+                self.location,
+                view.manifest if view else None,
+                self.count("documents", where=[Match("what", ("document",))]),
+                self.count("documents", where=[Match("what", ("section",))]),
+                self.count("chunks"),
+                size_on_disk(self._generations.folder) if view else 0,
+                details,
+            )
+
+    def close(self) -> None:
+        """See `port.Store.close`."""
+        self.settled()
+        with self._lock:
+            self._closed = True
+            self._retire()
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a generation.
+
+    Raises:
+        StoreDamaged: it is not there, or not one.
+        StoreMismatch: another version of lmm wrote it.
+    """
+    try:
+        values = json.loads((path / MANIFEST).read_bytes())
+        check_format(values["format"], str(path.parent.parent))
+        return Manifest.from_json(values)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise damaged(path / MANIFEST, "this is no manifest of ours") from error
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Write the manifest into a generation."""
+    (path / MANIFEST).write_text(json.dumps(manifest.as_json(), ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _chained(first: Point, rest: Iterable[Point]) -> Iterator[Point]:
+    yield first
+    yield from rest
+
+
+@contextmanager
+def _telling_of_files(folder: Path) -> Iterator[None]:
+    """Failures to write the store's files, as errors of ours; what the block's own work raises passes through."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise disk_full(folder) from error
+        if error.filename is not None and Path(os.fsdecode(error.filename)).is_relative_to(folder):
+            raise cannot_write(folder, error) from error
+        raise

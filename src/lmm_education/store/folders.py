@@ -1,0 +1,154 @@
+"""Folders of sparse files: copied with their holes, brought to the disk, measured, removed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from lmm_education.errors import StoreError
+
+# The engine replaces a small file through such a folder, also when it only closes what it has read.
+_PASSING = ".atomicwrite"
+_SYNC_THREADS = 8
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """All files below a folder, without those that come and go."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
+        yield from (Path(place, name) for name in names)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a folder of files, holes as holes. `target` must not exist.
+
+    Raises:
+        OSError: a file cannot be read or written, the disk is full.
+    """
+    for place, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
+        into = target / Path(place).relative_to(source)
+        into.mkdir(parents=True)
+        for name in names:
+            copy_file(Path(place, name), into / name)
+
+
+def link_folder(source: Path, target: Path) -> None:
+    """Give a folder's files a second name each, below `target`; where the disk cannot do that, copy them."""
+    for place, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
+        into = target / Path(place).relative_to(source)
+        into.mkdir(parents=True)
+        for name in names:
+            try:
+                (into / name).hardlink_to(Path(place, name))
+            except OSError:
+                copy_file(Path(place, name), into / name)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy the parts of a file that have data; the engine's files are mostly holes, and stay so."""
+    with source.open("rb", buffering=0) as old, target.open("xb", buffering=0) as new:
+        size = os.fstat(old.fileno()).st_size
+        for start, end in _parts_with_data(old.fileno(), size):
+            _copy_range(old.fileno(), new.fileno(), start, end)
+        new.truncate(size)
+
+
+def _parts_with_data(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
+    if not hasattr(os, "SEEK_DATA"):  # Windows: everything is data
+        yield 0, size
+        return
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole is left
+                return
+            raise
+        end = min(os.lseek(descriptor, start, os.SEEK_HOLE), size)
+        yield start, end
+
+
+def _copy_range(old: int, new: int, start: int, end: int) -> None:
+    os.lseek(old, start, os.SEEK_SET)
+    os.lseek(new, start, os.SEEK_SET)
+    while start < end:
+        copied = _copy_some(old, new, end - start)
+        if not copied:
+            return
+        start += copied
+
+
+def _copy_some(old: int, new: int, length: int) -> int:
+    """In the kernel where it can: it shares blocks on file systems that know how (Btrfs, XFS)."""
+    if hasattr(os, "copy_file_range"):
+        try:
+            return os.copy_file_range(old, new, length)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+    data = os.read(old, min(length, 1 << 20))
+    return os.write(new, data)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring all files below a folder, and the folders themselves, to the disk; side by side, for each waits long."""
+    places = [*files_of(folder), *(Path(place) for place, _, _ in os.walk(folder))]
+    with ThreadPoolExecutor(_SYNC_THREADS) as pool:
+        for _ in pool.map(sync, places):
+            pass
+
+
+def sync(path: Path) -> None:
+    """Bring one file or folder to the disk."""
+    if os.name == "nt" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def size_on_disk(folder: Path) -> int:
+    """The bytes that the files below a folder take on the disk; holes take none."""
+    total = 0
+    for file in files_of(folder):
+        with contextlib.suppress(FileNotFoundError):
+            stat = file.stat()
+            total += getattr(stat, "st_blocks", -(-stat.st_size // 512)) * 512
+    return total
+
+
+def remove_folder(folder: Path) -> bool:
+    """Remove a folder and all in it; whether nothing is left of it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
+
+
+def check_space(folder: Path, needed: int) -> None:
+    """Stop while it can still be told: the engine writes through memory maps, and where a page of these finds no
+    room on the disk, the system ends the process.
+
+    Raises:
+        StoreError: fewer than `needed` bytes are free.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise disk_full(folder, f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free")
+
+
+def disk_full(folder: Path, detail: str = "") -> StoreError:
+    """The error for a disk without room."""
+    return StoreError(
+        "the disk is full" + (f": {detail}" if detail else ""),
+        where=str(folder),
+        hint="free some space, then run again; the store is as it was",
+    )

@@ -1,0 +1,164 @@
+"""What both stores agree on: the vectors that a manifest asks for, paths into payloads, fields worth an index."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from lmm_education.encode.encodings import find_encoding
+from lmm_education.errors import StoreMismatch
+from lmm_education.store.manifest import FORMAT, Manifest
+from lmm_education.store.port import CollectionName
+
+COLLECTIONS: tuple[CollectionName, ...] = ("chunks", "documents")
+UNUSED = "none"
+"""The name of a sparse vector that no point has: the engine wants a collection to have one at least."""
+
+IndexKind = Literal["keyword", "text"]
+INDEXED: Mapping[CollectionName, Mapping[str, IndexKind]] = {
+    "chunks": {"document": "keyword", "section": "keyword", "kind": "keyword", "language": "keyword", "text": "text"},
+    "documents": {"what": "keyword", "document": "keyword"},
+}
+"""The fields that filters name all the time. Others are found without an index, more slowly."""
+
+LONGEST_KEYWORD = 64  # characters
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+(\[\])?")
+
+
+class Vectors(NamedTuple):
+    """The vectors of a collection: lengths of the dense and the multi vector (0: there is none), and the sparse one's
+    name, if any."""
+
+    dense: int = 0
+    multi: int = 0
+    sparse: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that a leg may give."""
+        return tuple(name for name in self._fields if getattr(self, name))
+
+
+def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
+    """The vectors that points of a collection have. Without an embedding model, there are no dense ones.
+
+    >>> vectors_of(Manifest("hybrid", dimensions=256), "chunks")
+    Vectors(dense=256, multi=0, sparse=True)
+    >>> vectors_of(Manifest("hybrid"), "chunks").names, vectors_of(Manifest("hybrid"), "documents").names
+    (('sparse',), ())
+    """
+    if collection == "documents":
+        return Vectors()
+    named = find_encoding(manifest.encoding, where="manifest").vectors
+    size = manifest.dimensions
+    return Vectors(size if "dense" in named else 0, size if "multi" in named else 0, "sparse" in named)
+
+
+def check_same(manifest: Manifest, stored: Manifest | None, where: str) -> None:
+    """Refuse to write with one manifest into a store that was made with another.
+
+    Raises:
+        StoreMismatch: they differ; the error names what does.
+    """
+    changed = stored.differences(as_stored(manifest)) if stored else {}
+    if changed:
+        told = "; ".join(f"{name}: {_told(there)}, now {_told(now)}" for name, (there, now) in changed.items())
+        raise StoreMismatch(
+            f"the store was made with other settings ({told})",
+            where=where,
+            hint="restore them in config.toml, or ingest everything anew: lmm ingest --again PATH",
+        )
+
+
+def as_stored(manifest: Manifest) -> Manifest:
+    """The manifest as it is read back: with lists where there were tuples."""
+    return Manifest.from_json(json.loads(json.dumps(manifest.as_json())))
+
+
+def check_format(number: object, where: str) -> None:
+    """Refuse what another version of lmm wrote in a way that we do not read.
+
+    Raises:
+        StoreMismatch: the format is older or newer than ours.
+    """
+    if number == FORMAT:
+        return
+    newer = isinstance(number, int) and number > FORMAT
+    raise StoreMismatch(
+        f"the store has format {number}, this version of lmm reads format {FORMAT}",
+        where=where,
+        hint="update lmm: pip install --upgrade lmmarkdown" if newer else f"remove {where}, and ingest again",
+    )
+
+
+def engine_path(path: str) -> str:
+    """A path into a payload as Qdrant reads it: names with other characters than letters of ASCII are quoted.
+
+    >>> engine_path("metadata.topic"), engine_path("metadata.learning goal"), engine_path('metadata."a.b"')
+    ('metadata.topic', 'metadata."learning goal"', 'metadata."a.b"')
+    """
+    if '"' in path:
+        return path
+    return ".".join(part if _PLAIN.fullmatch(part) else f'"{part}"' for part in path.split("."))
+
+
+def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The kind of index that fits each key of the payloads' metadata: keys whose values are all short texts, all
+    whole numbers or all truth values, or lists of these. Others (summaries, tables) are not worth one.
+
+    >>> metadata_kinds([{"metadata": {"topic": "Cells", "level": 2, "summary": "long " * 20}}])
+    {'metadata.topic': 'keyword', 'metadata.level': 'integer'}
+    """
+    kinds: dict[str, set[str]] = {}
+    for payload in payloads:
+        metadata = payload.get("metadata")
+        for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
+            found = kinds.setdefault(str(key), set())
+            found.update(_kind(item) for item in (value if isinstance(value, list) else [value]))
+    return {engine_path(f'metadata."{key}"' if "." in key else f"metadata.{key}"): next(iter(found))
+            for key, found in kinds.items() if len(found) == 1 and "" not in found and '"' not in key}  # fmt: skip
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "keyword" if len(value) <= LONGEST_KEYWORD else ""
+    return "bool" if isinstance(value, bool) else "integer" if isinstance(value, int) else ""
+
+
+def values_at(payload: Any, path: str) -> list[Any]:
+    """The values at a path, the items of lists one by one.
+
+    >>> values_at({"metadata": {"tags": ["a", "b"]}}, "metadata.tags"), values_at({}, "kind")
+    (['a', 'b'], [])
+    """
+    found = [payload]
+    for part in re.findall(r'"([^"]*)"|([^."]+)', path):
+        name = (part[0] or part[1]).removesuffix("[]")
+        found = [item[name] for item in found if isinstance(item, Mapping) and name in item]
+        found = [each for item in found for each in (item if isinstance(item, list) else [item])]
+    return found
+
+
+def tally(values: Iterable[Any], limit: int) -> dict[str, int]:
+    """How often each value occurs, most first, then by name; numbers and truth values as JSON spells them.
+
+    >>> tally(["b", "a", "b", True, None, {"x": 1}], 3)
+    {'b': 2, 'a': 1, 'true': 1}
+    """
+    counts: dict[str, int] = {}
+    for value in values:
+        if isinstance(value, (str, int, float)):
+            name = value if isinstance(value, str) else json.dumps(value)
+            counts[name] = counts.get(name, 0) + 1
+    return most_first(counts, limit)
+
+
+def most_first(counts: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Counts in the order in which `Reader.facet` gives them."""
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit])
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,49 @@
+"""Open the store that the settings name: a folder, or a server."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from lmm import trust
+from lmm.errors import ConfigError
+from lmm_education.settings import StorageSettings
+from lmm_education.store.edge import EdgeStore
+from lmm_education.store.port import Store
+from lmm_education.store.server import open_server
+
+_COURSE = re.compile(r"\w[\w.-]{0,199}")
+
+
+def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = None) -> Store:
+    """The server at ``settings.url`` if there is one, else the embedded store in ``folder/course``.
+
+    Nothing is read or asked before the store is used. The key of a server comes from the environment.
+
+    Raises:
+        ConfigError: the course's name cannot be that of a folder; the key would go unprotected to another machine.
+        UntrustedConfig: a configuration file that nobody approved would send the key to a server.
+    """
+    if not _COURSE.fullmatch(settings.course):
+        raise ConfigError(
+            f"'course' under [storage] cannot be {settings.course!r}", hint="letters, digits, '_', '-' and '.' only"
+        )
+    if not settings.url:
+        return EdgeStore(settings.folder / settings.course, timeout=settings.timeout)
+    return open_server(settings, _key_for(settings, os.environ if env is None else env))
+
+
+def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
+    if not re.match(r"https?://", settings.url):
+        raise ConfigError(f"'url' under [storage] must begin with https:// or http://, not {settings.url!r}")
+    key = env.get(settings.api_key_env) or None
+    if key is None or trust.is_loopback(settings.url):
+        return key
+    if not settings.url.startswith("https://"):
+        raise ConfigError(
+            f"your {settings.api_key_env} would go to {settings.url} unencrypted",
+            hint="write https:// in 'url' under [storage]",
+        )
+    trust.check_key(settings.url_file, settings.api_key_env, settings.url)
+    return key

@@ -1,0 +1,337 @@
+"""The store on a Qdrant server or cluster: two collections per course.
+
+A server has no transactions, so each call holds when it returns, and is sent again when the connection fails:
+ids come from content, so that storing twice is storing once. Several machines may write different documents at
+once: no two of them touch one point, and the manifest is only ever written where there is none.
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lmm.trust import is_loopback
+from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing
+from lmm_education.settings import StorageSettings
+from lmm_education.store import server_values as values
+from lmm_education.store.layout import (
+    COLLECTIONS,
+    INDEXED,
+    as_stored,
+    check_format,
+    check_same,
+    metadata_kinds,
+    most_first,
+    tally,
+    values_at,
+    vectors_of,
+)
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
+from lmm_education.store.server_requests import Requests, missing_extra
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
+
+MANIFEST_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:manifest"))
+PAGE = 256
+POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
+_NOT_MANIFEST = Match("what", ("manifest",), negate=True)
+T = TypeVar("T")
+
+
+class ServerReader:
+    """Reading, the same in a store and in a run of changes."""
+
+    def __init__(self, requests: Requests, settings: StorageSettings) -> None:
+        self._requests, self._settings = requests, settings
+        self._names = {"chunks": settings.course, "documents": f"{settings.course}_documents"}
+
+    @property
+    def location(self) -> str:
+        """Where it is: the server's address, and the course."""
+        return f"{self._requests.address} ({self._settings.course})"
+
+    def _call(self, name: str, collection: CollectionName, **arguments: Any) -> Any:
+        """Call the client; None where the collection does not exist."""
+        return self._requests.call(name, collection_name=self._names[collection], **arguments)
+
+    def _there(self, answer: T | None) -> T:
+        if answer is None:
+            raise StoreMissing("there is no store yet", where=self.location, hint="make one with: lmm ingest PATH")
+        return answer
+
+    def manifest(self) -> Manifest | None:
+        """See `port.Reader.manifest`."""
+        found = self._call("retrieve", "documents", ids=[MANIFEST_ID], with_payload=True)
+        if not found:
+            return None
+        stored: Any = (found[0].payload or {}).get("manifest")
+        try:
+            check_format(stored["format"], self.location)
+            return Manifest.from_json(stored)
+        except (TypeError, KeyError) as error:
+            raise StoreDamaged(
+                "the collection's manifest is not ours",
+                where=self.location,
+                hint="name another 'course' under [storage]",
+            ) from error
+
+    def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
+        """See `port.Reader.search`.
+
+        Raises:
+            StoreMissing: nothing was ever stored.
+        """
+        requests = [values.to_request(leg, where, fields) for leg in legs if leg.limit > 0]
+        found = iter(self._there(self._call("query_batch_points", "chunks", requests=requests)) if requests else [])
+        return [values.to_scored(next(found)) if leg.limit > 0 else [] for leg in legs]
+
+    def get(
+        self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
+    ) -> list[Stored]:
+        """See `port.Reader.get`."""
+        wanted = [each for each in map(_canonical, ids) if each]
+        found: dict[str, Stored] = {}
+        for batch in values.batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1):
+            records = self._call(
+                "retrieve", collection, ids=batch, with_payload=values.to_selector(fields), with_vectors=vectors
+            )
+            found |= {str(record.id): values.to_stored(record) for record in records or []}
+        return [found[each] for each in wanted if each in found]
+
+    def scroll(
+        self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
+    ) -> Iterator[Stored]:
+        """See `port.Reader.scroll`."""
+        condition, offset = values.to_filter(_visible(collection, where)), None
+        while True:
+            page = self._call(
+                "scroll",
+                collection,
+                scroll_filter=condition,
+                limit=PAGE,
+                offset=offset,
+                with_payload=values.to_selector(fields),
+                with_vectors=vectors,
+            )
+            records, offset = page or ([], None)
+            yield from map(values.to_stored, records)
+            if offset is None:
+                return
+
+    def count(self, collection: CollectionName, *, where: Where = ()) -> int:
+        """See `port.Reader.count`."""
+        condition = values.to_filter(_visible(collection, where))
+        answer = self._call("count", collection, count_filter=condition, exact=True)
+        return answer.count if answer else 0
+
+    def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
+        """See `port.Reader.facet`. The server counts fields that always are texts; others are counted here.
+
+        Raises:
+            StoreMissing: nothing was ever stored.
+        """
+        if INDEXED["chunks"].get(key) == "keyword":
+            arguments = {"key": key, "facet_filter": values.to_filter(where), "limit": limit + 1, "exact": True}
+            answer = self._there(self._call("facet", "chunks", **arguments))
+            return most_first({str(hit.value): hit.count for hit in answer.hits}, limit)
+        self._there(self._call("count", "chunks"))
+        found = self.scroll("chunks", where=where, fields=(key,))
+        return tally((value for point in found for value in values_at(point.payload, key)), limit)
+
+
+class ServerWriter(ServerReader):
+    """A run of changes; each holds when its call returns."""
+
+    def __init__(self, requests: Requests, settings: StorageSettings) -> None:
+        super().__init__(requests, settings)
+        self._kinds: dict[str, str] = {}
+
+    def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
+        """See `port.Writer.upsert`. Points go in batches, each of which is stored whole."""
+        for batch in values.batches(points, POINTS, BYTES, values.point_size):
+            if collection == "chunks":
+                self._index(metadata_kinds(point.payload for point in batch))
+            self._call("upsert", collection, points=[values.to_point(point) for point in batch], wait=True)
+
+    def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
+        """See `port.Writer.set_payload`.
+
+        Raises:
+            StoreError: there is no such point.
+        """
+        from qdrant_client import models
+
+        missing = set(map(_canonical, payloads)) - {
+            point.id for point in self.get(collection, list(payloads), fields=False)
+        }
+        if missing:
+            raise StoreError(f"there is no point {sorted(map(str, missing))[0]}", where=self.location)
+        for batch in values.batches(payloads.items(), POINTS, BYTES, lambda item: values.payload_size(item[1])):
+            if collection == "chunks":
+                self._index(metadata_kinds(payload for _, payload in batch))
+            operations = [
+                models.OverwritePayloadOperation(
+                    overwrite_payload=models.SetPayload(payload=dict(payload), points=[each])
+                )
+                for each, payload in batch
+            ]
+            self._call("batch_update_points", collection, update_operations=operations, wait=True)
+
+    def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
+        """See `port.Writer.delete`."""
+        known = [each for each in map(_canonical, ids) if each]
+        for batch in values.batches(known, 4 * POINTS, 4 * POINTS, lambda _: 1):
+            self._call("delete", collection, points_selector=batch, wait=True)
+
+    def prepare(self, manifest: Manifest, *, anew: bool) -> None:
+        """Make the collections where they are not there, and see that they fit.
+
+        The manifest comes last: while it is not there, nobody takes the store for one.
+
+        Raises:
+            StoreMismatch: a collection has other vectors, or the store was made with other settings.
+        """
+        if anew:
+            for collection in COLLECTIONS[::-1]:
+                self._call("delete_collection", collection)
+        else:
+            check_same(manifest, self.manifest(), self.location)
+        for collection in COLLECTIONS:
+            self._make(collection, manifest)
+        self._there(self._write_manifest(manifest))
+        check_same(manifest, self.manifest(), self.location)  # another machine may have been faster
+
+    def _make(self, collection: CollectionName, manifest: Manifest) -> None:
+        vectors = vectors_of(manifest, collection)
+        info = self._call("get_collection", collection)
+        if info is None:
+            self._call("create_collection", collection, **values.creation(vectors, self._settings))
+            info = self._there(self._call("get_collection", collection))
+        wrong = values.misfits(info, vectors)
+        if wrong:
+            raise StoreMismatch(
+                f"the collection '{self._names[collection]}' does not fit: {'; '.join(wrong)}",
+                where=self.location,
+                hint="name another 'course' under [storage], or remove the collection",
+            )
+        self.index_fields(collection, info.payload_schema or {})
+
+    def index_fields(self, collection: CollectionName, there: Collection[str]) -> None:
+        """Make the indexes that are not there."""
+        for field, kind in INDEXED[collection].items():
+            if field not in there:
+                schema = values.index_schema(kind)
+                self._call("create_payload_index", collection, field_name=field, field_schema=schema, wait=True)
+
+    def _index(self, kinds: Mapping[str, str]) -> None:
+        """Indexes for metadata that this run brings: some servers refuse to filter by a field without one."""
+        from qdrant_client import models
+
+        for path, kind in kinds.items():
+            if path not in self._kinds and len(self._kinds) < 64:
+                self._kinds[path] = kind
+                schema = models.PayloadSchemaType(kind)
+                self._call("create_payload_index", "chunks", field_name=path, field_schema=schema, wait=True)
+
+    def _write_manifest(self, manifest: Manifest) -> Any:
+        from qdrant_client import models
+
+        payload = {"what": "manifest", "manifest": manifest.as_json()}
+        point = values.to_point(Point(MANIFEST_ID, payload))
+        return self._call("upsert", "documents", points=[point], wait=True, update_mode=models.UpdateMode.INSERT_ONLY)
+
+
+class ServerStore(ServerReader):
+    """The store on a server."""
+
+    @contextmanager
+    def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[ServerWriter]:
+        """See `port.Store.writing`. `anew` removes first what was there.
+
+        Raises:
+            StoreMismatch: the store was made with another manifest, or a collection does not fit.
+            StoreUnavailable: the server does not answer, or does not let us in.
+        """
+        writer = ServerWriter(self._requests, self._settings)
+        writer.prepare(as_stored(manifest), anew=anew)
+        yield writer
+
+    def compact(self) -> None:
+        """See `port.Store.compact`. A server optimizes by itself; missing indexes are made."""
+        writer = ServerWriter(self._requests, self._settings)
+        for collection in COLLECTIONS:
+            info = self._call("get_collection", collection)
+            if info is not None:
+                writer.index_fields(collection, info.payload_schema or {})
+
+    def status(self) -> StoreStatus:
+        """See `port.Store.status`."""
+        info = self._call("get_collection", "chunks")
+        details: dict[str, Any] = {"engine": "Qdrant server"}
+        if info is not None:
+            details |= {"state": info.status.value, "segments": info.segments_count}
+            details |= {"indexed vectors": info.indexed_vectors_count or 0}
+            details |= {"shards": info.config.params.shard_number, "replicas": info.config.params.replication_factor}
+        return StoreStatus(
+            self.location,
+            self.manifest(),
+            self.count("documents", where=[Match("what", ("document",))]),
+            self.count("documents", where=[Match("what", ("section",))]),
+            self.count("chunks"),
+            None,
+            {name: value for name, value in details.items() if value is not None},
+        )
+
+    def close(self) -> None:
+        """See `port.Store.close`."""
+        self._requests.close()
+
+
+def open_server(settings: StorageSettings, api_key: str | None) -> ServerStore:
+    """The store at ``settings.url``. Nothing is asked before it is used.
+
+    Raises:
+        StoreError: the package that talks to it is not installed, or the address is none.
+    """
+
+    def connect() -> QdrantClient:
+        try:
+            from qdrant_client import QdrantClient
+        except ImportError as error:
+            raise missing_extra(settings.url) from error
+        # What is on this machine is not asked through the company's proxy.
+        options: dict[str, Any] = {"trust_env": False} if is_loopback(settings.url) else {}
+        with warnings.catch_warnings():  # a key over plain http is refused by `open_store`, but for this machine
+            warnings.simplefilter("ignore")
+            return QdrantClient(
+                url=settings.url,
+                api_key=api_key,
+                timeout=max(1, round(settings.timeout)),
+                check_compatibility=False,
+                **options,
+            )
+
+    return ServerStore(Requests(connect, settings.url), settings)
+
+
+def store_on(client: QdrantClient, settings: StorageSettings) -> ServerStore:
+    """The store behind a client that is there already, such as qdrant-client's in-memory mode."""
+    return ServerStore(Requests(lambda: client, "memory"), settings)
+
+
+def _visible(collection: CollectionName, where: Where) -> Where:
+    """Without the manifest, which is no document's."""
+    return (*where, _NOT_MANIFEST) if collection == "documents" else where
+
+
+def _canonical(text: str) -> str | None:
+    """An id as the server writes it; None for what cannot be one."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return None

@@ -1,0 +1,198 @@
+"""One collection of the embedded store: a shard of Qdrant Edge, asked and changed in our own values."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import qdrant_edge as engine
+
+from lmm_education.course import SparseVector
+from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch
+from lmm_education.store import edge_values as values
+from lmm_education.store.folders import check_space, disk_full, size_on_disk
+from lmm_education.store.layout import INDEXED, Vectors, engine_path, most_first, tally, values_at
+from lmm_education.store.port import CollectionName, Fields, Leg, Point, Scored, Stored, Where
+
+PAGE = 512
+ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
+INDEX_FROM = 5_000  # points; below, a filter without an index takes milliseconds, and an index ten small files
+
+
+class Shard:
+    """A shard that is open. Several threads may ask it; one may change it."""
+
+    def __init__(self, path: Path, collection: CollectionName, vectors: Vectors, shard: engine.EdgeShard) -> None:
+        self.path, self.collection, self.vectors, self._shard = path, collection, vectors, shard
+
+    @classmethod
+    def create(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
+        """A new, empty shard in a folder that does not exist yet.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        path.mkdir()
+        check_space(path, ROOM)
+        with telling(path):
+            return cls(path, collection, vectors, engine.EdgeShard.create(str(path), values.config_for(vectors)))
+
+    @classmethod
+    def load(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
+        """Open a shard that exists.
+
+        Raises:
+            StoreDamaged: its files are not as the engine left them.
+        """
+        try:
+            with telling(path):
+                return cls(path, collection, vectors, engine.EdgeShard.load(str(path)))
+        except StoreError as error:
+            if error.__cause__ is None or "No space left" in str(error.__cause__):
+                raise
+            hint = "restore the store's folder from a backup, or remove it and ingest again"
+            raise StoreDamaged(f"cannot be opened: {error.__cause__}", where=str(path), hint=hint) from error
+
+    def close(self) -> None:
+        """Give back memory and files. What was not flushed is."""
+        with telling(self.path):
+            self._shard.close()
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def search(self, legs: Sequence[Leg], where: Where, fields: Fields) -> list[list[Scored]]:
+        """See `port.Reader.search`."""
+        for leg in legs:
+            self._check_leg(leg)
+        with telling(self.path):
+            requests = [values.to_request(leg, where, fields) for leg in legs]
+            return [values.to_scored(found) for found in self._shard.query_batch(engine.QueryBatchRequest(requests))]
+
+    def _check_leg(self, leg: Leg) -> None:
+        if leg.vector not in self.vectors.names:
+            known = ", ".join(self.vectors.names) or "none"
+            raise StoreMismatch(
+                f"the store has no vector '{leg.vector}' (it has: {known})",
+                where=str(self.path.parent),
+                hint="set 'encoding_model' under [RAG] to what the store was made with",
+            )
+        if leg.vector == "sparse":
+            return
+        wanted = self.vectors.dense if leg.vector == "dense" else self.vectors.multi
+        rows = [leg.query] if leg.vector == "dense" else leg.query
+        for row in rows if not isinstance(rows, SparseVector) else []:
+            if len(row) != wanted:  # type: ignore[arg-type]
+                raise StoreMismatch(
+                    f"the store's vectors have {wanted} numbers, the question's has {len(row)}",  # type: ignore[arg-type]
+                    where=str(self.path.parent),
+                    hint="set the embedding model to the one that the store was made with",
+                )
+
+    def get(self, ids: Sequence[str], fields: Fields, vectors: bool) -> list[Stored]:
+        """See `port.Reader.get`."""
+        wanted = values.known_ids(ids)
+        if not wanted:
+            return []
+        with telling(self.path):
+            records = self._shard.retrieve(list(wanted), values.to_selector(fields), vectors)
+        found = {record.id: record for record in records}
+        return [values.to_stored(found[each]) for each in wanted if each in found]
+
+    def scroll(self, where: Where, fields: Fields, vectors: bool) -> Iterator[Stored]:
+        """See `port.Reader.scroll`."""
+        offset, condition, selector = None, values.to_filter(where), values.to_selector(fields)
+        while True:
+            with telling(self.path):
+                request = engine.ScrollRequest(
+                    offset=offset, limit=PAGE, filter=condition, with_payload=selector, with_vector=vectors
+                )
+                records, offset = self._shard.scroll(request)
+            yield from map(values.to_stored, records)
+            if offset is None:
+                return
+
+    def count(self, where: Where) -> int:
+        """See `port.Reader.count`."""
+        with telling(self.path):
+            return self._shard.count(engine.CountRequest(exact=True, filter=values.to_filter(where)))
+
+    def facet(self, key: str, where: Where, limit: int) -> dict[str, int]:
+        """See `port.Reader.facet`. The engine counts texts only, and only where there is an index."""
+        if INDEXED[self.collection].get(key) == "keyword" and key in self._shard.info().payload_schema:
+            request = engine.FacetRequest(
+                key=engine_path(key), limit=limit + 1, exact=True, filter=values.to_filter(where)
+            )
+            with telling(self.path):
+                return most_first({str(hit.value): hit.count for hit in self._shard.facet(request).hits}, limit)
+        found = self.scroll(where, (key,), False)
+        return tally((value for point in found for value in values_at(point.payload, key)), limit)
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def upsert(self, points: Iterable[Point]) -> None:
+        """See `port.Writer.upsert`."""
+        rest = iter(points)
+        while batch := list(islice(rest, PAGE)):
+            check_space(self.path, ROOM + 3 * sum(map(_size, batch)))
+            with telling(self.path):
+                self._shard.update(engine.UpdateOperation.upsert_points(values.to_points(batch)))
+
+    def set_payload(self, payloads: Mapping[str, Mapping[str, object]]) -> None:
+        """See `port.Writer.set_payload`."""
+        check_space(self.path, ROOM + 3 * sum(len(json.dumps(payload, default=str)) for payload in payloads.values()))
+        with telling(self.path):
+            for each, payload in payloads.items():
+                self._shard.update(engine.UpdateOperation.overwrite_payload([each], dict(payload)))
+
+    def delete(self, ids: Collection[str]) -> None:
+        """See `port.Writer.delete`."""
+        known = values.known_ids(ids)
+        if known:
+            with telling(self.path):
+                self._shard.update(engine.UpdateOperation.delete_points(list(known)))
+
+    def finish(self) -> None:
+        """Make indexes where they pay, let the engine optimize where enough has changed, write everything, close."""
+        with telling(self.path):
+            info = self._shard.info()
+            if info.points_count >= INDEX_FROM:
+                for operation in values.indexes(self.collection) if not info.payload_schema else []:
+                    self._shard.update(operation)
+                check_space(self.path, ROOM + 2 * size_on_disk(self.path))
+            self._shard.optimize()
+            self._shard.flush()
+        self.close()
+        # Opening applies journals that flushing left. Readers must find nothing to apply: many may open it at once.
+        Shard.load(self.path, self.collection, self.vectors).close()
+
+    def details(self) -> dict[str, int]:
+        """What the engine says of itself."""
+        info = self._shard.info()
+        return {"segments": info.segments_count, "indexed vectors": info.indexed_vectors_count or 0}
+
+
+def _size(point: Point) -> int:
+    """About how many bytes a point takes."""
+    numbers = sum(2 * len(v.indices) if isinstance(v, SparseVector) else len(v) for v in point.vectors.values())
+    return 4 * numbers + len(json.dumps(point.payload, default=str))
+
+
+@contextmanager
+def telling(path: Path) -> Iterator[None]:
+    """Turn what the engine raises into our errors. It raises plain `Exception`, and `BaseException` when it panics.
+
+    Raises:
+        StoreError: whatever the engine raised.
+    """
+    try:
+        yield
+    except (StoreError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        if getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
+            raise disk_full(path) from error
+        raise StoreError(f"the engine refused: {error}", where=str(path)) from error

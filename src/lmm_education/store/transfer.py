@@ -1,0 +1,67 @@
+"""Copy a whole store into another one, of whatever kind: ids, vectors, payloads and manifest stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lmm_education.errors import StoreMissing
+from lmm_education.store.layout import COLLECTIONS
+from lmm_education.store.port import CollectionName, Point, Reader, Store
+
+PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What was done: points written, points that were the same already, points that the source does not have."""
+
+    written: int = 0
+    same: int = 0
+    removed: int = 0
+
+
+def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
+    """Make `target` equal to `source`. What it has already is not written again, so a transfer that was cut off
+    goes on where it ended; what only it has is removed at the end. `on_points` is told how many points are done.
+
+    Raises:
+        StoreMissing: there is nothing in `source`.
+        StoreMismatch: `target` was made with other settings.
+        StoreError: one of them fails.
+    """
+    manifest = source.manifest()
+    if manifest is None:
+        raise StoreMissing("there is nothing to copy", where=source.location, hint="make a store with: lmm ingest PATH")
+    written = same = removed = 0
+    with target.writing(manifest) as writer:
+        for collection in reversed(COLLECTIONS):  # sections before the chunks that name them
+            seen: set[str] = set()
+            for page in _pages(source, collection):
+                seen.update(point.id for point in page)
+                missing = _missing(writer, collection, page)
+                writer.upsert(collection, missing)
+                written, same = written + len(missing), same + len(page) - len(missing)
+                on_points(len(page))
+            gone = [point.id for point in writer.scroll(collection, fields=False) if point.id not in seen]
+            writer.delete(collection, gone)
+            removed += len(gone)
+    return Transfer(written, same, removed)
+
+
+def _pages(source: Reader, collection: CollectionName) -> Iterator[list[Point]]:
+    page: list[Point] = []
+    for point in source.scroll(collection, vectors=True):
+        page.append(Point(point.id, point.payload, point.vectors))
+        if len(page) == PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+def _missing(there: Reader, collection: CollectionName, page: list[Point]) -> list[Point]:
+    """The points of a page that are not there, or are there with another payload. Vectors follow from the payload:
+    its ``hash`` is that of the text that was embedded."""
+    known = {point.id: point.payload for point in there.get(collection, [point.id for point in page])}
+    return [point for point in page if known.get(point.id) != point.payload]

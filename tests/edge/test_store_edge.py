@@ -1,0 +1,369 @@
+"""The embedded store with processes, crashes, full disks and damaged files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
+
+from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
+from lmm_education.store.edge import EdgeStore
+from lmm_education.store.manifest import FORMAT
+from lmm_education.store.port import Point
+
+CHILD = Path(__file__).with_name("store_child.py")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="processes are forked and killed")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the store of a test is."""
+    return tmp_path / "course"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[EdgeStore]:
+    """A store with the points of run 1."""
+    opened = EdgeStore(folder, timeout=10)
+    write_run(opened, 1)
+    yield opened
+    opened.close()
+
+
+def start(mode: str, folder: Path) -> subprocess.Popen[str]:
+    """Start a process of `store_child.py`."""
+    command = [sys.executable, str(CHILD), mode, str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str]) -> str:
+    """Close its input; what it printed then."""
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return out
+
+
+def generations(folder: Path) -> list[Path]:
+    """The generations on the disk."""
+    return sorted((folder / "generations").iterdir())
+
+
+def current(folder: Path) -> Path:
+    """The generation that counts."""
+    return folder / "generations" / json.loads((folder / "current").read_text())["generation"]
+
+
+# -- crashes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_the_store_is_the_old_one_or_the_new_one(folder: Path) -> None:
+    """100 writers, each killed at a random moment: every time all points are of one run, the last or the next."""
+    parent, chance, last, cut = start("write", folder), random.Random(7), 0, 0
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    for _ in range(100):
+        parent.stdin.write("\n")
+        parent.stdin.flush()
+        pid = int(parent.stdout.readline().split()[1])
+        time.sleep(chance.uniform(0.0, 0.25))
+        os.kill(pid, signal.SIGKILL)
+        told = [line for line in iter(parent.stdout.readline, "gone\n")]
+        last = int(told[-1]) if told else last
+        reader = EdgeStore(folder)
+        if reader.manifest() is None:
+            assert last == 0
+        else:
+            assert version_of(reader) in (last, last + 1)
+            cut += len(generations(folder)) > 1
+            last = version_of(reader)
+        reader.close()
+    end(parent)
+    assert last > 5, "hardly any run came to its end"
+    assert cut > 5, "hardly any writer was killed while it wrote"
+    left = EdgeStore(folder)
+    write_run(left, last + 1)
+    left.close()
+    assert generations(folder) == [current(folder)], "what killed writers left was not removed"
+
+
+def test_an_exception_leaves_no_trace(store: EdgeStore, folder: Path) -> None:
+    """The block's own exception comes out, and the store is as it was."""
+    before = generations(folder)
+    with pytest.raises(ZeroDivisionError), store.writing(MANIFEST) as writer:
+        writer.delete("chunks", [point.id for point in writer.scroll("chunks")])
+        assert writer.count("chunks") == 0
+        raise ZeroDivisionError
+    assert version_of(store) == 1
+    assert generations(folder) == before
+
+
+def test_a_run_without_changes_writes_nothing(store: EdgeStore, folder: Path) -> None:
+    """Ingesting twice costs no copy."""
+    before = current(folder)
+    with store.writing(MANIFEST) as writer:
+        assert writer.count("chunks") == CHUNKS
+        writer.upsert("chunks", [])
+        writer.delete("chunks", [])
+    assert generations(folder) == [before]
+
+
+# -- several at once ----------------------------------------------------------------------------------
+
+
+def test_readers_never_see_half_a_run(store: EdgeStore, folder: Path) -> None:
+    """Two processes and a thread ask without a pause during 20 runs: no error, and each answer is of one run."""
+    readers = [start("read", folder) for _ in range(2)]
+    stop, failures = threading.Event(), []
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                assert store.count("chunks") == CHUNKS
+                assert len({point.payload["version"] for point in store.scroll("chunks")}) == 1
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for version in range(2, 22):
+        write_run(store, version)
+    stop.set()
+    thread.join()
+    assert not failures
+    for reader in readers:
+        asked, seen = map(int, end(reader).split())
+        assert asked > 20
+        assert seen > 5
+    store.settled()
+    assert version_of(store) == 21
+
+
+def test_an_old_generation_stays_while_it_is_read_and_goes_when_nobody_does(store: EdgeStore, folder: Path) -> None:
+    """A killed reader holds nothing."""
+    holder = start("hold", folder)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "1\n"
+    first = current(folder)
+    for version in (2, 3):
+        write_run(store, version)
+        store.settled()
+        assert generations(folder) == [first, current(folder)]
+    holder.kill()
+    holder.communicate()
+    write_run(store, 4)
+    store.settled()
+    assert generations(folder) == [current(folder)]
+
+
+def test_one_writes_at_a_time(store: EdgeStore, folder: Path) -> None:
+    """The second waits as long as it may, then says so."""
+    other = EdgeStore(folder, timeout=0.2)
+    with store.writing(MANIFEST), pytest.raises(StoreBusy, match="another process"), other.writing(MANIFEST):
+        pass
+    write_run(other, 2)
+    other.close()
+    assert version_of(store) == 2
+
+
+def test_a_forked_process_opens_files_of_its_own(store: EdgeStore, folder: Path) -> None:
+    """Threads and locks of the engine do not survive a fork."""
+    assert end(start("fork", folder)) == "both\n"
+
+
+def test_reading_changes_no_published_file(store: EdgeStore, folder: Path) -> None:
+    """The engine opens files for writing even to read them; there must be nothing left for it to write."""
+    before = contents(current(folder))
+    for _ in range(2):
+        reader = EdgeStore(folder)
+        assert version_of(reader) == 1
+        reader.close()
+    assert contents(current(folder)) == before
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """A digest of every file."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_generations_share_what_did_not_change(store: EdgeStore, folder: Path) -> None:
+    """A collection that a run leaves alone is not copied; changing it later leaves the older generation alone."""
+    reader = start("hold", folder)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "1\n"
+    first = current(folder)
+    with store.writing(MANIFEST) as writer:
+        writer.set_payload("chunks", {point.id: {"version": 2} for point in writer.scroll("chunks")})
+    inodes = [{file.stat().st_ino for file in (path / "documents").rglob("page_*")} for path in (first, current(folder))]
+    assert inodes[0] == inodes[1] != set()
+    before = contents(first)
+    write_run(store, 3)
+    assert contents(first) == before
+    end(reader)
+
+
+# -- disks --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 40 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    done = None
+    if os.geteuid() == 0 and shutil.which("mount"):
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(place)], capture_output=True)
+    if done is None or done.returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def big(number: int) -> Point:
+    """A point of about 100 kB."""
+    return Point(str(uuid.UUID(int=number + 10_000)), {"version": 1, "text": "word " * 20_000})
+
+
+def test_a_full_disk_is_told_and_the_store_stays(small_disk: Path) -> None:
+    """While the run is being written."""
+    store = EdgeStore(small_disk / "course")
+    write_run(store, 1)
+    with pytest.raises(StoreError, match="disk is full"), store.writing(MANIFEST) as writer:
+        writer.upsert("chunks", (big(i) for i in range(1000)))
+    assert version_of(store) == 1
+    store.settled()
+    assert generations(small_disk / "course") == [current(small_disk / "course")]
+    write_run(store, 2)
+    assert version_of(store) == 2
+    store.close()
+
+
+@pytest.mark.parametrize("left", [0, 200_000, 2_000_000, 9_000_000])
+def test_a_disk_that_is_full_before(small_disk: Path, left: int) -> None:
+    """Reading goes on; writing is refused, or succeeds where there is room, and never ends in between."""
+    store = EdgeStore(small_disk / "course")
+    write_run(store, 1)
+    store.close()
+    free = shutil.disk_usage(small_disk).free
+    (small_disk / "filler").write_bytes(b"x" * (free - left))
+    store = EdgeStore(small_disk / "course")
+    assert version_of(store) == 1
+    with pytest.raises(StoreError, match="disk is full"):
+        write_run(store, 2)
+    assert version_of(store) == 1
+    store.close()
+    (small_disk / "filler").unlink()
+    again = EdgeStore(small_disk / "course")
+    write_run(again, 2)
+    assert version_of(again) == 2
+    again.close()
+
+
+@pytest.fixture
+def write_protected(tmp_path: Path) -> Iterator[Path]:
+    """A store that cannot be written to: on a read-only disk for root, whom permissions do not stop."""
+    place = tmp_path / "archive"
+    place.mkdir()
+    root = os.geteuid() == 0
+    if root:
+        done = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(place)], capture_output=True)
+        if done.returncode:
+            pytest.skip("root cannot mount here")
+    store = EdgeStore(place / "course")
+    write_run(store, 1)
+    store.close()
+    if root:
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+    else:
+        subprocess.run(["chmod", "-R", "a-w", str(place)], check=True)
+    yield place / "course"
+    if root:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+    else:
+        subprocess.run(["chmod", "-R", "u+w", str(place)], check=True)
+
+
+def test_a_store_on_a_read_only_disk_can_be_read(write_protected: Path) -> None:
+    """Writing says what is wrong."""
+    store = EdgeStore(write_protected)
+    assert version_of(store) == 1
+    with pytest.raises(StoreError, match="cannot be written to"):
+        write_run(store, 2)
+    assert version_of(store) == 1
+    store.close()
+
+
+# -- files that are not ours ----------------------------------------------------------------------------
+
+
+def refused(folder: Path, kind: type[StoreError], message: str) -> None:
+    """Opening is refused with this error, which says what to do."""
+    store = EdgeStore(folder)
+    with pytest.raises(kind, match=message) as caught:
+        version_of(store)
+    assert caught.value.where
+    assert caught.value.hint
+    store.close()
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"format": 1, "generation": "../../etc"}'])
+def test_a_damaged_pointer(store: EdgeStore, folder: Path, text: str) -> None:
+    """It is not taken for an empty store."""
+    (folder / "current").write_text(text)
+    refused(folder, StoreDamaged, "does not name a generation")
+
+
+def test_a_missing_generation(store: EdgeStore, folder: Path) -> None:
+    """Somebody removed it."""
+    shutil.rmtree(current(folder))
+    refused(folder, StoreDamaged, "is not there")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "sizes.json"])
+def test_a_damaged_manifest(store: EdgeStore, folder: Path, name: str) -> None:
+    """Neither is guessed."""
+    (current(folder) / name).write_text('{"encoding": "hybrid"}' if name == "manifest.json" else "[1]")
+    refused(folder, StoreDamaged, r"\.json|is not what we wrote|size is wrong")
+
+
+@pytest.mark.parametrize("pattern", ["page_0.dat", "chunk_0.mmap", "mutable_id_tracker.mappings", "tracker.dat"])
+@pytest.mark.parametrize("damage", ["cut off", "removed"])
+def test_files_that_were_cut_off_or_removed(store: EdgeStore, folder: Path, pattern: str, damage: str) -> None:
+    """The engine would take what is left for all there was."""
+    file = next((current(folder) / "chunks").rglob(pattern))
+    if damage == "removed":
+        file.unlink()
+    else:
+        os.truncate(file, file.stat().st_size // 2)
+    refused(folder, StoreDamaged, "missing" if damage == "removed" else "size is wrong")
+
+
+def test_files_with_other_content(store: EdgeStore, folder: Path) -> None:
+    """What the engine refuses is damaged too."""
+    next((current(folder) / "chunks").rglob("segment.json")).write_text("nonsense")
+    refused(folder, StoreDamaged, "cannot be opened")
+
+
+@pytest.mark.parametrize(("number", "hint"), [(FORMAT + 1, "update lmm"), (FORMAT - 1, "ingest again")])
+def test_a_store_of_another_version(store: EdgeStore, folder: Path, number: int, hint: str) -> None:
+    """Neither read nor written."""
+    pointer = json.loads((folder / "current").read_text())
+    (folder / "current").write_text(json.dumps(pointer | {"format": number}))
+    refused(folder, StoreMismatch, hint)
+    other = EdgeStore(folder)
+    with pytest.raises(StoreMismatch, match=hint):
+        write_run(other, 2)

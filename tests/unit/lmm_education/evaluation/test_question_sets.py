@@ -1,0 +1,39 @@
+"""Our question sets: every passage is where its row says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lmm_education.evaluation.questions import Question
+from lmm_education.evaluation.read_questions import read_questions
+
+REPOSITORY = Path(__file__).parents[4]
+QUESTIONS = REPOSITORY / "benchmarks" / "questions"
+RUST_BOOK = REPOSITORY.parent / "shared" / "corpus" / "rust-book"
+SETS = [
+    (QUESTIONS / "german" / "questions.jsonl", QUESTIONS / "german", 60),
+    (QUESTIONS / "rust-book.jsonl", RUST_BOOK, 120),
+]
+
+
+@pytest.mark.parametrize(("file", "folder", "least"), SETS, ids=["german", "rust-book"])
+def test_every_passage_stands_in_the_section_of_its_document(file: Path, folder: Path, least: int) -> None:
+    questions, problems = read_questions([file])
+    assert not problems
+    assert len(questions) >= least
+    assert len({question.text for question in questions}) == len(questions)
+    if not folder.is_dir():
+        pytest.skip(f"{folder.name} is not here")
+    wrong = [question.where for question in questions if not _stands(question, folder)]
+    assert not wrong
+
+
+def _stands(question: Question, folder: Path) -> bool:
+    text = (folder / question.document).read_text(encoding="utf-8")
+    (passage,) = question.passages
+    before, found, _ = text.partition(passage)
+    heading = question.section[-1] if question.section else ""
+    return bool(found) and (not heading or bool(re.search(rf"^#+ +{re.escape(heading)}$", before, re.MULTILINE)))

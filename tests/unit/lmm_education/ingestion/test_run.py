@@ -1,0 +1,433 @@
+"""Ingesting: what is embedded, what goes, what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from fakes.courses import Course, folder_in_memory
+
+from lmm.errors import ModelRejected, ModelUnavailable
+from lmm_education.errors import IngestError, StoreMismatch
+from lmm_education.ingestion.report import IngestReport
+
+PARAGRAPH = "Cell number {0} divides, and what it was made of is shared between two of them. " * 4
+
+
+def section(title: str, paragraphs: int, first: int = 0) -> str:
+    """A section with paragraphs that differ."""
+    return f"# {title}\n\n" + "".join(PARAGRAPH.format(n) + "\n\n" for n in range(first, first + paragraphs))
+
+
+@pytest.fixture
+def course() -> Iterator[Course]:
+    """An empty course."""
+    with folder_in_memory() as folder:
+        yield Course(folder)
+
+
+def states(report: IngestReport) -> dict[str, str]:
+    """What became of each document."""
+    return {document.file: document.state for document in report.documents}
+
+
+# -- only what changed -----------------------------------------------------------------------------
+
+
+def test_twice_changes_nothing(course: Course) -> None:
+    """Not one text is embedded the second time, and no byte of the store changes."""
+    course.write("a.md", section("Mitosis", 30))
+    course.write("notes/b.md", section("Meiosis", 3))
+    first = course.ingest()
+    assert first.embedded == len(course.embedder.seen) > 5
+    before = course.contents()
+    second = course.ingest()
+    assert course.embedder.seen == []
+    assert states(second) == {"a.md": "unchanged", "notes/b.md": "unchanged"}
+    assert course.contents() == before
+    assert set(before["chunks"]) == set(course.contents()["chunks"])
+
+
+def test_twice_keeps_the_generation(course: Course) -> None:
+    """A run without changes leaves the store's files alone."""
+    course.write("a.md", section("Mitosis", 3))
+    course.ingest()
+    pointer = next(course.folder.glob(".lmm/store/*/current"))
+    before = pointer.stat().st_mtime_ns, pointer.read_bytes()
+    course.ingest()
+    course.ingest("a.md")
+    assert (pointer.stat().st_mtime_ns, pointer.read_bytes()) == before
+
+
+@pytest.mark.parametrize("at", [0, 1, 25, 49, 50])
+def test_a_paragraph_in_a_long_section_embeds_at_most_two_chunks(course: Course, at: int) -> None:
+    """At the start, in the middle and at the end; a paragraph of usual length."""
+    paragraphs = [PARAGRAPH.format(n) for n in range(50)]
+    path = course.write("a.md", "# Mitosis\n\n" + "\n\n".join(paragraphs) + "\n")
+    chunks = course.ingest().embedded
+    assert chunks > 8
+    paragraphs.insert(at, "A paragraph that was not there before, of some words and not very many.")
+    path.write_text("# Mitosis\n\n" + "\n\n".join(paragraphs) + "\n", encoding="utf-8")
+    (document,) = course.ingest().documents
+    assert 1 <= document.embedded <= 2
+    assert len(course.embedder.seen) == document.embedded
+    assert "A paragraph that was not there" in "".join(course.texts())
+
+
+def test_a_removed_section_goes_from_both_collections(course: Course) -> None:
+    """Nothing of it can be found any more, neither its chunks nor the section."""
+    path = course.write("a.md", section("Mitosis", 3) + section("Meiosis", 3, 100))
+    course.ingest()
+    assert "number 101 " in "".join(course.texts())
+    path.write_text(section("Mitosis", 3), encoding="utf-8")
+    (document,) = course.ingest().documents
+    assert (document.state, document.embedded) == ("changed", 0)
+    assert document.removed > 0
+    points = course.contents()
+    everything = repr(points["chunks"]) + repr(points["documents"])
+    assert "Meiosis" not in everything
+    assert "number 101 " not in everything
+
+
+def test_other_documents_are_untouched(course: Course) -> None:
+    """Ingesting one file leaves all points of the others as they are."""
+    course.write("a.md", section("Mitosis", 3))
+    course.write("b.md", section("Meiosis", 3, 100))
+    course.ingest()
+    before = {id: point for id, point in course.contents()["chunks"].items() if point[0]["file"] == "b.md"}
+    course.write("a.md", section("Mitosis", 1))
+    course.ingest("a.md")
+    assert before.items() <= course.contents()["chunks"].items()
+
+
+def test_a_change_above_moves_lines_and_embeds_nothing(course: Course) -> None:
+    """Only payloads are set where a text stands on other lines than before."""
+    path = course.write("a.md", "# A\n\nOne.\n\n# B\n\nTwo.\n")
+    course.ingest()
+    path.write_text("# A\n\nOne.\n\n\n\n# B\n\nTwo.\n", encoding="utf-8")
+    (document,) = course.ingest().documents
+    assert (document.embedded, document.updated) == (0, 1)
+    lines = {p["text"]: p["first_line"] for p, _ in course.contents()["chunks"].values()}
+    assert lines == {"One.": 3, "Two.": 9}
+
+
+def test_equal_texts_are_embedded_once(course: Course) -> None:
+    """Twins are told apart by their place, and share their vectors."""
+    course.write("a.md", "# A\n\nThe same.\n\n# A\n\nThe same.\n")
+    (document,) = course.ingest().documents
+    assert (document.chunks, document.embedded, document.reused) == (2, 1, 1)
+    one, two = course.contents()["chunks"].values()
+    assert one[1] == two[1]
+
+
+# -- companion documents ---------------------------------------------------------------------------
+
+
+def test_sections_are_stored_in_order_whatever_metadata_stands_between(course: Course) -> None:
+    """One document per section, with all of its text; and each chunk names its section."""
+    course.write(
+        "a.md",
+        "# A\n\nOne.\n\n---\ntopic: x\n---\nTwo.\n\nThree.\n\n---\ntype: exercise\n---\nFour.\n\n## B\n\nFive.\n",
+    )
+    course.ingest()
+    points = course.contents()
+    sections = sorted((p for p, _ in points["documents"].values() if p["what"] == "section"), key=lambda p: p["order"])
+    assert [(s["headings"], re.findall(r"\w+\.", s["text"])) for s in sections] == [
+        (["A"], ["One.", "Two.", "Three.", "Four."]),
+        (["A", "B"], ["Five."]),
+    ]
+    ids = {id for id, (p, _) in points["documents"].items() if p["what"] == "section"}
+    assert {p["section"] for p, _ in points["chunks"].values()} == ids
+
+
+def test_summaries_are_chunks_of_their_own(course: Course) -> None:
+    """A summary is found by its kind, and its text is not embedded with the section's."""
+    course.write("a.md", "---\n~summary: In short.\n---\n# A\n\nAt length.\n")
+    course.ingest()
+    kinds = {p["kind"]: p["text"] for p, _ in course.contents()["chunks"].values()}
+    assert kinds == {"summary": "In short.", "text": "At length."}
+    assert not any("In short." in text and "At length." in text for text in course.embedder.seen)
+
+
+# -- identity --------------------------------------------------------------------------------------
+
+
+def test_a_folder_and_its_file_mean_the_same(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path is relative to the folder of config.toml, wherever one stands."""
+    course.write("notes/a.md", section("Mitosis", 2))
+    course.ingest("notes")
+    monkeypatch.chdir(course.folder / "notes")
+    assert states(course.ingest("notes/a.md")) == {"notes/a.md": "unchanged"}
+    assert course.files() == ["notes/a.md"]
+
+
+def test_a_file_with_a_docid_may_be_moved(course: Course) -> None:
+    """It is the same document; its payloads say the new file, and nothing is embedded."""
+    path = course.write("a.md", f"---\ndocid: cells\n---\n{section('Mitosis', 2)}")
+    course.ingest()
+    path.rename(course.folder / "b.md")
+    (document,) = course.ingest().documents
+    assert (document.moved_from, document.embedded) == ("a.md", 0)
+    assert course.files() == ["b.md"]
+    assert {p["file"] for p, _ in course.contents()["chunks"].values()} == {"b.md"}
+
+
+def test_a_renamed_file_without_docid_is_asked_about(course: Course) -> None:
+    """The error names the flags; with the one, its vectors are reused, with the other, it is a new document."""
+    course.write("a.md", section("Mitosis", 2)).rename(course.write("b.md", ""))
+    course.write("a.md", section("Mitosis", 2))
+    (course.folder / "b.md").unlink()
+    course.ingest()
+    (course.folder / "a.md").rename(course.folder / "b.md")
+    (error,) = course.ingest().failed
+    assert "--moved" in str(error)
+    assert course.files() == ["a.md"]
+    (document,) = course.ingest(moved=True).documents
+    assert (document.moved_from, document.embedded, document.reused) == ("a.md", 0, document.chunks)
+    assert course.files() == ["b.md"]
+    (course.folder / "b.md").rename(course.folder / "c.md")
+    report = course.ingest(moved=False)
+    assert [lost.file for lost in report.lost] == ["b.md"]
+    assert course.files() == ["b.md", "c.md"]
+
+
+def test_a_question_is_put_to_a_person(course: Course) -> None:
+    """On a terminal the same is asked; yes and no do what the flags do."""
+    path = course.write("a.md", section("Mitosis", 2))
+    course.ingest()
+    path.rename(course.folder / "b.md")
+    questions: list[str] = []
+
+    def yes(question: str) -> bool:
+        questions.append(question)
+        return True
+
+    (document,) = course.ingest(ask=yes).documents
+    assert document.moved_from == "a.md"
+    assert questions == ["b.md has the text of a.md, which is gone. Was it renamed?"]
+
+
+def test_a_docid_added_later(course: Course) -> None:
+    """The document keeps its vectors under its new identity, if that is confirmed."""
+    path = course.write("a.md", section("Mitosis", 2))
+    course.ingest()
+    path.write_text(f"---\ndocid: cells\n---\n{section('Mitosis', 2)}", encoding="utf-8")
+    (error,) = course.ingest().failed
+    assert "'a.md'" in str(error)
+    assert "'cells'" in str(error)
+    (document,) = course.ingest(moved=True).documents
+    assert (document.id, document.moved_from, document.embedded) == ("cells", "a.md", 0)
+    assert {p["document"] for p, _ in course.contents()["chunks"].values()} == {"cells"}
+
+
+def test_two_files_with_one_docid(course: Course) -> None:
+    """Neither is taken for the other; the one that was stored first stays."""
+    text = f"---\ndocid: cells\n---\n{section('Mitosis', 2)}"
+    course.write("a.md", text)
+    course.write("b.md", text)
+    assert len(course.ingest().failed) == 2
+    (course.folder / "b.md").unlink()
+    course.ingest()
+    course.write("b.md", text)
+    report = course.ingest()
+    assert states(report) == {"a.md": "unchanged", "b.md": "failed"}
+    assert states(course.ingest("b.md")) == {"b.md": "failed"}
+    assert states(course.ingest("b.md", moved=True)) == {"b.md": "changed"}
+    assert course.files() == ["b.md"]
+
+
+def test_a_file_that_is_gone_is_told_and_pruned(course: Course) -> None:
+    """Without the flag nothing is removed; only documents of the paths given are looked for."""
+    course.write("notes/a.md", section("Mitosis", 2))
+    course.write("b.md", section("Meiosis", 2, 100))
+    course.ingest()
+    (course.folder / "notes" / "a.md").unlink()
+    assert course.ingest("b.md").lost == []
+    (lost,) = course.ingest().lost
+    assert (lost.file, lost.pruned) == ("notes/a.md", False)
+    assert course.files() == ["b.md", "notes/a.md"]
+    report = course.ingest("notes", prune=True)
+    assert [lost.pruned for lost in report.lost] == [True]
+    assert course.files() == ["b.md"]
+    assert "number 1 " not in "".join(course.texts())
+    assert course.ingest(prune=True).lost == []
+
+
+def test_files_that_exchange_their_names(course: Course) -> None:
+    """Each is the document that its docid says."""
+    one = course.write("a.md", "---\ndocid: one\ntitle: One\n---\nThe first.\n")
+    two = course.write("b.md", "---\ndocid: two\ntitle: Two\n---\nThe second.\n")
+    course.ingest()
+    one.rename(course.folder / "c.md")
+    two.rename(one)
+    (course.folder / "c.md").rename(two)
+    assert not course.ingest().failed
+    assert course.embedder.seen == []
+    places = {p["text"]: (p["file"], p["document"]) for p, _ in course.contents()["chunks"].values()}
+    assert places == {"The first.": ("b.md", "one"), "The second.": ("a.md", "two")}
+
+
+# -- what is no document ---------------------------------------------------------------------------
+
+
+def test_a_bad_file_is_told_and_the_others_go_on(course: Course) -> None:
+    """Not UTF-8, a header that asks for something unknown, a docid that cannot be read."""
+    course.write("good.md", "Good.\n")
+    (course.folder / "latin.md").write_bytes(b"caf\xe9\n")
+    course.write("asks.md", "---\nRAG:\n  nonsense: 1\n---\nText.\n")
+    course.write("broken.md", "---\ndocid: x\ntitle: [\n---\nText.\n")
+    report = course.ingest()
+    assert states(report)["good.md"] == "new"
+    assert sorted(error.where.split(":")[0] for error in report.failed) == ["asks.md", "broken.md", "latin.md"]
+    assert course.files() == ["good.md"]
+
+
+def test_files_of_agents_are_passed_over(course: Course) -> None:
+    """In a folder; named, they are ingested."""
+    course.write("agent.md", '<config model="x"/>\n<user>Hello</user>\n')
+    (document,) = course.ingest().documents
+    assert document.state == "skipped"
+    assert states(course.ingest("agent.md")) == {"agent.md": "new"}
+
+
+def test_an_empty_document_is_a_document(course: Course) -> None:
+    """It has no chunks, and is not looked at twice."""
+    course.write("a.md", "")
+    assert states(course.ingest()) == {"a.md": "new"}
+    assert states(course.ingest()) == {"a.md": "unchanged"}
+
+
+# -- the store's settings --------------------------------------------------------------------------
+
+
+def test_other_settings_are_refused_until_the_store_is_made_anew(course: Course) -> None:
+    """The error says what differs; --again brings all documents along, named or not."""
+    course.write("a.md", section("Mitosis", 5))
+    course.write("b.md", section("Meiosis", 5, 100))
+    course.ingest()
+    course.config.write_text("[text_splitter]\nmin_size = 100\nmax_size = 400\n")
+    with pytest.raises(StoreMismatch, match="max_size"):
+        course.ingest("a.md")
+    before = len(course.texts())
+    report = course.ingest("a.md", again=True)
+    assert report.rebuilt
+    assert states(report) == {"a.md": "changed", "b.md": "changed"}
+    assert len(course.texts()) > before
+    assert states(course.ingest()) == {"a.md": "unchanged", "b.md": "unchanged"}
+
+
+def test_a_store_is_not_made_anew_without_some_of_its_documents(course: Course) -> None:
+    """A file that is gone, or one that is bad: the store is as it was."""
+    course.write("a.md", section("Mitosis", 5))
+    course.write("b.md", section("Meiosis", 5, 100))
+    course.ingest()
+    before = course.contents()
+    course.config.write_text('[RAG]\nencoding_model = "content"\n')
+    (course.folder / "b.md").write_bytes(b"\xff")
+    assert course.ingest("a.md", again=True).failed
+    assert course.contents() == before
+    (course.folder / "b.md").unlink()
+    with pytest.raises(IngestError, match="gone"):
+        course.ingest("a.md", again=True)
+    assert course.contents() == before
+    course.ingest(again=True, prune=True)
+    assert course.files() == ["a.md"]
+
+
+def test_a_setting_of_the_document_is_followed(course: Course) -> None:
+    """What the header says about cutting holds for this document, and needs no other store."""
+    course.write("a.md", section("Mitosis", 12))
+    course.ingest()
+    before = len(course.texts())
+    course.write("a.md", f"---\nRAG:\n  max_size: 400\n  min_size: 100\n---\n{section('Mitosis', 12)}")
+    course.ingest()
+    assert len(course.texts()) > before
+
+
+def test_again_embeds_what_is_named(course: Course) -> None:
+    """Under the same settings, the others are left alone."""
+    course.write("a.md", section("Mitosis", 2))
+    course.write("b.md", section("Meiosis", 2, 100))
+    course.ingest()
+    report = course.ingest("a.md", again=True)
+    assert not report.rebuilt
+    assert {document.file: document.embedded > 0 for document in report.documents} == {"a.md": True}
+
+
+# -- trying and failing ----------------------------------------------------------------------------
+
+
+def test_a_dry_run_changes_nothing_and_counts(course: Course) -> None:
+    """It tells what the run then does."""
+    course.write("a.md", section("Mitosis", 20))
+    tried = course.ingest(dry_run=True)
+    assert course.embedder.seen == []
+    assert not (course.folder / ".lmm").exists()
+    assert tried.embedded == course.ingest().embedded
+    course.write("a.md", section("Mitosis", 21))
+    before = course.contents()
+    tried = course.ingest(dry_run=True)
+    assert course.embedder.seen == []
+    assert course.contents() == before
+    assert 1 <= tried.embedded == course.ingest().embedded <= 2
+
+
+def test_a_model_that_is_down_leaves_the_store_as_it_was(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked once, not for every document; all of them are told."""
+    course.write("a.md", section("Mitosis", 2))
+    course.ingest()
+    before = course.contents()
+    for name in "bcd":
+        course.write(f"{name}.md", section(name, 20))
+    asked = []
+
+    def down(*args: object, **kwargs: object) -> list[list[float]]:
+        asked.append(args)
+        raise ModelUnavailable("no answer")
+
+    monkeypatch.setattr(course.embedder, "embed", down)
+    report = course.ingest()
+    assert states(report) == {"a.md": "unchanged", "b.md": "failed", "c.md": "failed", "d.md": "failed"}
+    assert len(asked) == 1
+    assert course.contents() == before
+
+
+def test_a_document_that_the_model_refuses_does_not_keep_the_others(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are embedded together, then one by one."""
+    for name in "abc":
+        course.write(f"{name}.md", f"Text of {name}.\n")
+    embed = course.embedder.embed
+
+    def picky(texts: list[str], **kwargs: object) -> list[list[float]]:
+        if any("Text of b" in text for text in texts):
+            raise ModelRejected("too long")
+        return embed(texts, kind="document")
+
+    monkeypatch.setattr(course.embedder, "embed", picky)
+    assert states(course.ingest()) == {"a.md": "new", "b.md": "failed", "c.md": "new"}
+    assert course.files() == ["a.md", "c.md"]
+
+
+def test_annotations_that_are_missing_are_told_once(course: Course) -> None:
+    """No model is asked for them; where none is switched on, nothing is said."""
+    for name in "ab":
+        course.write(f"{name}.md", section("Mitosis", 3))
+    assert course.ingest(dry_run=True).notices == []
+    course.config.write_text("[RAG]\nkeywords = true\n")
+    (notice,) = course.ingest().notices
+    assert notice.startswith("2 annotations that are switched on are missing")
+    course.ingest(annotate=True)
+    assert "~keywords" in (course.folder / "a.md").read_text()
+    assert course.ingest().notices == []
+
+
+def test_nothing_is_stored_without_ingest(course: Course) -> None:
+    """The documents are prepared; no store comes into being, no model is asked."""
+    course.write("a.md", section("Mitosis", 2))
+    report = course.ingest(ingest=False)
+    assert states(report) == {"a.md": "prepared"}
+    assert course.embedder.seen == []
+    assert not (course.folder / ".lmm").exists()
