@@ -51,6 +51,18 @@ EDGE = {
     "lmm.scan.run_batch",
     "lmm.scan.save",
     "lmm.scan.watch",
+    "lmm_education.encode.encoder",
+    "lmm_education.exports",
+    "lmm_education.ingestion.reading",
+    "lmm_education.ingestion.run",
+    "lmm_education.ingestion.running",
+    "lmm_education.ingestion.settling",
+    "lmm_education.ingestion.sources",
+    "lmm_education.ingestion.step_files",
+    "lmm_education.ingestion.storing",
+    "lmm_education.ingestion.watching",
+    "lmm_education.ingestion.writing",
+    "lmm_education.open_course",
 }
 IMPURE = {
     *("os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio"),
@@ -59,6 +71,18 @@ IMPURE = {
 }
 # The command line is the outermost edge; package __init__ files only re-export.
 ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.extraction", "lmm.conversation", "lmm.cli"]
+# The same for lmm_education, several to a floor; the longest name that fits counts.
+FLOORS: list[tuple[str, ...]] = [
+    ("errors",),
+    ("course", "settings", "encode.encodings", "store.manifest", "store.port"),
+    ("payloads", "prompts"),
+    ("encode", "store"),
+    ("open_course",),
+    ("ingestion",),
+    ("search", "exports"),
+    ("answer", "evaluation"),
+    ("cli",),
+]
 
 
 def module_name(path: Path) -> str:
@@ -93,7 +117,7 @@ def imports(name: str, *, top_level: bool = False) -> set[str]:
 
 def is_edge(name: str) -> bool:
     """Whether a module may touch the outside world."""
-    return name in EDGE or name.startswith("lmm.cli") or name in PACKAGES
+    return name in EDGE or name.startswith(("lmm.cli", "lmm_education.cli")) or name in PACKAGES
 
 
 PACKAGES = {module_name(path) for path in SOURCE.rglob("__init__.py")}
@@ -126,6 +150,23 @@ def test_layers_import_downwards_only(name: str) -> None:
     assert not wrong, f"{name} imports {', '.join(sorted(wrong))} from a layer above it"
 
 
+def floor_of(name: str) -> int:
+    """The floor of a module of lmm_education; its __init__ is the roof."""
+    fits = {
+        part: i for i, parts in enumerate(FLOORS) for part in parts if f"{name}.".startswith(f"lmm_education.{part}.")
+    }
+    return fits[max(fits, key=len)] if fits else len(FLOORS)
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("lmm_education.")])
+def test_floors_of_lmm_education(name: str) -> None:
+    """A module imports from its own floor and those below, and nothing of chatmd."""
+    wrong = {other for other in imports(name) if other.startswith("lmm_education") and floor_of(other) > floor_of(name)}
+    wrong |= {other for other in imports(name) if other.startswith("chatmd")}
+    assert not wrong, f"{name} imports {', '.join(sorted(wrong))}"
+    assert floor_of(name) < len(FLOORS), f"{name} has no floor"
+
+
 @pytest.mark.parametrize("name", [n for n in MODULES if not is_edge(n)])
 def test_pure_files_stay_pure(name: str) -> None:
     """A pure file imports pure files only, and no name of it reaches outside."""
@@ -137,7 +178,7 @@ def test_pure_files_stay_pure(name: str) -> None:
     assert not used & IMPURE
 
 
-@pytest.mark.parametrize("name", [n for n in MODULES if n != "lmm.models.chat" and not n.startswith("lmm.cli")])
+@pytest.mark.parametrize("name", [n for n in MODULES if n != "lmm.models.chat" and ".cli" not in n])
 def test_no_import_of_ours_hides_in_a_function(name: str) -> None:
     """Only the command table and the opening of a vendor's adapter import lazily."""
     assert imports(name) == imports(name, top_level=True)

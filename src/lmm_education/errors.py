@@ -8,6 +8,7 @@ LmmError
 │   ├── StoreDamaged       cannot be read
 │   └── StoreUnavailable   the server does not answer, or refuses
 ├── IngestError            a document that cannot be prepared or stored
+├── ExportError            a document that cannot be exported as it is
 └── SearchError            a question that cannot be asked
 """
 
@@ -42,6 +43,10 @@ class StoreUnavailable(StoreError):
 
 class IngestError(LmmError):
     """A document cannot be prepared or stored."""
+
+
+class ExportError(LmmError):
+    """A document cannot be exported as it is, or not to there."""
 
 
 class SearchError(LmmError):

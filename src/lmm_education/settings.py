@@ -1,4 +1,4 @@
-"""The tables of ``config.toml`` that are this package's: [RAG], [text_splitter], [storage], [search], [answer].
+"""The tables of ``config.toml`` that are this package's, from [RAG] to [study].
 
 `TABLES` names every key with its default; a key that is not there, or a value of the wrong kind, is refused
 with what was probably meant. A document's header may override [RAG] and [text_splitter] under ``RAG:``.
@@ -112,6 +112,22 @@ class AnswerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StudySettings:
+    """Study material and clean notes.
+
+    `keep` are types of material that stay in the notes; `edits` says what to do where an edit waits; reading
+    time is counted at `words_per_minute`. Texts of the types in `exercises` are exercises, those in
+    `solutions` the solutions of the exercises that they follow.
+    """
+
+    keep: tuple[str, ...] = ()
+    edits: Literal["refuse", "old", "new"] = "refuse"
+    words_per_minute: int = 200
+    exercises: tuple[str, ...] = ("exercise",)
+    solutions: tuple[str, ...] = ("solution",)
+
+
+@dataclass(frozen=True, slots=True)
 class CourseSettings:
     """Everything that was decided for a course; `root` is the folder that paths in it are relative to."""
 
@@ -122,6 +138,7 @@ class CourseSettings:
     storage: StorageSettings = StorageSettings()
     search: SearchSettings = SearchSettings()
     answer: AnswerSettings = AnswerSettings()
+    study: StudySettings = StudySettings()
 
 
 _BOOL, _TEXT, _COUNT, _NUMBER, _NAMES = "true or false", "text", "a whole number", "a number", "a list of names"
@@ -173,6 +190,7 @@ TABLES: dict[str, dict[str, str]] = {
         "companion": _BOOL,
     },
     "answer": {"budget": _COUNT, "history": _TEXT, "system": _TEXT, "nothing_found": _TEXT, "turns": _COUNT},
+    "study": {"keep": _NAMES, "edits": _TEXT, "words_per_minute": _COUNT, "exercises": _NAMES, "solutions": _NAMES},
 }
 _ANNOTATION_MODEL = {"own_properties": _NAMES, "inherited_properties": _NAMES, "generated": _NAMES}
 _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
@@ -182,6 +200,7 @@ _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("storage", "quantization"): ("none", "scalar", "binary"),
     ("search", "fusion"): ("dbsf", "rrf"),
     ("answer", "history"): ("none", "summary", "extraction", "rewrite"),
+    ("study", "edits"): ("refuse", "old", "new"),
 }
 _ZERO_ALLOWED = ("pool_size", "overlap", "expand", "min_size")
 _PREPARATION = ("pool", "pool_size", "documents", "level", "document_size", "language")
@@ -226,6 +245,7 @@ def change_settings(base: CourseSettings, tables: Mapping[str, Any], *, where: s
         storage=replace(base.storage, **storage),
         search=replace(base.search, **checked["search"]),
         answer=replace(base.answer, **checked["answer"]),
+        study=replace(base.study, **{k: tuple(v) if isinstance(v, list) else v for k, v in checked["study"].items()}),
     )
 
 

@@ -29,7 +29,8 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     commands = re.findall(r"^\$ lmm (\w+)", result.stdout, re.MULTILINE)
-    assert commands == ["scan", "messages", "messages", "messages", "clear", "messages", "reject", "annotate"]
+    changes = ["messages", "messages", "messages", "clear", "messages", "reject"]
+    assert commands == ["scan", *changes, "annotate", "ingest", "ingest"]
     assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
     assert "+  ~~model: Recorded/recorded-replies.json" in result.stdout
     assert result.stdout.count("+    ~~model: Builtin/extractive") == 3
@@ -38,6 +39,7 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
     for lecture in ("01-linear-models.md", "02-inference.Rmd"):
         packaged = resources.files("lmm").joinpath("example/course", lecture).read_bytes()
         assert (tmp_path / "course" / lecture).read_bytes() == packaged
+    assert re.search(r"03-generalized\.md: [12] of \d+ chunks embedded", result.stdout)
     assert "~summary: " in (tmp_path / "course" / "03-generalized.md").read_text()
 
 

@@ -1,4 +1,5 @@
-"""What every store must do, on every store: embedded, qdrant-client's in-memory mode, and a server if there is one."""
+"""What every store must do, on every store: embedded, qdrant-client's in-memory mode, the same behind real HTTP,
+and a Qdrant server if there is one."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fakes.qdrant_server import QdrantServer
 
 from lmm_education.course import SparseVector
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing
@@ -39,7 +41,7 @@ def chunk(number: int, *words: int, dense: tuple[float, ...] = (1.0, 0.0, 0.0), 
     return Point(point_id(number), base | payload, {"dense": dense, "sparse": sparse(*words)})
 
 
-@pytest.fixture(params=["edge", "memory", "server"])
+@pytest.fixture(params=["edge", "memory", "http", "server"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the store of this test; each call gives another reader of the same one."""
     if request.param == "edge":
@@ -49,6 +51,9 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 
         client = QdrantClient(":memory:")
         yield lambda: store_on(client, StorageSettings(course="course"))
+    elif request.param == "http":
+        with QdrantServer() as server:
+            yield lambda: open_store(StorageSettings(url=server.url, course="course"), env={})
     else:
         url = os.environ.get("LMM_TEST_QDRANT_URL")
         if not url:
@@ -340,7 +345,11 @@ def test_a_writer_reads_what_it_wrote(store: Store) -> None:
 def test_other_settings_are_refused(opening: Open, store: Store) -> None:
     """The error names what differs; nothing is changed. Lists and tuples are the same."""
     fill(store, chunk(1, 1))
-    for other in (replace(HYBRID, embedding="other"), replace(HYBRID, encoding="content"), replace(HYBRID, dimensions=4)):
+    for other in (
+        replace(HYBRID, embedding="other"),
+        replace(HYBRID, encoding="content"),
+        replace(HYBRID, dimensions=4),
+    ):
         with pytest.raises(StoreMismatch, match="other settings"), store.writing(other) as writer:
             writer.delete("chunks", [point_id(1)])
     fill(store, chunk(2, 1), manifest=replace(HYBRID, annotations={"own": ["a", "b"]}))

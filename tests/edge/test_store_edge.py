@@ -73,15 +73,16 @@ def current(folder: Path) -> Path:
 def test_killed_at_any_moment_the_store_is_the_old_one_or_the_new_one(folder: Path) -> None:
     """100 writers, each killed at a random moment: every time all points are of one run, the last or the next."""
     parent, chance, last, cut = start("write", folder), random.Random(7), 0, 0
+    span = min(0.5, 2.5 * time_of_a_run(folder.parent / "trial"))
     assert parent.stdin is not None
     assert parent.stdout is not None
     for _ in range(100):
         parent.stdin.write("\n")
         parent.stdin.flush()
         pid = int(parent.stdout.readline().split()[1])
-        time.sleep(chance.uniform(0.0, 0.25))
+        time.sleep(chance.uniform(0.0, span))
         os.kill(pid, signal.SIGKILL)
-        told = [line for line in iter(parent.stdout.readline, "gone\n")]
+        told = list(iter(parent.stdout.readline, "gone\n"))
         last = int(told[-1]) if told else last
         reader = EdgeStore(folder)
         if reader.manifest() is None:
@@ -100,13 +101,29 @@ def test_killed_at_any_moment_the_store_is_the_old_one_or_the_new_one(folder: Pa
     assert generations(folder) == [current(folder)], "what killed writers left was not removed"
 
 
+def time_of_a_run(folder: Path) -> float:
+    """How many seconds writing takes now, on this machine."""
+    trial = EdgeStore(folder)
+    begin = time.perf_counter()
+    for version in (1, 2, 3):
+        write_run(trial, version)
+    took = time.perf_counter() - begin
+    trial.close()
+    return took / 3
+
+
 def test_an_exception_leaves_no_trace(store: EdgeStore, folder: Path) -> None:
     """The block's own exception comes out, and the store is as it was."""
     before = generations(folder)
-    with pytest.raises(ZeroDivisionError), store.writing(MANIFEST) as writer:
-        writer.delete("chunks", [point.id for point in writer.scroll("chunks")])
-        assert writer.count("chunks") == 0
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with store.writing(MANIFEST) as writer:
+            writer.delete("chunks", [point.id for point in writer.scroll("chunks")])
+            assert writer.count("chunks") == 0
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert version_of(store) == 1
     assert generations(folder) == before
 
@@ -134,6 +151,7 @@ def test_readers_never_see_half_a_run(store: EdgeStore, folder: Path) -> None:
             while not stop.is_set():
                 assert store.count("chunks") == CHUNKS
                 assert len({point.payload["version"] for point in store.scroll("chunks")}) == 1
+                time.sleep(0.005)  # else it would hardly let go of the interpreter's lock
         except BaseException as error:
             failures.append(error)
 
@@ -208,7 +226,9 @@ def test_generations_share_what_did_not_change(store: EdgeStore, folder: Path) -
     first = current(folder)
     with store.writing(MANIFEST) as writer:
         writer.set_payload("chunks", {point.id: {"version": 2} for point in writer.scroll("chunks")})
-    inodes = [{file.stat().st_ino for file in (path / "documents").rglob("page_*")} for path in (first, current(folder))]
+    inodes = [
+        {file.stat().st_ino for file in (path / "documents").rglob("page_*")} for path in (first, current(folder))
+    ]
     assert inodes[0] == inodes[1] != set()
     before = contents(first)
     write_run(store, 3)
@@ -252,9 +272,9 @@ def test_a_full_disk_is_told_and_the_store_stays(small_disk: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("left", [0, 200_000, 2_000_000, 9_000_000])
+@pytest.mark.parametrize("left", [0, 200_000, 2_000_000, 7_000_000])
 def test_a_disk_that_is_full_before(small_disk: Path, left: int) -> None:
-    """Reading goes on; writing is refused, or succeeds where there is room, and never ends in between."""
+    """Reading goes on; writing is refused where there is no room, and never ends in between."""
     store = EdgeStore(small_disk / "course")
     write_run(store, 1)
     store.close()

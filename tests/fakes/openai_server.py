@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
             if action.hold and not action.hold_after:
                 self.server.scripted.wait(action.hold)
             embeds = embeddings_protocol.speaks(self.path)
-            if self.path not in (CHAT_PATH, RESPONSES_PATH) and not embeds:
+            if self.path not in (CHAT_PATH, RESPONSES_PATH) and not embeds and action.body is None:
                 self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             elif action.status != 200 or action.body is not None:
                 self._send(action.status, action.body, action.headers)

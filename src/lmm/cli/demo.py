@@ -31,6 +31,7 @@ LECTURE = "01-linear-models.md"
 MOST_LINES = 40  # of a change that is shown
 RECORDED = "recorded-replies.json"
 _SECTION = "## How the coefficients are estimated\n"
+_GENERALIZED = "The linear predictor may take any value"
 _PARAGRAPH = "In explanation, we want to know how the outcome"
 
 
@@ -108,6 +109,22 @@ STEPS = (
         ("annotate", "--keywords", "--summaries", "03-generalized.md"),
         file="03-generalized.md",
     ),
+    Step(
+        "Ingest the course",
+        "`lmm ingest` cuts the lectures into chunks, embeds them with the built-in model, and stores them in the\n"
+        "folder .lmm, so that they can be searched.",
+        ("ingest", "."),
+    ),
+    Step(
+        "Ingest it again after a change",
+        "Only what changed is embedded and stored anew: after a new paragraph, one or two chunks.",
+        ("ingest", "."),
+        Typed(
+            _GENERALIZED,
+            "A generalized model reads like a linear one, once it is clear on which scale its coefficients are.\n\n",
+        ),
+        file="03-generalized.md",
+    ),
 )
 
 
@@ -165,7 +182,11 @@ def offline_environment(course: Path, environment: Mapping[str, str] = os.enviro
     """The environment without anything that would choose or pay a model; state goes into the demo's folder."""
     keys = {key for provider in PROVIDERS.values() for key in (*provider.keys, provider.base_url_variable)}
     kept = {k: v for k, v in environment.items() if k not in keys and not k.startswith("LMM_")}
-    return kept | {"LMM_STATE_DIR": str(course / ".lmm"), "PYTHONUNBUFFERED": "1"}
+    return kept | {
+        "LMM_STATE_DIR": str(course / ".lmm"),
+        "LMM_CACHE_DIR": str(course / ".lmm" / "cache"),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 def _read(file: Path) -> str:

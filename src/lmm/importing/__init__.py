@@ -1,0 +1,6 @@
+"""Other people's files to markdown: PDF, Word, HTML, EPUB, Jupyter notebooks. To be read before anything is built on it."""
+
+from lmm.importing.formats import FORMATS, Format, format_of
+from lmm.importing.run import ImportReport, import_file
+
+__all__ = ["FORMATS", "Format", "ImportReport", "format_of", "import_file"]

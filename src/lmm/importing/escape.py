@@ -15,14 +15,14 @@ _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 _INLINE = re.compile(
     r"""
-    (?P<always>[\\`$~^])
-    | (?P<star>\*)(?!(?<=[ ]\*)[ ])          # not a lone star between spaces
+    (?P<kept>\[(?:[^\W_]|[ .,;:–-])*\](?![(\[{:]))   # [1], [see above]: no link, no citation
+    | [\\`$~^\[\]]
+    | \*(?!(?<=[ ]\*)[ ])                  # not a lone star between spaces
     | (?<!\w)_|_(?!\w)                       # a_b is plain text
+    | !(?=\[)
     | <(?=[A-Za-z/!?]|\Z)
     | &(?=\#?\w{1,32};)
     | (?<![^\W_])@(?=\w|\{|\Z)               # a citation, not an address
-    | \](?=[(\[{:]|\Z)
-    | \[(?=[\^@]|-@)
     | \A\{
     """,
     re.VERBOSE,
@@ -37,8 +37,10 @@ _LINE_START = re.compile(
     """,
     re.VERBOSE,
 )
-_NUMBERED = re.compile(r"(\(?(?:\d{1,9}|#|@\w*|[a-z]|(?=[ivxlcdm])[ivxlcdm]{1,9}|[IVXLCDM]{2,9}))([.)])(?=\s|\Z)")
-_URL_UNSAFE = re.compile(r"[\s<>()\[\]\\\"`{}|^*]")
+_NUMBERED = re.compile(
+    r"(\(?(?:\d{1,9}|#|@\w*|[a-z]|(?=[ivxlcdm])[ivxlcdm]{1,9}|[IVXLCDM]{2,9}|[A-Z](?=\))))([.)])(?=\s|\Z)"
+)
+_URL_UNSAFE = re.compile(r"[\s<>\[\]\\\"`{}|^]")
 
 
 def plain(text: str) -> str:
@@ -54,9 +56,9 @@ def inline(text: str) -> str:
     """Text within a line, escaped.
 
     >>> print(inline("2 * 3, *stars*, a_b, _c_, $5, a@b.org, @key, <tag>, 1 < 2, [1], [x](y)"))
-    2 * 3, \\*stars\\*, a_b, \\_c\\_, \\$5, a@b.org, \\@key, \\<tag>, 1 < 2, [1], [x\\](y)
+    2 * 3, \\*stars\\*, a_b, \\_c\\_, \\$5, a@b.org, \\@key, \\<tag>, 1 < 2, [1], \\[x\\](y)
     """
-    return _INLINE.sub(r"\\\g<0>", text)
+    return _INLINE.sub(lambda match: match[0] if match["kept"] else f"\\{match[0]}", text)
 
 
 def line_start(line: str) -> str:
@@ -123,10 +125,11 @@ def formula(tex: str, *, display: bool = False) -> str:
 def url(address: str) -> str:
     """A link's target in a form that ends where it should.
 
-    >>> url("a (1).html")
-    'a%20%281%29.html'
+    >>> url("a b.html"), url("a(1).html")
+    ('a%20b.html', '<a(1).html>')
     """
-    return _URL_UNSAFE.sub(lambda match: quote(match[0], safe=""), address.strip())
+    safe = _URL_UNSAFE.sub(lambda match: quote(match[0], safe=""), plain(address).strip())
+    return f"<{safe}>" if "(" in safe or ")" in safe else safe
 
 
 def _longest(text: str, char: str) -> int:

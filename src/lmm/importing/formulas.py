@@ -144,8 +144,8 @@ def _run(node: Element) -> str:
 # -- constructs ----------------------------------------------------------------------------------------
 
 
-def _fraction(top: str, bottom: str) -> str:
-    return f"\\frac{{{top}}}{{{bottom}}}"
+def _fraction(top: str, bottom: str, *, bar: bool = True) -> str:
+    return f"\\frac{{{top}}}{{{bottom}}}" if bar else f"{{{top} \\atop {bottom}}}"
 
 
 def _root(body: str, degree: str = "") -> str:
@@ -156,7 +156,9 @@ def _scripts(base: str, below: str = "", above: str = "") -> str:
     """A base with sub- and superscript; primes are written as such."""
     if re.search(r"[\^_]", re.sub(r"\{.*\}", "", base)) and not base.startswith("{"):
         base = f"{{{base}}}"
-    written = base if re.fullmatch(r"\S|\\[A-Za-z]+|\{.*\}|\\[A-Za-z]+\{[^{}]*\}|[^\s\\{}]*[)\]|]", base) else f"{{{base}}}"
+    written = (
+        base if re.fullmatch(r"\S|\\[A-Za-z]+|\{.*\}|\\[A-Za-z]+\{[^{}]*\}|[^\s\\{}]*[)\]|]", base) else f"{{{base}}}"
+    )
     written = written or "{}"
     if below:
         written += f"_{_group(below)}"
@@ -176,6 +178,9 @@ def _over(base: str, mark: str, *, below: bool = False) -> str:
 
 
 def _fenced(body: str, opening: str, closing: str) -> str:
+    choice = re.fullmatch(r"\{([^{}]*) \\atop ([^{}]*)\}", body)
+    if choice is not None and opening == "(" and closing == ")":
+        return f"\\binom{{{choice[1]}}}{{{choice[2]}}}"
     left, right = (_DELIMITERS.get(mark, SYMBOLS.get(mark, mark)) or "." for mark in (opening, closing))
     if left in "([|" and right in ")]|" and not re.search(r"\\(?:frac|sum|int|prod|begin)", body):
         return f"{left}{body}{right}"
@@ -246,11 +251,6 @@ def _mathml_table(node: Element) -> str:
     return _matrix([[_row(list(cell.elements)) for cell in row.elements] for row in node.elements if row.tag == "mtr"])
 
 
-def _mathml_row(node: Element) -> str:
-    """A row; one that is a pair of brackets around a table is a matrix."""
-    return _row(list(node.elements))
-
-
 _WRITERS: dict[str, Callable[[Element], str]] = {
     # MathML
     "mi": _identifier,
@@ -258,8 +258,8 @@ _WRITERS: dict[str, Callable[[Element], str]] = {
     "mo": _operator,
     "mtext": _words,
     "ms": _words,
-    "mspace": lambda node: r"\ ",
-    "mfrac": lambda node: _fraction(_child(0, node), _child(1, node)),
+    "mspace": lambda node: r"\," if node.get("width").startswith(("0.16", "0.17", "thin")) else r"\ ",
+    "mfrac": lambda node: _fraction(_child(0, node), _child(1, node), bar=node.get("linethickness")[:1] != "0"),
     "msqrt": lambda node: _root(_row(list(node.elements))),
     "mroot": lambda node: _root(_child(0, node), _child(1, node)),
     "msub": lambda node: _scripts(_child(0, node), below=_child(1, node)),
@@ -275,7 +275,9 @@ _WRITERS: dict[str, Callable[[Element], str]] = {
     "annotation-xml": lambda node: "",
     # OMML
     "r": _run,
-    "f": lambda node: _fraction(_argument(node, "num"), _argument(node, "den")),
+    "f": lambda node: _fraction(
+        _argument(node, "num"), _argument(node, "den"), bar=_property(node, "fPr", "type") != "noBar"
+    ),
     "rad": lambda node: _root(_argument(node, "e"), _argument(node, "deg")),
     "sSub": lambda node: _scripts(_argument(node, "e"), below=_argument(node, "sub")),
     "sSup": lambda node: _scripts(_argument(node, "e"), above=_argument(node, "sup")),

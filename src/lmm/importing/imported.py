@@ -101,4 +101,3 @@ def _unescaped(text: str) -> str:
     """A heading's text without markup."""
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     return re.sub(r"\\(.)|[*`]", lambda match: match[1] or "", text)
-

@@ -12,7 +12,9 @@ from lmm.importing import escape
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 
-_UNDERLINED = re.compile(r"(?P<before>\A|\n)(?P<title> {0,3}[^\s>#|`~<*+\-=][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*(?=\n|\Z)")
+_UNDERLINED = re.compile(
+    r"(?P<before>\A|\n)(?P<title> {0,3}[^\s>#|`~<*+\-=][^\n]*)\n {0,3}(?P<line>=+|-+)[ \t]*(?=\n|\Z)"
+)
 _RULE = re.compile(r"(?m)^ {0,3}(?:-[ \t]*){3,}$")
 
 

@@ -101,7 +101,9 @@ def _chars(text: Any, place: Point, links: list[tuple[float, float, float, float
         bx, by = place(box.right, box.top)
         _, base = place(x.value, y.value)
         x0, x1, top, bottom = min(ax, bx), max(ax, bx), min(ay, by), max(ay, by)
-        link = next((target for l, t, r, b, target in links if l <= (x0 + x1) / 2 <= r and t <= (top + bottom) / 2 <= b), "")
+        link = next(
+            (target for l, t, r, b, target in links if l <= (x0 + x1) / 2 <= r and t <= (top + bottom) / 2 <= b), ""
+        )
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
         if not letter:
             continue  # the first half of a letter that UTF-16 writes in two
@@ -178,7 +180,9 @@ def _links(page: Any, place: Point) -> list[tuple[float, float, float, float, st
 # -- lines and pictures ----------------------------------------------------------------------------------
 
 
-def _drawn(page: Any, place: Point, keep: Callable[[Any, int, int], int | None]) -> tuple[tuple[Rule, ...], tuple[Picture, ...]]:
+def _drawn(
+    page: Any, place: Point, keep: Callable[[Any, int, int], int | None]
+) -> tuple[tuple[Rule, ...], tuple[Picture, ...]]:
     import pypdfium2.raw as c
 
     rules: list[Rule] = []

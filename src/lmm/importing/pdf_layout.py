@@ -15,12 +15,18 @@ from lmm.importing.pdf_tables import Region, aligned_table, columns_of, tables_o
 
 _BULLET = re.compile(r"[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8]")
 _NUMBER = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s")
-_SECTION = re.compile(r"(?:(?:chapter|part|appendix|kapitel|teil)\s+)?(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+\S", re.I)
+_SECTION = re.compile(
+    r"(?:(?:chapter|part|appendix|kapitel|teil)\s+)?(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+\S", re.I
+)
 _SENTENCE_END = (".", "!", "?", ":", ";", "”", '"', ")")
 _LARGE, _LARGER = 1.12, 1.3  # times the size of the text: of headings in bold or with a number, of others
 _LEADERS = re.compile(r"(?:\.[ ]?){4,}\s*(?:\d+|[ivxlc]+)?\s*\Z")
-_CONTENTS = re.compile(r"(?:table of )?contents|inhalt(?:sverzeichnis)?|table des mati[èe]res|sommaire|[íi]ndice|indice", re.I)
-_PAGE_NUMBER = re.compile(r"[-–\s]*(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})\s*(?:(?:/|of|von)\s*\d{1,4})?[-–\s]*", re.I)
+_CONTENTS = re.compile(
+    r"(?:table of )?contents|inhalt(?:sverzeichnis)?|table des mati[èe]res|sommaire|[íi]ndice|indice", re.I
+)
+_PAGE_NUMBER = re.compile(
+    r"[-–\s]*(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})\s*(?:(?:/|of|von)\s*\d{1,4})?[-–\s]*", re.I
+)
 _EDGE = 0.11  # of the page's height: where running heads stand
 
 
@@ -270,12 +276,18 @@ def _without_contents(rows: Sequence[list[Segment]]) -> list[list[Segment]]:
         last += 1
     if first and _CONTENTS.fullmatch(texts[first - 1].strip()):
         first -= 1
-    kept = [number for number in range(first, last + 1) if number not in dotted and not re.search(r"\s\d{1,3}\Z", texts[number])]
+    kept = [
+        number
+        for number in range(first, last + 1)
+        if number not in dotted and not re.search(r"\s\d{1,3}\Z", texts[number])
+    ]
     return [*rows[:first], *(rows[n] for n in kept if not _CONTENTS.fullmatch(texts[n].strip())), *rows[last + 1 :]]
 
 
 def _is_item(row: Sequence[Segment]) -> bool:
-    return len(row) == 2 and _BULLET.match(row[0].text + " ") is not None or _NUMBER.match(row[0].text + " ") is not None
+    return (
+        len(row) == 2 and _BULLET.match(row[0].text + " ") is not None or _NUMBER.match(row[0].text + " ") is not None
+    )
 
 
 # -- blocks ----------------------------------------------------------------------------------------------
@@ -332,8 +344,9 @@ def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float
         return step < 1.15 * leading and last.x1 > right - 0.1 * (right - last.x0) and line.x0 < last.x0 + 2
     if draft.kind == "code" or kind == "code":
         return kind == draft.kind
-    if kind == "item":
-        return False
+    if kind == "item":  # a dash at the beginning of a line may stand within a sentence
+        full = last.x1 > right - 0.1 * (right - last.x0)
+        return line.text[0] in "–-*·" and full and step < 1.35 * leading and abs(line.x0 - last.x0) < 2
     if step > 1.35 * leading:
         return False
     if draft.kind == "item":
@@ -345,7 +358,11 @@ def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float
 
 def _leading(lines: Sequence[Segment], body: float) -> float:
     """The usual distance of neighbouring lines."""
-    steps = Counter(round(b.base - a.base) for a, b in zip(lines, lines[1:], strict=False) if 0.8 * body < b.base - a.base < 2.2 * body)
+    steps = Counter(
+        round(b.base - a.base)
+        for a, b in zip(lines, lines[1:], strict=False)
+        if 0.8 * body < b.base - a.base < 2.2 * body
+    )
     return float(steps.most_common(1)[0][0]) if steps else 1.2 * body
 
 

@@ -80,7 +80,11 @@ def _with_scripts(rows: list[list[Char]]) -> list[list[Char]]:
 
 def _is_script(char: Char, row: Sequence[Char]) -> bool:
     """Whether a character is a sub- or superscript in a row."""
-    if not row or char.style.size >= _SMALL * row[0].style.size or abs(char.base - row[0].base) > 0.6 * row[0].style.size:
+    if (
+        not row
+        or char.style.size >= _SMALL * row[0].style.size
+        or abs(char.base - row[0].base) > 0.6 * row[0].style.size
+    ):
         return False
     reach = 0.3 * row[0].style.size
     return any(-reach < char.x0 - other.x1 < reach or -reach < other.x0 - char.x1 < reach for other in row)
@@ -200,8 +204,9 @@ def _runs(line: Sequence[Char], plain: bool) -> Iterator[tuple[tuple[str, ...], 
         part = line[at : at + size]
         if "em" in format and not re.search(r"[^\W\d_]{2}", "".join(char.text for char in part)):
             format = tuple(name for name in format if name != "em")  # a letter of a formula
-        lead = " " if at and needs_space(line[at - 1], part[0]) else ""
-        yield format, lead + "".join(_spaced(part))
+        if at and needs_space(line[at - 1], part[0]):
+            yield (), " "
+        yield format, "".join(_spaced(part))
         at += size
 
 

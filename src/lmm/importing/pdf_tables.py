@@ -111,7 +111,9 @@ def _ruled(page: Page, chars: Sequence[Char], found: Sequence[Region], words: Wo
         if not same:
             continue
         last = rules[same[min(1, len(same) - 1)] if len(same) < 3 else same[-1]]
-        inner = [c for c in chars if first.y0 < (c.top + c.bottom) / 2 < last.y0 and first.x0 - 2 <= c.x0 <= first.x1 + 2]
+        inner = [
+            c for c in chars if first.y0 < (c.top + c.bottom) / 2 < last.y0 and first.x0 - 2 <= c.x0 <= first.x1 + 2
+        ]
         middle = rules[same[0]].y0 if len(same) > 1 else None
         table = aligned_table(segments_of(inner), words, head_above=middle)
         if table is not None:
@@ -136,7 +138,9 @@ def aligned_table(segments: Sequence[Segment], words: Words, *, head_above: floa
     heads = sum(1 for base, _ in rows if head_above is not None and base < head_above)
     cells = [[_segments_cell(cell, words) for cell in row] for _, row in rows]
     if heads != 1:
-        heads = int(all(s.style.bold for c in rows[0][1] for s in c) and not all(s.style.bold for c in rows[1][1] for s in c))
+        heads = int(
+            all(s.style.bold for c in rows[0][1] for s in c) and not all(s.style.bold for c in rows[1][1] for s in c)
+        )
     return _table(cells, head=bool(heads))
 
 

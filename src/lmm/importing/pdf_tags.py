@@ -22,7 +22,9 @@ _STRUCTURE = frozenset({"H", "Title", "Table", "L", "Code", *(f"H{level}" for le
 _PLAIN = frozenset({"th", *(f"h{level}" for level in range(1, 7))})
 _FORMATS = {"Em": "italic", "Strong": "bold", "Code": "mono"}
 _COVERED = 0.7
-_INLINE_PARENTS = frozenset({"P", "LI", "LBody", "TD", "TH", "Caption", "Span", "Link", "Note", *(f"H{n}" for n in range(1, 7))})
+_INLINE_PARENTS = frozenset(
+    {"P", "LI", "LBody", "TD", "TH", "Caption", "Span", "Link", "Note", *(f"H{n}" for n in range(1, 7))}
+)
 
 
 def is_tagged(pages: Sequence[Page]) -> bool:
@@ -153,7 +155,9 @@ class _Reader:
 
     def _label(self, item: Tag) -> str:
         labels = (part for part in _walk(item) if part.type == "Lbl")
-        chars = [c for part in labels for mark in part.children if isinstance(mark, int) for c in self.chars.get(mark, ())]
+        chars = [
+            c for part in labels for mark in part.children if isinstance(mark, int) for c in self.chars.get(mark, ())
+        ]
         return "".join(char.text for char in chars[:8]).strip()
 
 
@@ -175,7 +179,11 @@ def _lines(chars: Sequence[Char]) -> list[list[Char]]:
     for char in chars:
         last = lines[-1][-1] if lines else None
         size = max(char.style.size, last.style.size) if last else 0.0
-        if last is None or (char.base - last.base > 0.7 * size) or (char.x0 < last.x0 - size and char.base > last.base + 1):
+        if (
+            last is None
+            or (char.base - last.base > 0.7 * size)
+            or (char.x0 < last.x0 - size and char.base > last.base + 1)
+        ):
             lines.append([])
         lines[-1].append(char)
     return lines

@@ -54,7 +54,9 @@ def read(data: bytes, context: Context) -> Imported:
     markdown = to_markdown(body)
     if not markdown:
         raise FileReadError("there is no text in this document", hint="text in drawings cannot be imported")
-    notes = (f"left out: {missing} image{'s' * (missing > 1)} in a format for printers or on the network",) * (missing > 0)
+    notes = (f"left out: {missing} image{'s' * (missing > 1)} in a format for printers or on the network",) * (
+        missing > 0
+    )
     return Imported(markdown, shown or title, language, images, notes)
 
 
@@ -193,5 +195,3 @@ def _take_title(root: Element) -> tuple[str, Element]:
         return "", root
     kept = rewrite(root, lambda node: [] if node is not root and "document-title" in node.classes else [node])
     return words_of(titles[0]), next(node for node in kept if isinstance(node, Element))
-
-

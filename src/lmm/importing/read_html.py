@@ -30,7 +30,9 @@ def read(data: bytes, context: Context) -> Imported:
     page = read_page(parse_html(decode_html(data)), prefix=context.prefix)
     body, images = take_images(page.body)
     if not words_of(body) and next(find(body, "img"), None) is None:
-        hint = "a page that a script fills is empty as a file: save it from the browser as 'complete' or print it to PDF"
+        hint = (
+            "a page that a script fills is empty as a file: save it from the browser as 'complete' or print it to PDF"
+        )
         raise FileReadError("there is no text in this page", hint=hint)
     return Imported(to_markdown(body), page.title, page.language, images, page.notes)
 

@@ -35,7 +35,9 @@ def read(data: bytes, context: Context) -> Imported:
     """
     notebook = _parse(data)
     metadata = _mapping(notebook.get("metadata"))
-    language = _mapping(metadata.get("language_info")).get("name") or _mapping(metadata.get("kernelspec")).get("language")
+    language = _mapping(metadata.get("language_info")).get("name") or _mapping(metadata.get("kernelspec")).get(
+        "language"
+    )
     reader = _Reader(str(language or "python"))
     cells = [cell for cell in notebook["cells"] if isinstance(cell, dict)]
     header: dict[str, str] = {}
@@ -54,7 +56,9 @@ def _parse(data: bytes) -> dict[str, Any]:
     try:
         notebook = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FileReadError("this is no notebook: it is not JSON", hint="open it in Jupyter and save it again") from error
+        raise FileReadError(
+            "this is no notebook: it is not JSON", hint="open it in Jupyter and save it again"
+        ) from error
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):
         raise FileReadError("this is no notebook: it has no cells", hint="open it in Jupyter and save it again")
     if "cells" not in notebook:

@@ -27,7 +27,10 @@ _MAX_IMAGE_BYTES = 500_000_000
 _MIN_SIDE = 16  # points: smaller are signs, not pictures
 _OCR = "recognise the text first, for example: ocrmypdf IN.pdf OUT.pdf"
 # What programs write as a title when nobody gave one.
-_NO_TITLE = re.compile(r"(?:microsoft word|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z", re.I)
+_NO_TITLE = re.compile(
+    r"(?:microsoft word|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z",
+    re.I,
+)
 
 
 def read(data: bytes, context: Context) -> Imported:
@@ -152,7 +155,7 @@ def _joined(before: Node, after: Node) -> Element | None:
         return None
     if before.tag == "p":
         first, second = text_of(before).rstrip(), text_of(after).lstrip()
-        if first[-1:] in ".!?:;”\")" or not second[:1].islower():
+        if first[-1:] in '.!?:;”")' or not second[:1].islower():
             return None
         gap = "" if first.endswith("-") else " "
         children = before.children

@@ -33,6 +33,7 @@ def _letters() -> dict[str, str]:
         for offset in range(52):
             letter = chr(ord("A") + offset) if offset < 26 else chr(ord("a") + offset - 26)
             found[chr(first + offset)] = f"\\{command}{{{letter}}}" if command else letter
+    found |= {char: f"\\mathcal{{{letter}}}" for char, letter in zip("ℬℰℱℋℐℒℳℛ", "BEFHILMR", strict=True)}
     return found | {char: f"\\mathbb{{{letter}}}" for char, letter in zip("ℂℍℕℙℚℝℤ", "CHNPQRZ", strict=True)}
 
 
@@ -40,9 +41,13 @@ SYMBOLS: dict[str, str] = {
     **_letters(),
     **_pairs(_GREEK),
     **_pairs(_SIGNS),
-    **{chr(0x1D6FC + offset): f"\\{name}" for offset, name in enumerate(
-        "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma tau "
-        "upsilon varphi chi psi omega".split())},  # fmt: skip
+    **{
+        chr(0x1D6FC + offset): f"\\{name}"
+        for offset, name in enumerate(
+            "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma tau "
+            "upsilon varphi chi psi omega".split()
+        )
+    },  # fmt: skip
     **{char: f"\\{char}" for char in "{}%#&$_"},
     "\\": r"\backslash",
     "^": r"\hat{}",

@@ -57,6 +57,8 @@ def _join(before: str, after: str) -> str:
         after = after.lstrip(" ")
     elif after[0] == "[" and before[-1] in "!^":  # a link, not an image or a note
         before = f"{before[:-1]}\\{before[-1]}" if not before.endswith("\\" + before[-1]) else before
+    elif before[-1] == "]" and after[0] in "([{:" and not re.search(r"(?:\\|\[\^\w+)\]\Z", before):
+        before = before[:-1] + "\\]"
     elif before[-1] == "$" and after[0].isdigit() and not before.endswith("\\$"):
         after = " " + after  # else the dollar ends no formula
     elif before[-1] == "`" and after[0] == "`":
@@ -122,7 +124,7 @@ def _link(node: Element, place: Place) -> str:
         return text if not _ends_with_space(node) else text + " "
     target = escape.url(address)
     if words_of(node) == address and re.match(r"(?:https?|ftp|mailto):", address):
-        return f"<{target}>"
+        return f"<{target.strip('<>')}>"
     text = re.sub(r"(?<!\\)\](?!\()", r"\\]", text) if "![" not in text else text
     return f"[{text}]({target})"
 

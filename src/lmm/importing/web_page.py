@@ -158,5 +158,3 @@ def _split_formulas(text: str) -> Iterable[Node]:
 def _only(nodes: tuple[Node, ...], tag: str = "body") -> Element:
     """The tree that a change left; an empty one if it left nothing."""
     return next((node for node in nodes if isinstance(node, Element)), element(tag))
-
-

@@ -18,6 +18,7 @@ from typing import Any
 from lmm.config import ANNOTATIONS
 from lmm.errors import EmptyReply
 from lmm.markdown.tree import HeadingNode
+from lmm.markdown.words import count_words
 from lmm.models.port import Document, Task
 from lmm.prompts.templates import Prompts
 from lmm.scan.batch import Batch
@@ -33,8 +34,6 @@ _ASKED: dict[str, tuple[Task, int]] = {
     "questions": ("questions", 15),
     "keywords": ("keywords", 15),
 }
-# Scripts without spaces between words: about two characters to one.
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +119,6 @@ def _as_text(value: Any) -> str:
     if isinstance(value, list):
         return "\n".join(map(str, value))
     return "" if value is None else str(value)
-
-
-def count_words(text: str) -> int:
-    """The words of a text, also in scripts that do not part them.
-
-    >>> count_words("a green leaf"), count_words("葉は緑色です")
-    (3, 4)
-    """
-    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
 
 
 def _title_path(node: HeadingNode, below: Sequence[Any]) -> str | None:

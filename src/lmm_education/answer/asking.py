@@ -7,17 +7,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from lmm import loop
 from lmm.models.port import ChatModel
 from lmm_education.answer.answers import Answer, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.run import Answering
-from lmm_education.open_course import open_course
+from lmm_education.answer.run import Answering, open_answering
+from lmm_education.open_course import Course, open_course
 from lmm_education.search.query import SearchOptions, Value
-from lmm_education.store.port import Store
 
 
 def query(
@@ -32,8 +35,7 @@ def query(
     budget: int | None = None,
     model: str | ChatModel | None = None,
     config: str | Path | None = None,
-    course: str | None = None,
-    store: Store | None = None,
+    course: str | Course | None = None,
     listener: AnswerListener = lambda event: None,
 ) -> Answer:
     """The answer to a question from the course's own material, with its sources.
@@ -47,6 +49,7 @@ def query(
         agent: give the model tools to look for itself.
         budget: tokens of context, instead of the configured number.
         model: a name, such as ``Ollama/llama3.2``, or a model; else the configured one.
+        course: the course's name, or a course that is open (for many questions: see `open_course`).
         listener: is told what happens, pieces of the answer included.
 
     Raises:
@@ -55,28 +58,34 @@ def query(
         ConfigError: the configuration asks for something unknown.
     """
     options = AskOptions(_search(types, documents, where), budget, mode, agent)
-    return loop.run(_answered(question, options, history, model, config, course, store, listener))
+    earlier = [Exchange(asked, answered) for asked, answered in history]
+    with ExitStack() as closing:
+        if not isinstance(course, Course):
+            named = model if isinstance(model, str) else None
+            course = closing.enter_context(open_course(config=config, course=course, model=named))
+        answering = open_answering(course, options, major=None if isinstance(model, str) else model)
+        return loop.run(_answered(answering, question, earlier, listener))
 
 
-async def aquery(
-    question: str,
-    *,
-    types: Sequence[str] = (),
-    documents: Sequence[str] = (),
-    where: Mapping[str, Sequence[Value]] | None = None,
-    history: Sequence[tuple[str, str]] = (),
-    mode: History | None = None,
-    agent: bool = False,
-    budget: int | None = None,
-    model: str | ChatModel | None = None,
-    config: str | Path | None = None,
-    course: str | None = None,
-    store: Store | None = None,
-    listener: AnswerListener = lambda event: None,
-) -> Answer:
-    """`query` for callers with an event loop of their own."""
-    options = AskOptions(_search(types, documents, where), budget, mode, agent)
-    return await loop.run_async(_answered(question, options, history, model, config, course, store, listener))
+class QueryArguments(TypedDict, total=False):
+    """The arguments of `query`."""
+
+    types: Sequence[str]
+    documents: Sequence[str]
+    where: Mapping[str, Sequence[Value]] | None
+    history: Sequence[tuple[str, str]]
+    mode: History | None
+    agent: bool
+    budget: int | None
+    model: str | ChatModel | None
+    config: str | Path | None
+    course: str | Course | None
+    listener: AnswerListener
+
+
+async def aquery(question: str, **arguments: Unpack[QueryArguments]) -> Answer:
+    """`query` for callers with an event loop of their own; `listener` is called in another thread."""
+    return await asyncio.to_thread(partial(query, question, **arguments))
 
 
 def _search(
@@ -86,22 +95,10 @@ def _search(
 
 
 async def _answered(
-    question: str,
-    options: AskOptions,
-    history: Sequence[tuple[str, str]],
-    model: str | ChatModel | None,
-    config: str | Path | None,
-    course: str | None,
-    store: Store | None,
-    listener: AnswerListener,
+    answering: Answering, question: str, history: Sequence[Exchange], listener: AnswerListener
 ) -> Answer:
-    earlier = [Exchange(asked, answered) for asked, answered in history]
-    with open_course(
-        config=config, course=course, store=store, model=model if isinstance(model, str) else None
-    ) as opened:
-        answering = Answering(opened, options, None if isinstance(model, str) else model)
-        async for event in answering.stream(question, earlier):
-            listener(event)
-            if isinstance(event, Answer):
-                return event
+    async for event in answering.stream(question, history):
+        listener(event)
+        if isinstance(event, Answer):
+            return event
     raise RuntimeError("the stream ended without an answer")

@@ -32,7 +32,7 @@ from lmm_education.open_course import Course
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import search
+from lmm_education.search.run import CourseSearch, open_search
 
 NOTHING_FOUND = "Nothing in the course is about this."
 _CANDIDATES = 20  # passages that are looked at for the context, at least
@@ -40,9 +40,13 @@ _CANDIDATES = 20  # passages that are looked at for the context, at least
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Answers questions about one course. `major` answers; `aux` reads the question in its conversation."""
+    """Answers questions about one course; made by `open_answering`. Threads and tasks may share it.
+
+    `major` answers; `aux` reads the question in its conversation; by default they are the course's.
+    """
 
     course: Course
+    searching: CourseSearch
     options: AskOptions = field(default_factory=AskOptions)
     major: ChatModel | None = None
     aux: ChatModel | None = None
@@ -54,7 +58,7 @@ class Answering:
             LmmError: the store cannot be searched, or a model does not answer.
         """
         asked, usage = await self._understand(question, history)
-        result = await search(self.course, asked.search, self._search_options())
+        result = await self.searching.asearch(asked.search, self._search_options())
         if not self.options.agent and not self._is_relevant(result):
             yield Answer(question, self.course.settings.answer.nothing_found or NOTHING_FOUND, result.text,
                          types=result.types, usage=usage, found=False, notices=result.notices)  # fmt: skip
@@ -85,7 +89,7 @@ class Answering:
         threshold = self.course.settings.search.threshold
         if not result.hits:
             return False
-        return threshold is None or max(hit.score for hit in result.hits) >= threshold
+        return threshold is None or result.relevance is None or result.relevance >= threshold
 
     async def _once(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """Sources first, then one call of the model."""
@@ -126,7 +130,7 @@ class Answering:
 
     async def _search_again(self, query: str, limit: int) -> Sequence[Hit]:
         options = dataclasses.replace(self.options.search, limit=limit, companion=False, sections=False)
-        return (await search(self.course, query, options)).hits
+        return (await self.searching.asearch(query, options)).hits
 
     @property
     def _model(self) -> ChatModel:
@@ -139,6 +143,17 @@ class Answering:
     @property
     def _system(self) -> str:
         return system_text(self.course.settings.answer.system, self._prompts, agent=self.options.agent)
+
+
+def open_answering(
+    course: Course,
+    options: AskOptions | None = None,
+    *,
+    major: ChatModel | None = None,
+    aux: ChatModel | None = None,
+) -> Answering:
+    """What answers questions about a course that stays open; to be kept for as long as it does."""
+    return Answering(course, open_search(course, chat=aux), options or AskOptions(), major, aux)
 
 
 @dataclass(slots=True)

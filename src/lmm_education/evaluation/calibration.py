@@ -12,6 +12,8 @@ from lmm.errors import LmmError
 
 LEAST = 10
 """Questions of each kind without which a threshold would be a guess."""
+KEPT = 0.95
+"""The share of the questions that the course answers which a threshold should not refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,15 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`best` makes the fewest errors, both kinds weighed equally; `auc` is how often a question that the course answers
-    scores higher than one that it does not: 0.5 is chance. `choices` keep more of the answerable ones.
-    `held_out` tells that the others are the same questions, with their document taken away."""
+    """`advised` is the highest threshold that keeps `KEPT` of the answerable questions: to refuse an answer that
+    is there is worse than to look at passages in vain. `balanced` makes the fewest errors of both kinds.
 
-    best: Threshold
-    choices: tuple[Threshold, ...]
+    `auc` is how often a question that the course answers scores higher than one that it does not: 0.5 is
+    chance. `held_out` tells that the others are the same questions, with their document taken away.
+    """
+
+    advised: Threshold
+    balanced: Threshold
     auc: float
     answerable: int
     unanswerable: int
@@ -43,9 +48,9 @@ class Calibration:
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
-            **self.best.as_json(),
+            **self.advised.as_json(),
+            "balanced": self.balanced.as_json(),
             "auc": self.auc,
-            "choices": [choice.as_json() for choice in self.choices],
             "answerable": self.answerable,
             "unanswerable": self.unanswerable,
             "held_out_documents": self.held_out,
@@ -59,7 +64,7 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
         LmmError: there are fewer than `LEAST` of one kind.
 
     >>> found = calibrate([0.5, 0.6, 0.7, 0.8] * 5, [0.1, 0.2, 0.3, 0.4] * 5)
-    >>> found.best, found.auc
+    >>> found.advised, found.auc
     (Threshold(score=0.45, kept=1.0, rejected=1.0), 1.0)
     """
     for scores, kind in ((answerable, "that the course answers"), (unanswerable, "without an answer in the course")):
@@ -68,9 +73,9 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
             raise LmmError(f"there are only {len(scores)} questions {kind}", hint=hint)
     good, bad = sorted(answerable), sorted(unanswerable)
     candidates = [_threshold(score, good, bad) for score in _between(sorted({*good, *bad}))]
-    best = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
-    kept = [max((t for t in candidates if t.kept >= share), key=lambda t: t.score) for share in (0.99, 0.95, 0.9)]
-    return Calibration(best, tuple(dict.fromkeys(kept)), _auc(good, bad), len(good), len(bad), held_out)
+    advised = max((t for t in candidates if t.kept >= KEPT), key=lambda t: t.score)
+    balanced = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
+    return Calibration(advised, balanced, _auc(good, bad), len(good), len(bad), held_out)
 
 
 def _between(scores: Sequence[float]) -> list[float]:
@@ -79,7 +84,8 @@ def _between(scores: Sequence[float]) -> list[float]:
 
 
 def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Threshold:
-    return Threshold(round(score, 4), 1 - bisect_left(good, score) / len(good), bisect_left(bad, score) / len(bad))
+    score = round(score, 3)
+    return Threshold(score, 1 - bisect_left(good, score) / len(good), bisect_left(bad, score) / len(bad))
 
 
 def _auc(good: Sequence[float], bad: Sequence[float]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lmm_education.evaluation.calibration import Calibration
 from lmm_education.evaluation.judge import Level, Text
 from lmm_education.evaluation.measures import MEASURES, Difference, Estimate
 from lmm_education.evaluation.results import Evaluation, Outcome, difference
@@ -124,6 +125,23 @@ def _advice(found: Tuning) -> str:
     if found.best == found.present:
         return "The present settings are the best of these."
     return "The difference may be chance: there is no reason to change your settings."
+
+
+def calibration_text(found: Calibration) -> str:
+    """The threshold, and what it does."""
+    rows: list[Cells] = [("", "threshold", "answerable kept, %", "unanswerable rejected, %")]
+    for name, t in (("advised", found.advised), ("fewest errors", found.balanced)):
+        rows.append((name, f"{t.score:.3f}", percent(t.kept), percent(t.rejected)))
+    others = (
+        "the same questions, asked of all documents but their own"
+        if found.held_out
+        else f"{found.unanswerable} questions without an answer"
+    )
+    return (
+        f"{found.answerable} questions with an answer, against {others}; AUC {found.auc:.3f} (0.5 is chance)\n"
+        + table(rows)
+        + f"In config.toml:\n\n[search]\nthreshold = {found.advised.score}\n"
+    )
 
 
 def failure_text(outcome: Outcome, level: Level, *, shown: int = 3) -> str:

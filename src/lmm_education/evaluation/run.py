@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lmm.errors import LmmError
 from lmm_education.errors import StoreMissing
-from lmm_education.evaluation.judge import Level, Text, find_ranks, find_targets
+from lmm_education.evaluation.calibration import LEAST, Calibration, calibrate
+from lmm_education.evaluation.judge import Target, Text, find_ranks, find_targets, is_document
 from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
+from lmm_education.evaluation.report import Mean
 from lmm_education.evaluation.results import Evaluation, Outcome
 from lmm_education.evaluation.scratch import Progress, scratch_courses, silent
 from lmm_education.evaluation.tuning import Tuning, cross_validate
-from lmm_education.evaluation.variants import Variant, with_chunks, with_weights
+from lmm_education.evaluation.variants import Variant, make_variants
 from lmm_education.open_course import Course
 from lmm_education.payloads import place_of
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.searcher import Searcher
+from lmm_education.search.run import open_search
 from lmm_education.settings import CourseSettings
 
 WEIGHTS = (1.0, 0.9, 0.8, 0.75, 0.7, 0.6, 0.5)
@@ -26,6 +29,7 @@ WEIGHTS = (1.0, 0.9, 0.8, 0.75, 0.7, 0.6, 0.5)
 SIZES = ((500, 1000), (1000, 1500), (1000, 2000))
 """Least and greatest lengths of chunks that are tried, in characters."""
 NOW = "present settings"
+_PLAIN = SearchOptions(limit=DEPTH, sections=False)
 _FIELDS = ("document", "file", "first_line", "last_line", "headings", "title", "text")
 
 
@@ -42,7 +46,7 @@ def evaluate(
     targets, missing = find_targets(questions, texts)
     if not targets:
         raise LmmError("none of these questions has an answer", hint="give the document, section or passage of some")
-    searcher = Searcher(course.store, course.encoder, course.settings.search)
+    searcher = open_search(course)
     options = SearchOptions(limit=DEPTH)
     searcher.search(targets[0].question.text, options)  # opens the store, loads models: no part of asking
     outcomes: list[Outcome] = []
@@ -82,9 +86,7 @@ def read_texts(course: Course) -> list[Text]:
     return texts
 
 
-def calibrate_threshold(
-    course: Course, questions: Sequence[Question], *, progress: Progress = silent
-) -> Calibration:
+def calibrate_threshold(course: Course, questions: Sequence[Question], *, progress: Progress = silent) -> Calibration:
     """The relevance (see `lmm_education.search.relevance`) below which nothing relevant was found.
 
     Where there are too few questions without an answer, each question is asked once more of all documents but
@@ -98,16 +100,16 @@ def calibrate_threshold(
     targets, _ = find_targets(questions, texts)
     without = [question.text for question in questions if question.unanswerable]
     held_out = len(without) < LEAST
-    searcher = Searcher(course.store, course.encoder, course.settings.search)
+    searcher = open_search(course)
     total = len(targets) * (2 if held_out else 1) + (0 if held_out else len(without))
     good: list[float] = []
     bad: list[float] = []
     for target in targets:
         progress("calibrating", len(good) + len(bad), total)
-        good.append(searcher.search(target.question.text, _PLAIN).relevance)
+        good.append(searcher.search(target.question.text, _PLAIN).relevance or 0.0)
         if held_out and (others := _other_documents(target, texts)):
-            bad.append(searcher.search(target.question.text, replace(_PLAIN, documents=others)).relevance)
-    bad += [] if held_out else [searcher.search(text, _PLAIN).relevance for text in without]
+            bad.append(searcher.search(target.question.text, replace(_PLAIN, documents=others)).relevance or 0.0)
+    bad += [] if held_out else [searcher.search(text, _PLAIN).relevance or 0.0 for text in without]
     progress("calibrating", total, total)
     return calibrate(good, bad, held_out=held_out)
 
@@ -143,8 +145,7 @@ def tune(
     course: Course,
     questions: Sequence[Question],
     *,
-    level: Level,
-    measure: str = "ndcg@10",
+    by: Mean,
     documents: Sequence[Path] = (),
     progress: Progress = silent,
 ) -> Tuning:
@@ -156,23 +157,12 @@ def tune(
     """
     variants = tuned_variants(course.settings, has_legs=len(course.encoder.vectors) > 1)
     found = evaluate_variants(course, questions, variants, documents=documents, progress=progress)
-    scores = {evaluation.label: evaluation.values(level, measure) for evaluation in found}
-    return cross_validate(scores, found[0].groups(level), present=NOW)
+    scores = {evaluation.label: evaluation.values(*by) for evaluation in found}
+    return cross_validate(scores, found[0].groups(by.level), present=NOW)
 
 
 def tuned_variants(settings: CourseSettings, *, has_legs: bool) -> list[Variant]:
     """The present settings, and all combinations of `SIZES` and `WEIGHTS`; weights only where there are two legs."""
-    made = [Variant(NOW, settings)]
-    for smallest, largest in SIZES:
-        sized = with_chunks(settings, smallest, largest)
-        name = f"min_size={smallest} max_size={largest}"
-        if has_legs:
-            made += [
-                Variant(
-                    f"{name} sparse_weight={weight} dense_weight={round(1 - weight, 4)}", with_weights(sized, weight)
-                )
-                for weight in WEIGHTS
-            ]
-        else:
-            made.append(Variant(name, sized))
-    return made
+    axes = [f"weight={','.join(map(str, WEIGHTS))}"] if has_legs else []
+    sized = [make_variants([f"min_size={least}", f"max_size={most}", *axes], settings) for least, most in SIZES]
+    return [Variant(NOW, settings), *(variant for made in sized for variant in made)]

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from lmm.config import Settings
 from lmm.config_files import settings_for
 from lmm.errors import LmmError
 from lmm_education.errors import StoreMissing
@@ -63,7 +64,7 @@ def scratch_courses(
         yield make
 
 
-def _models(course: Course, embedding: str):  # type: ignore[no-untyped-def]
+def _models(course: Course, embedding: str) -> Settings:
     if not embedding:
         return course.models
     return settings_for(config=course.config, overrides={"embedding": embedding}, env=course.env)

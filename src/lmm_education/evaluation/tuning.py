@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lmm_education.evaluation.measures import Difference, Estimate, compare, estimate
 
@@ -33,6 +34,19 @@ class Tuning:
     def is_real(self) -> bool:
         """Whether other settings are better than the present ones beyond chance."""
         return self.best != self.present and self.gain.is_real and self.gain.mean > 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "best": self.best,
+            "present": self.present,
+            "real": self.is_real,
+            "means": dict(self.means),
+            "chosen": dict(self.chosen),
+            "now": self.now.as_json(),
+            "cross_validated": self.held_out.as_json(),
+            "gain": self.gain.as_json(),
+        }
 
 
 def cross_validate(scores: Mapping[str, Sequence[float]], groups: Sequence[Hashable], *, present: str) -> Tuning:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lmm.config import ANNOTATIONS
@@ -14,7 +14,8 @@ from lmm_education.settings import TABLES, CourseSettings, change_settings
 
 SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "reranker"}
 """Shorter names of keys."""
-EMBEDDING = "embedding"
+EMBEDDING, WEIGHT = "embedding", "weight"
+"""An embedding model; the weight of the sparse leg, of which the dense leg has the rest to 1."""
 _COMPARED = ("RAG", "text_splitter", "search")
 _ELSEWHERE = {*ANNOTATIONS, "summaries"}  # they say what is written into documents, not how documents are stored
 _WHERE = "--compare"
@@ -37,7 +38,7 @@ class Variant:
 def compared_keys() -> tuple[str, ...]:
     """Everything that can stand before a ``=``."""
     keys = [key for table in _COMPARED for key in TABLES[table] if _kind(key) in _READERS]
-    return (*SHORT, EMBEDDING, *(key for key in keys if key not in _ELSEWHERE))
+    return (*SHORT, EMBEDDING, WEIGHT, *(key for key in keys if key not in _ELSEWHERE))
 
 
 def is_axis(word: str) -> bool:
@@ -83,7 +84,10 @@ def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -
     embedding = next((value for key, value in combination if key == EMBEDDING), "")
     tables: dict[str, dict[str, Any]] = {}
     for key, text in combination:
-        if key != EMBEDDING:
+        if key == WEIGHT:
+            weight = _value("sparse_weight", text)
+            tables.setdefault("search", {}).update(sparse_weight=weight, dense_weight=round(1 - weight, 4))
+        elif key != EMBEDDING:
             name = SHORT.get(key, key)
             tables.setdefault(_table(name), {})[name] = _value(name, text)
     smaller = tables.get("text_splitter", {})
@@ -113,14 +117,3 @@ _READERS: dict[str, Any] = {
     "a whole number": int,
     "a number": float,
 }
-
-
-def with_weights(settings: CourseSettings, sparse: float) -> CourseSettings:
-    """The settings with the sparse leg weighing `sparse` and the dense one the rest of 1."""
-    search = replace(settings.search, sparse_weight=sparse, dense_weight=round(1 - sparse, 4))
-    return replace(settings, search=search)
-
-
-def with_chunks(settings: CourseSettings, smallest: int, largest: int) -> CourseSettings:
-    """The settings with chunks of other sizes."""
-    return replace(settings, preparation=replace(settings.preparation, min_size=smallest, max_size=largest))

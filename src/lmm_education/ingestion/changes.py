@@ -83,5 +83,10 @@ def _is_stale(stored: Payload | None, wanted: Payload) -> bool:
 
 
 def _differs(stored: Payload | None, wanted: Payload) -> bool:
-    """Whether payloads differ as JSON: to Python, true is 1 and 1 is 1.0."""
-    return stored != wanted or json.dumps(stored, sort_keys=True) != json.dumps(wanted, sort_keys=True)
+    """Whether payloads differ as JSON: to Python, true is 1 and 1 is 1.0. Only metadata may hold either."""
+    return stored != wanted or _canonical(stored) != _canonical(wanted)
+
+
+def _canonical(payload: Payload) -> str:
+    metadata = payload["metadata"]
+    return json.dumps(metadata, sort_keys=True) if metadata else ""

@@ -20,13 +20,15 @@ class Part:
     """A part of a document: the heading it belongs to, and its texts with the headings between them.
 
     `opening` are headings that stand before the items: the section's own, or none where a part was cut at a
-    size (`by_size`), which may begin in the middle of a section and has its headings among the items.
+    size (`by_size`), which may begin in the middle of a section and has its headings among the items. `id` is
+    its section's, where a prepared file tells.
     """
 
     heading: Heading
     items: tuple[Item, ...]
     opening: tuple[Heading, ...] = ()
     by_size: bool = False
+    id: str = ""
 
     @property
     def text(self) -> str:
@@ -122,10 +124,16 @@ def pieces_of(text: Text, limits: Limits) -> list[Text]:
         return [text]
     pieces = []
     for part in split(text.text, limits):
-        first = text.lines.first + text.text.count("\n", 0, part.start)
-        last = first + text.text.count("\n", part.start, part.end)
-        pieces.append(replace(text, text=part.text, lines=Lines(first, last), key=key_of(part.text)))
+        lines = Lines(_line_of(text, part.start), _line_of(text, part.end))
+        repeated = part.repeated or (0 if part.start else text.repeated)
+        pieces.append(replace(text, text=part.text, lines=lines, key=key_of(part.text), repeated=repeated))
     return pieces
+
+
+def _line_of(text: Text, offset: int) -> int:
+    """The line of the file on which the character at `offset` stands; for what is repeated, the nearest one."""
+    line = text.lines.first + text.text.count("\n", 0, offset) - text.repeated
+    return min(max(line, text.lines.first), text.lines.last)
 
 
 _Divide = Callable[[Outline, Sequence[Item], Preparation], Iterator[Part]]

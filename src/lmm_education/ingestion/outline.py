@@ -48,7 +48,8 @@ class Text:
     """A text under a heading: a paragraph, list, table, …, or several that were joined, a blank line between.
 
     Line ends are LF. `values` is the metadata of its own as read, `own` the properties in there. `key` is made
-    from its first paragraph, for choosing where to cut (see `packing`).
+    from its first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start
+    that were repeated when a larger text was split.
     """
 
     text: str
@@ -57,11 +58,7 @@ class Text:
     key: int
     values: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
-
-    def joined(self, other: Text) -> Text:
-        """This text and the one after it, as one."""
-        lines = Lines(self.lines.first, other.lines.last)
-        return Text(f"{self.text}\n\n{other.text}", lines, self.heading, self.key, self.values, self.own)
+    repeated: int = 0
 
 
 Item = Heading | Text
@@ -128,5 +125,5 @@ def _extent(block: MetadataBlock | None) -> tuple[int, int]:
 
 def block_text(node: TextNode) -> str:
     """The text of a node, with LF; nothing for a comment, or for metadata without a text."""
-    text = node.text.replace("\r\n", "\n")
-    return "" if not text.strip() or is_comment(text) else text
+    text = node.text.replace("\r\n", "\n").rstrip()
+    return "" if is_comment(text) else text

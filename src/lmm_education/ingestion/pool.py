@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from dataclasses import replace
 from itertools import groupby
 
-from lmm_education.ingestion.kinds import ITEM, kind_of
+from lmm_education.course import Lines
+from lmm_education.ingestion.kinds import kind_of
 from lmm_education.ingestion.outline import Item, Text
 from lmm_education.ingestion.packing import Limits, cut
 
 Joins = Callable[[Sequence[Text], Text], bool]
 """Whether a text joins the group of texts before it."""
 
-_ITEM_OR_INDENTED = re.compile(rf"(?: {{2,}}|\t| {{0,3}}{ITEM})")
+_INDENTED = re.compile(r" {2,}|\t")
 _OPENING = re.compile(r"^ {0,3}<([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>", re.MULTILINE)
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
@@ -84,21 +85,27 @@ def _within(group: Sequence[Text], limits: Limits, tear: bool) -> Iterator[Text]
 
 def join(texts: Sequence[Text]) -> Text:
     """Texts that follow each other, as one."""
-    if len(texts) <= 2:
-        return reduce(Text.joined, texts)
-    ends = texts[0].joined(texts[-1])
-    return Text("\n\n".join(text.text for text in texts), ends.lines, ends.heading, ends.key, ends.values, ends.own)
+    if len(texts) == 1:
+        return texts[0]
+    lines = Lines(texts[0].lines.first, texts[-1].lines.last)
+    return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines)
 
 
 def _continues(group: Sequence[Text], text: Text) -> bool:
     """Whether `text` goes on with the list or the HTML element that the group began."""
     kind = kind_of(group[0].text)
     if kind == "list":
-        return _ITEM_OR_INDENTED.match(text.text) is not None
+        return _INDENTED.match(text.text) is not None or (
+            kind_of(text.text) == "list" and _is_bullet(text) == _is_bullet(group[0])
+        )
     if kind != "html":
         return False
     opened = _OPENING.match(group[0].text)
     return opened is not None and opened[1].lower() not in _VOID and not _is_closed(opened[1], group)
+
+
+def _is_bullet(text: Text) -> bool:
+    return text.text.lstrip()[0] in "-*+"
 
 
 def _is_closed(tag: str, group: Sequence[Text]) -> bool:

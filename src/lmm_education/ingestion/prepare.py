@@ -113,9 +113,9 @@ def assemble(steps: Steps) -> PreparedDocument:
 
 def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     heading, path = part.heading, part.heading.path
-    id_ = ids.part(_beginning(part.items[0])) if part.by_size else ids.section(path)
+    new = ids.part(_beginning(part.items[0])) if part.by_size else ids.section(path)
     place = Place(steps.docid, steps.file, part.lines, path)
-    return Section(id_, place, heading.level, order, part.text, heading.own)
+    return Section(part.id or new, place, heading.level, order, part.text, heading.own)
 
 
 def _beginning(item: Item) -> str:

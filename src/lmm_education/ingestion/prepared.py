@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
-from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import TextNode
 from lmm_education.course import Lines, PreparedDocument
 from lmm_education.errors import IngestError
@@ -30,25 +30,21 @@ from lmm_education.ingestion.properties import without_conversation
 from lmm_education.settings import AnnotationModel, Preparation
 
 # Keys of the program in a prepared file.
-MARK, LINES, PART, METADATA, TEXT = "~~prepared", "~~lines", "~~part", "~~metadata", "~~text"
+MARK, LINES, PART, METADATA, TEXT, REPEATED = (
+    *("~~prepared", "~~lines", "~~part", "~~metadata", "~~text", "~~repeated"),
+)
 _HEADER = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n(?:(?!(?:---|\.\.\.)[ \t]*\r?$)[^\n]*\n)*", re.MULTILINE)
 _IS_MARKED = re.compile(rf"^{MARK}:", re.MULTILINE)
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
 _RANGE = re.compile(r"(\d+)(?:[-–](\d+))?\Z")
+# What would close a comment, equation or fence that a text leaves open.
+_CLOSERS = "\n\n".join(["end", "-->", "$$", "`" * 99, "~" * 99])
+_PARTS = _CLOSERS.count("\n\n") + 1
 _KEPT_IN_METADATA = "<!-- This text stands above, in ~~text: here, markdown would read it as something else. -->"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step with a file: `NAME.step.md`.
-
-    `items` are what the file shows. In the file of one whose texts are `marked`, each begins with a metadata
-    block, and a text without one goes on with the text before it.
-    """
-
-    name: str
-    items: Callable[[Steps], Iterator[tuple[Item, Part | None]]]
-    marked: bool = True
+Shown = Iterator[tuple[Item, Part | None]]
+"""What a file shows, in order: each item, and the part that begins with it, if one does."""
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -74,23 +70,23 @@ def step_files(
     They are green.
     <BLANKLINE>
     """
-    steps = prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count)
+    steps = _with_ids(prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count))
     stem = PurePosixPath(file).stem
     skipped = "documents" if settings.documents == "none" else ""
     return {f"{stem}.{name}.md": render(steps, name) for name in STEPS if name != skipped}
 
 
+def _with_ids(steps: Steps) -> Steps:
+    """Parts that were cut at a size know their ids, which would change with what they begin with."""
+    ids = [section.id for section in steps.document.sections] or [""] * len(steps.parts)
+    parts = zip(steps.parts, ids, strict=True)
+    return replace(steps, parts=tuple((replace(part, id=id_), passages) for (part, passages), id_ in parts))
+
+
 def render(steps: Steps, name: str) -> str:
     """The prepared file of one step."""
-    step, parts, before = STEPS[name], list[str](), None
-    for item, part in step.items(steps):
-        if isinstance(item, Heading):
-            parts.append(_heading(item, part))
-        else:
-            follows = isinstance(before, Text) and before.lines.last + 2 == item.lines.first
-            parts.append(_text(item, part, marked=step.marked or not follows))
-        before = item
-    header, body = _header(steps, name), "".join(parts)
+    shown = [_heading(i, part) if isinstance(i, Heading) else _text(i, part) for i, part in STEPS[name](steps)]
+    header, body = _header(steps, name), "".join(shown)
     mark = header[MARK]
     return _document(header | {MARK: mark | {"hash": _hash(_document(header, body))}}, body)
 
@@ -100,7 +96,8 @@ def _document(header: Mapping[str, Any], body: str) -> str:
 
 
 def _header(steps: Steps, name: str) -> dict[str, Any]:
-    root, mark = steps.outline.root, {"step": name, "file": steps.file}
+    root = steps.outline.root
+    mark: dict[str, Any] = {"step": name, "file": steps.file}
     values = without_conversation(root.values)
     if "title" not in root.own:
         mark["title"] = steps.outline.title
@@ -130,14 +127,14 @@ def _heading(heading: Heading, part: Part | None) -> str:
     return f"{MetadataBlock.make(values).source}{heading.source}\n\n"
 
 
-def _text(text: Text, part: Part | None, *, marked: bool) -> str:
-    values = without_conversation(text.values) | _part_mark(part)
-    if marked or values:
-        values[LINES] = _range_text(text.lines)
-    shown = text.text
+def _text(text: Text, part: Part | None) -> str:
+    values, shown = without_conversation(text.values) | _part_mark(part), text.text
+    values[LINES] = _range_text(text.lines)
+    if text.repeated:
+        values[REPEATED] = text.repeated
     if not _reads_back(shown):
-        values, shown = values | {LINES: _range_text(text.lines), TEXT: shown}, _KEPT_IN_METADATA
-    return f"{MetadataBlock.make(values).source if values else ''}{shown}\n\n"
+        values[TEXT], shown = shown, _KEPT_IN_METADATA
+    return f"{MetadataBlock.make(values).source}{shown}\n\n"
 
 
 def _range_text(lines: Lines) -> int | str:
@@ -146,39 +143,37 @@ def _range_text(lines: Lines) -> int | str:
 
 
 def _part_mark(part: Part | None) -> dict[str, Any]:
-    return {PART: _range_text(part.lines)} if part is not None and part.by_size else {}
+    return {PART: part.id} if part is not None and part.by_size else {}
 
 
 def _reads_back(text: str) -> bool:
-    """Whether a text between two metadata blocks is read as it is."""
-    if unclosed_construct(text) is not None:
-        return False
-    tail = "---\nx: 1\n---\n"
-    found = read_outline(f"{tail}\n{tail}{text}\n\n{tail}end\n").items
+    """Whether a text is read as it is between metadata blocks, whatever comes later in the file."""
+    block = "---\nx: 1\n---\n"
+    found = read_outline(f"{block}\n{block}{text}\n\n{block}{_CLOSERS}\n").items
     texts = [item for item in found if isinstance(item, Text)]
-    if len(texts) != len(found) or len(texts) < 2:
-        return False
-    return "\n\n".join(item.text for item in texts) == f"{text}\n\nend" and all(not t.values for t in texts[1:-1])
+    joined = "\n\n".join(item.text for item in texts)
+    marked = [i for i, item in enumerate(found) if item.values]
+    return len(texts) == len(found) and joined == f"{text}\n\n{_CLOSERS}" and marked == [0, len(found) - _PARTS]
 
 
-def _pooled(steps: Steps) -> Iterator[tuple[Item, Part | None]]:
+def _pooled(steps: Steps) -> Shown:
     for item in steps.pooled:
         yield item, None
 
 
-def _documents(steps: Steps) -> Iterator[tuple[Item, Part | None]]:
+def _documents(steps: Steps) -> Shown:
     for part, _ in steps.parts:
         yield from _of_part(part, part.items)
 
 
-def _chunks(steps: Steps) -> Iterator[tuple[Item, Part | None]]:
+def _chunks(steps: Steps) -> Shown:
     for part, passages in steps.parts:
         whole = steps.settings.splitter == "none"
         yield from _of_part(part, part.items if whole else list(_with_headings(part, passages)))
 
 
-def _of_part(part: Part, items: Sequence[Item]) -> Iterator[tuple[Item, Part | None]]:
-    """The headings that open a part, and its items; the first one is told which part begins with it."""
+def _of_part(part: Part, items: Sequence[Item]) -> Shown:
+    """The headings that open a part, and its items."""
     opening = [] if part.by_size else [heading for heading in part.opening if heading.level]
     for number, item in enumerate([*opening, *items]):
         yield item, part if number == 0 else None
@@ -197,10 +192,8 @@ def _with_headings(part: Part, passages: Iterable[Passage]) -> Iterator[Item]:
     yield from headings
 
 
-STEPS: dict[str, Step] = {
-    step.name: step
-    for step in (Step("pooled", _pooled), Step("documents", _documents, marked=False), Step("chunks", _chunks))
-}
+# The file of each step, `NAME.step.md`, and what it shows.
+STEPS: dict[str, Callable[[Steps], Shown]] = {"pooled": _pooled, "documents": _documents, "chunks": _chunks}
 
 
 # -- recognising -----------------------------------------------------------------------------------
@@ -214,13 +207,13 @@ def is_own_output(text: str) -> bool:
 
 def is_edited(text: str) -> bool:
     """Whether somebody changed a prepared file since it was written. Line ends do not count."""
-    text = text.replace("\r\n", "\n")
     written = _HASH.search(text)
     return written is None or written[0].split()[1] != _hash(_HASH.sub("", text, count=1))
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    # A letter in front: YAML would take some digits for a number, and quote them.
+    return "h" + hashlib.sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).hexdigest()[:15]
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -239,12 +232,11 @@ def read_steps(text: str, *, count: Count | None = None) -> Steps:
     """As `read_prepared`, with the result of each step."""
     header = _read_header(text)
     mark = header[MARK]
-    step, settings = STEPS[mark["step"]], _settings(mark.get("settings", {}))
+    step, settings = mark["step"], _settings(mark.get("settings", {}))
     outline = read_outline(text, title=str(mark.get("title", "")), read_text=_read_text)
     lines = _range(mark.get("lines"), Lines(1, 1))
     root = replace(outline.root, metadata_line=lines.first, line=lines.last)
-    placed, packed = _placed(outline, root), step.name == "chunks"
-    items = tuple(_joined(placed) if step.marked else placed)
+    items, packed = tuple(_joined(_placed(outline, root))), step == "chunks"
     outline = replace(outline, root=root)
     # Chunks that are not to be cut need not be measured.
     limits = Limits(1, 1) if packed and not settings.overlap else limits_of(settings, count, where=mark["file"])
@@ -298,7 +290,8 @@ def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
         else:
             lines = _range(recorded, Lines(after + 2, after + 2 + item.text.count("\n")))
             after = lines.last
-            yield replace(item, lines=lines, heading=moved[id(item.heading)])
+            repeated = item.values.get(REPEATED, 0)
+            yield replace(item, lines=lines, heading=moved[id(item.heading)], repeated=repeated)
 
 
 def _joined(items: Iterable[Item]) -> Iterator[Item]:
@@ -322,13 +315,14 @@ def _range(value: Any, default: Lines) -> Lines:
     return Lines(int(match[1]), int(match[2] or match[1])) if match else default
 
 
-def _parts(outline: Outline, items: Sequence[Item], settings: Preparation, step: Step) -> list[Part]:
-    if settings.documents != "size" or step.name == "pooled":
+def _parts(outline: Outline, items: Sequence[Item], settings: Preparation, step: str) -> list[Part]:
+    if settings.documents != "size" or step == "pooled" or not items:
         return divide(outline, items, settings)
     starts = [i for i, item in enumerate(items) if i == 0 or PART in item.values]
     parts = []
     for start, end in zip(starts, [*starts[1:], len(items)], strict=True):
         first = items[start]
         heading = first if isinstance(first, Heading) else first.heading
-        parts.append(Part(heading, tuple(items[start:end]), () if start else (outline.root,), by_size=True))
-    return parts or divide(outline, items, settings)
+        opening, id_ = () if start else (outline.root,), str(first.values.get(PART, ""))
+        parts.append(Part(heading, tuple(items[start:end]), opening, by_size=True, id=id_))
+    return parts

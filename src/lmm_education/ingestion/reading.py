@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from lmm import files
 from lmm.errors import LmmError
-from lmm.markdown.blocks import HeaderBlock
+from lmm.markdown.blocks import Block, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.tokens import count_tokens
 from lmm.scan import BatchOptions, scan_rag, scan_rag_text
@@ -25,6 +26,8 @@ from lmm_education.ingestion.report import OUR_OWN
 from lmm_education.ingestion.sources import Source
 from lmm_education.open_course import Course
 from lmm_education.store.manifest import FORMAT
+
+_HEADER_ROOM = 20_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,18 @@ def _read(source: Source, course: Course, stamp: str, annotate: bool) -> Documen
         return Skipped(source, "a prompt or transcript of an agent")
     if annotate:
         text = _annotated(source.path, course)
-    docid = docid_of(parse_markdown_text(text))
+    docid = docid_of(first_blocks(text))
     return Document(source, text, docid or source.file, fingerprint(text, stamp), has_docid=bool(docid))
+
+
+def first_blocks(text: str) -> list[Block]:
+    """The first blocks of a text, the header whole if there is one: what follows need not be read for it.
+
+    >>> len(first_blocks("---\\ntitle: x\\n---\\n" + "word\\n\\n" * 50_000)) < 50_000
+    True
+    """
+    blocks = parse_markdown_text(text[:_HEADER_ROOM])
+    return blocks if len(blocks) > 1 or len(text) <= _HEADER_ROOM else parse_markdown_text(text)
 
 
 def _check_name(source: Source) -> None:
@@ -119,7 +132,8 @@ def stamp_of(course: Course) -> str:
     """
     encoder, preparation = course.encoder, asdict(course.settings.preparation)
     sparse = encoder.sparse.name if encoder.sparse else ""
-    return json.dumps([FORMAT, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
+    made_by = [FORMAT, version("lmmarkdown")]  # another version may cut in another way
+    return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
 
 
 def prepare(document: Document, course: Course) -> PreparedDocument:

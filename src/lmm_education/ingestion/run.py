@@ -135,7 +135,9 @@ def ingest_into(
     stored = _stored(course) if options.ingest else []
     if stored and options.again and is_made_otherwise(course):
         run.report.rebuilt = True  # what is stored in another way is of no use: every document has to come along
-        add_sources(sources, [document.prepared or document.file for document in stored], course.root)
+        named = {source.file for source in sources.documents if source.named}
+        others = [document for document in stored if document.file not in named]
+        add_sources(sources, [document.prepared or document.file for document in others], course.root)
     listener(happened.Begun(len(sources.documents)))
     documents = [document for source in sources.documents if (document := read_document(run, source)) is not None]
     if options.ingest:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from lmm import files
 from lmm.errors import LmmError
-from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.identity import Doubt, docid_of, find_doubts, lost_documents
-from lmm_education.ingestion.reading import Document
+from lmm_education.ingestion.reading import Document, first_blocks
 from lmm_education.ingestion.sources import Sources, file_name
 from lmm_education.payloads import StoredDocument
 
@@ -166,6 +165,6 @@ def _holds(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
     if not look:
         return stored.id
     try:
-        return docid_of(parse_markdown_text(files.read_document(path))) or file_name(path, root)
+        return docid_of(first_blocks(files.read_document(path))) or file_name(path, root)
     except LmmError:
         return stored.id

@@ -30,11 +30,15 @@ _FENCE = re.compile(r"(?P<head>[^\n]*)\n.*\n(?P<foot>[^\n]*)\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a text: `text` is ``source[start:end]``, with what is repeated before and after it."""
+    """A part of a text: `text` is ``source[start:end]``, with what is repeated before and after it.
+
+    `repeated` counts the lines that are repeated before it.
+    """
 
     start: int
     end: int
     text: str
+    repeated: int = 0
 
 
 Ranges = Iterator[tuple[int, int]]
@@ -78,8 +82,9 @@ def _framed(text: str, parts: Sequence[tuple[int, int]], head: str, foot: str) -
         first, last = number == 0, number == len(parts) - 1
         start, end = 0 if first else start, len(text) if last else end
         shown = text[start:end]
-        shown = shown if first or not head else f"{head}\n{shown}"
-        slices.append(Slice(start, end, shown if last or not foot else f"{shown}\n{foot}"))
+        repeated = 0 if first or not head else head.count("\n") + 1
+        shown = f"{head}\n{shown}" if repeated else shown
+        slices.append(Slice(start, end, shown if last or not foot else f"{shown}\n{foot}", repeated))
     return slices
 
 
@@ -87,7 +92,8 @@ def _parts(text: str, finders: Sequence[Finder], limits: Limits) -> list[tuple[i
     """Ranges of parts within the limits, white space at their ends left out."""
     atoms = [atom for atom in _atoms(text, 0, finders, limits) if text[atom[0] : atom[1]].strip()]
     sizes = [limits.measure(text[start:end]) for start, end in atoms]
-    keys = [key_of(text[start:end]) for start, end in atoms]
+    # After a blank line is the best place.
+    keys = [key_of(text[start:end]) + ((text[max(start - 2, 0) : start] == "\n\n") << 64) for start, end in atoms]
     parts = []
     for first, last in cut(sizes, keys, limits.low, limits.high):
         start, end = atoms[first][0], atoms[last - 1][1]

@@ -204,8 +204,6 @@ def _estimate(run: Run, changed: Sequence[Settled]) -> None:
         check_same(run.course.manifest, store.manifest(), run.course.store.location)
     for group in _groups(run, store, changed):
         pending = [item.pending for item in group]
-        wanted = {item.plan.payloads[c.id]["hash"] for item in pending for c in item.plan.encode}
-        known = {} if run.options.again else known_vectors(store, wanted)
-        count_embedded(pending, wanted - known.keys())
+        count_embedded(pending, {} if run.options.again else known_vectors(store, pending))
         for item in group:
             run.end(item.report())

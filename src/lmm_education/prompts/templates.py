@@ -9,4 +9,5 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "history_extraction": ("question",),
     "history_rewrite": ("question",),
     "history_summary": ("words",),
+    "rerank": ("question",),
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmm_education.course import Hit, Place
@@ -49,7 +49,9 @@ class SearchResult:
     `text` is what was looked up: the question without its marks. `types` and `documents` are those that the
     question or the options named. `hits` are passages, or with `companion` whole sections, best first;
     `sections` those that the passages voted for, best first. `questions` are the sub-questions that were
-    asked too. `languages` are those in which words were compared. `notices` tell what could not be done.
+    asked too. `languages` are those in which words were compared. `relevance` says on one scale for all questions how
+    well the best passage fits (see `lmm_education.search.relevance`), None where nothing was looked up.
+    `notices` tell what could not be done.
     """
 
     question: str
@@ -62,7 +64,8 @@ class SearchResult:
     languages: tuple[str, ...] = ()
     companion: bool = False
     reranker: str = "none"
-    notices: tuple[str, ...] = field(default=())
+    relevance: float | None = None
+    notices: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """For programs: what ``lmm search --json`` prints."""
@@ -73,6 +76,8 @@ class SearchResult:
             "documents": list(self.documents),
             "questions": list(self.questions),
             "companion": self.companion,
+            "reranker": self.reranker,
+            "relevance": self.relevance,
             "hits": [hit_as_json(hit) for hit in self.hits],
             "sections": [section.as_json() for section in self.sections],
             "notices": list(self.notices),
@@ -91,7 +96,7 @@ def hit_as_json(hit: Hit) -> dict[str, Any]:
         "section": hit.section,
         "type": hit.kind,
         "text": hit.text,
-        "fields": _plain(hit.payload),
+        "fields": dict(hit.payload),
     }
 
 
@@ -102,7 +107,3 @@ def _place(place: Place) -> dict[str, Any]:
         "lines": list(place.lines),
         "headings": list(place.headings),
     }
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(values)

@@ -59,20 +59,27 @@ def _at_words(text: str, begin: int, end: int) -> Span:
     return begin, end
 
 
-def marked(text: str, spans: Sequence[Span], part: Span, mark: Callable[[str], str], safe: Callable[[str], str]) -> str:
-    """A part of a text on one line, with `mark` around the spans in it and ``…`` where something was left out.
+def marked(
+    text: str, spans: Sequence[Span], part: Span, mark: Callable[[str], str], safe: Callable[[str], str], *,
+    keep_lines: bool = False,
+) -> str:  # fmt: skip
+    """A part of a text with `mark` around the spans in it and ``…`` where something was left out, on one line.
 
-    `safe` is applied to everything that comes from the text.
+    `safe` is applied to everything that comes from the text; `keep_lines` leaves it in its lines.
 
     >>> marked("A\\nmodel of models.", [(2, 7)], (0, 10), "[{}]".format, str)
     'A [model] of …'
     """
     begin, end = part
     pieces, at = [], begin
+
+    def plain(piece: str) -> str:
+        return safe(piece if keep_lines else _SPACE.sub(" ", piece))
+
     for first, last in spans:
         if begin <= first and last <= end:
-            pieces += [safe(_SPACE.sub(" ", text[at:first])), mark(safe(text[first:last]))]
+            pieces += [plain(text[at:first]), mark(safe(text[first:last]))]
             at = last
-    pieces.append(safe(_SPACE.sub(" ", text[at:end])))
+    pieces.append(plain(text[at:end]))
     shown = "".join(pieces).strip()
     return f"{'… ' if begin else ''}{shown}{' …' if end < len(text) else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
 
 from lmm_education.search.query import StoredName
 from lmm_education.store.manifest import Manifest
@@ -17,6 +18,8 @@ class Names:
 
     def __init__(self, manifest: Manifest, store: Reader, language: str) -> None:
         self._manifest, self._store, self._language = manifest, store, language
+        self._outlines: dict[str, dict[int, str]] = {}
+        self._by_generation = store.manifest() is manifest
         self._until = time.monotonic() + _KEPT
         self._types: tuple[str, ...] | None = None
         self._documents: tuple[StoredName, ...] | None = None
@@ -25,10 +28,12 @@ class Names:
     def hold(self, manifest: Manifest) -> bool:
         """Whether they are still true of a store with this manifest.
 
-        The embedded store reads its manifest with every generation, so that the same object means the same
-        content; of a server, we look again after some seconds.
+        The embedded store reads its manifest once with every generation, so that the same object means the same
+        content; a server's is read anew every time, and we look at its names again after some seconds.
         """
-        return manifest is self._manifest or (manifest == self._manifest and time.monotonic() < self._until)
+        if self._by_generation:
+            return manifest is self._manifest
+        return manifest == self._manifest and time.monotonic() < self._until
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -53,3 +58,16 @@ class Names:
             names = (StoredName(point.payload["document"], point.payload.get("file", "")) for point in points)
             self._documents = tuple(sorted(names, key=lambda name: name.file))
         return self._documents
+
+    def outlines(self, documents: Collection[str]) -> Mapping[str, Mapping[int, str]]:
+        """The headings of the sections of documents by their order; of a section without one, the document's title."""
+        missing = tuple(document for document in documents if document not in self._outlines)
+        if missing:
+            found: dict[str, dict[int, str]] = {document: {} for document in missing}
+            where = [Match("document", missing), Match("what", ("section",))]
+            fields = ("document", "order", "headings", "title")
+            for point in self._store.scroll("documents", where=where, fields=fields):
+                headings = point.payload.get("headings") or [point.payload.get("title", "")]
+                found[point.payload["document"]][point.payload["order"]] = headings[-1]
+            self._outlines |= found
+        return self._outlines

@@ -5,7 +5,7 @@ Everything that needs no language model is here; `lmm_education.search.run` adds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,18 +25,20 @@ from lmm_education.search.query import (
     named_types,
     read_question,
 )
-from lmm_education.search.vote import vote
+from lmm_education.search.relevance import relevance
+from lmm_education.search.vote import by_rank, by_relevance, vote
 from lmm_education.settings import SearchSettings
 from lmm_education.store.layout import values_at
 from lmm_education.store.port import Fields, Leg, Match, Reader, Where
 
-VOTERS = 30
+VOTERS = 20
 """How many passages vote for sections, if not more are returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A question as it will be looked up. `boosted` are the types that its marks ask for; `where` always holds."""
+    """A question as it will be looked up. `boosted` are the types that its marks ask for; `where` always holds;
+    `reranked` passages are fetched at least, to be ranked anew."""
 
     question: str
     text: str
@@ -49,11 +51,12 @@ class Plan:
     where: Where = ()
     languages: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    reranked: int = 0
 
     @property
     def pool(self) -> int:
-        """How many passages are fetched."""
-        return max(self.limit, VOTERS) if self.companion or self.options.sections else self.limit
+        """How many passages are fetched: those that are shown, vote or are ranked anew."""
+        return max(self.limit, VOTERS if self.options.sections else 0, self.reranked)
 
 
 class Searcher:
@@ -108,25 +111,28 @@ class Searcher:
     def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> list[Hit]:
         """The best passages for the plan's text, and for further `questions` beside it, which count half.
 
-        At most ``plan.pool`` of them; a question of which nothing is left but its marks lists what they name.
+        At most ``plan.pool`` of them, for companions enough of different sections; a question of which nothing is left but its marks lists what they name.
         """
         if not plan.text:
             return self._listed(plan)
         self._check_can_be_asked()
-        for _ in range(3):  # a writer may publish between the query and the fetching
-            fused = self._fused(plan, [plan.text, *questions])[: plan.pool]
-            hits = self._fetched(fused, plan.options.fields)
-            if len(hits) == len(fused):
-                break
-        return hits
+        while True:
+            fused = self._fused(plan, [plan.text, *questions])
+            hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
+            sections = {hit.section for hit in hits if hit.section}
+            if not plan.companion or len(sections) >= plan.limit or len(fused) < plan.depth:
+                return hits
+            plan = replace(plan, depth=plan.depth * 4)  # too many passages of too few sections
 
-    def result(self, plan: Plan, hits: Sequence[Hit], **more: Any) -> SearchResult:
-        """The result from passages in their final order; `more` are further fields of it."""
-        sections = self._sections(plan, hits) if plan.companion or plan.options.sections else ()
-        shown = hits[: plan.limit]
-        if plan.companion:
-            shown = self._companions(plan, sections)
-            sections = sections[: plan.limit]
+    def result(
+        self, plan: Plan, hits: Sequence[Hit], *, questions: Sequence[str] = (), reranker: str = "none"
+    ) -> SearchResult:
+        """The result from passages in their final order, and what else was asked to find them."""
+        relevances = self._relevances(plan, hits) if plan.text else []
+        in_order = relevances and not (plan.boosted or questions or reranker != "none")
+        votes = by_relevance(relevances) if in_order else by_rank(len(hits))
+        sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
+        shown = self._companions(plan, sections) if plan.companion else hits[: plan.limit]
         return SearchResult(
             plan.question,
             plan.text,
@@ -135,9 +141,11 @@ class Searcher:
             plan.boosted,
             plan.documents,
             languages=plan.languages,
+            questions=tuple(questions),
             companion=plan.companion,
+            reranker=reranker,
+            relevance=max(relevances, default=0.0) if plan.text else None,
             notices=plan.notices,
-            **more,
         )
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
@@ -213,6 +221,12 @@ class Searcher:
         configured = self.settings.sparse_weight if vector == "sparse" else self.settings.dense_weight
         return self._encoder.encoding.weight(vector) if configured is None else configured  # type: ignore[arg-type]
 
+    def _relevances(self, plan: Plan, hits: Sequence[Hit]) -> list[float]:
+        sparse = self._encoder.sparse
+        words = len(sparse.query(plan.text, plan.languages).indices) if sparse else 0
+        weights: dict[str, float] = {name: self._weight(name) for name in self._encoder.vectors}
+        return [relevance(hit, words, weights) for hit in hits]
+
     def _listed(self, plan: Plan) -> list[Hit]:
         """Passages in the order of their documents, where there is nothing to look up."""
         where = [*plan.where, *conditions(plan.boosted, (), {})]
@@ -230,10 +244,10 @@ class Searcher:
             if (payload := payloads.get(f.id)) is not None
         ]
 
-    def _sections(self, plan: Plan, hits: Sequence[Hit]) -> tuple[FoundSection, ...]:
-        voted = vote(hit.section for hit in hits)[: plan.limit]
+    def _sections(self, plan: Plan, hits: Sequence[Hit], votes: Sequence[float]) -> tuple[FoundSection, ...]:
+        voted = vote([hit.section for hit in hits], votes)[: plan.limit]
         stored = {point.id: point.payload for point in self.store.get("documents", [v.section for v in voted])}
-        around = self._neighbours(stored.values())
+        around = self._current_names().outlines({payload["document"] for payload in stored.values()})
         found = []
         for section, score, ranks in voted:
             of_section = tuple(hits[rank - 1] for rank in ranks)
@@ -242,7 +256,7 @@ class Searcher:
                 found.append(FoundSection(section, score, of_section[0].place, of_section[0].title, hits=of_section))
                 continue
             whole, order = hit_of(section, payload), payload.get("order", 0)
-            before, after = (around.get((whole.place.document, order + step), "") for step in (-1, 1))
+            before, after = (around[whole.place.document].get(order + step, "") for step in (-1, 1))
             found.append(
                 FoundSection(
                     section,
@@ -257,22 +271,6 @@ class Searcher:
                 )
             )
         return tuple(found)
-
-    def _neighbours(self, sections: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
-        """The headings of the sections before and after, by document and order."""
-        wanted = [(s.get("document", ""), s.get("order", 0) + step) for s in sections for step in (-1, 1)]
-        if not wanted:
-            return {}
-        where = [
-            Match("what", ("section",)),
-            Match("document", tuple(dict.fromkeys(document for document, _ in wanted))),
-            Match("order", tuple(dict.fromkeys(order for _, order in wanted))),
-        ]
-        points = self.store.scroll("documents", where=where, fields=("document", "order", "headings", "title"))
-        return {
-            (p.payload["document"], p.payload["order"]): (p.payload.get("headings") or [p.payload.get("title", "")])[-1]
-            for p in points
-        }
 
     def _companions(self, plan: Plan, sections: Sequence[FoundSection]) -> list[Hit]:
         """Sections as hits, with the fields asked for of their own."""
@@ -315,8 +313,3 @@ def _value(payload: Mapping[str, Any], path: str) -> Any:
         if isinstance(parent, Mapping) and last in parent:
             return parent[last]
     return None
-
-
-def with_options(options: SearchOptions, **given: Any) -> SearchOptions:
-    """`options` with those that were given, None meaning not given."""
-    return replace(options, **{name: value for name, value in given.items() if value is not None})

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, 
 from lmm_education.store.shard import ROOM, Shard
 
 MANIFEST = "manifest.json"
+_TO_OPEN = 1 << 20  # bytes that must be free where a shard is opened in place
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -50,26 +52,34 @@ class View:
         try:
             check_sizes(generation)
             self.manifest = read_manifest(generation.path)
-            self._path = self._readable(generation.path)
         except BaseException:
             lease.release()
             raise
 
-    def _readable(self, path: Path) -> Path:
-        """The engine opens files for writing even to read them: where that is forbidden, it gets a copy."""
-        if os.access(path, os.W_OK):
-            return path
-        self._private = tempfile.TemporaryDirectory(prefix="lmm-store-", ignore_cleanup_errors=True)
-        copy_folder(path, Path(self._private.name) / path.name)
-        return Path(self._private.name) / path.name
-
     def shard(self, collection: CollectionName) -> Shard:
-        """A collection, opened when it is first asked for."""
+        """A collection, opened when it is first asked for.
+
+        Raises:
+            StoreDamaged: the engine does not know its files.
+            StoreError: it cannot be opened.
+        """
         with self._lock:
             if collection not in self._shards:
-                vectors = vectors_of(self.manifest, collection)
-                self._shards[collection] = Shard.load(self._path / collection, collection, vectors)
+                self._shards[collection] = self._open(collection)
             return self._shards[collection]
+
+    def _open(self, collection: CollectionName) -> Shard:
+        """The engine opens files for writing even to read them, and replaces a small one: where that is forbidden, or
+        the disk is full, it gets a copy in the system's folder for temporary files."""
+        path, vectors = self.generation.path, vectors_of(self.manifest, collection)
+        if os.access(path, os.W_OK) and shutil.disk_usage(path).free > _TO_OPEN:
+            return Shard.load(path / collection, collection, vectors)
+        if self._private is None:
+            self._private = tempfile.TemporaryDirectory(prefix="lmm-store-", ignore_cleanup_errors=True)
+        copy = Path(self._private.name) / collection
+        with _telling_of_files(Path(self._private.name)):
+            copy_folder(path / collection, copy)
+        return Shard.load(copy, collection, vectors)
 
     def enter(self) -> None:
         """Begin to use it."""

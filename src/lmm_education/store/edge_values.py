@@ -83,7 +83,9 @@ def to_vector(vector: Vector) -> Any:
     """A vector as the engine takes it."""
     if isinstance(vector, SparseVector):
         return engine.SparseVector(list(vector.indices), list(vector.values))
-    return [list(row) if isinstance(row, Sequence) else row for row in vector]
+    if not hasattr(vector[0], "__len__"):
+        return vector
+    return [list(row) for row in vector]  # type: ignore[arg-type]
 
 
 def from_vector(vector: Any) -> Vector:

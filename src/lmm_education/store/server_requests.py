@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -20,16 +21,14 @@ _OTHER_VECTORS = ("vector name", "vector dimension", "vector with name", "not al
 _MORE_LATER = frozenset({408, 429, 500, 502, 503, 504})
 
 
+pause = time.sleep  # tests do not wait
+
+
 class Requests:
-    """A client that is connected when it is first needed.
+    """A client that is connected when it is first needed."""
 
-    `sleep` waits between tries; tests give another.
-    """
-
-    def __init__(
-        self, connect: Callable[[], QdrantClient], address: str, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._connect, self.address, self._sleep = connect, address, sleep
+    def __init__(self, connect: Callable[[], QdrantClient], address: str) -> None:
+        self._connect, self.address = connect, address
         self._client: QdrantClient | None = None
         self._lock, self._closed = threading.Lock(), False
 
@@ -53,7 +52,7 @@ class Requests:
                     return True
                 if not (trouble.passing and left):
                     raise self._told(trouble) from error
-                self._sleep(trouble.wait or _backoff(TRIES - 1 - left))
+                pause(trouble.wait or _backoff(TRIES - 1 - left))
         raise AssertionError("unreachable")
 
     def _open(self) -> QdrantClient:
@@ -84,10 +83,11 @@ class Requests:
             hint = "see that it runs and that 'url' under [storage] is right; its port is 6333 unless you name one"
             return StoreUnavailable(f"the server does not answer: {trouble.text}", where=self.address, hint=hint)
         if trouble.passing:
-            hint = "see the server's log, then try again"
-            return StoreUnavailable(
-                f"the server fails ({trouble.status}): {trouble.text}", where=self.address, hint=hint
-            )
+            message, hint = f"the server fails ({trouble.status}): {trouble.text}", "see its log, then try again"
+            return StoreUnavailable(message, where=self.address, hint=hint)
+        if trouble.status == 404:
+            hint = "check 'url' under [storage]; its port is 6333 unless you name one"
+            return StoreUnavailable("there is no Qdrant server at this address", where=self.address, hint=hint)
         if any(words in trouble.text.lower() for words in _OTHER_VECTORS):
             hint = "encoding and embedding model must be those that the store was made with"
             return StoreMismatch(trouble.text, where=self.address, hint=hint)
@@ -130,7 +130,11 @@ class Trouble:
         if isinstance(error, ResourceExhaustedResponse):
             return cls(429, str(error), passing=True, wait=error.retry_after_s)
         if isinstance(error, ResponseHandlingException):
+            if isinstance(error.source, ValueError):
+                return cls(404, "", passing=False)  # an answer that is none of Qdrant's
             return cls(None, str(error.source) or type(error.source).__name__, passing=True)
+        if isinstance(error, json.JSONDecodeError):
+            return cls(404, "", passing=False)
         # The in-memory mode raises ValueError; so does the client for what it does not understand.
         text = str(error)
         return cls(404 if "not found" in text and "Collection" in text else 400, text, passing=False)

@@ -111,16 +111,14 @@ def to_point(point: Point) -> models.PointStruct:
 
 
 def to_vector(vector: Vector) -> Any:
-    """A vector as the client takes it; numbers of numpy become Python's."""
+    """A vector as the client takes it."""
     from qdrant_client import models
 
     if isinstance(vector, SparseVector):
         return models.SparseVector(indices=list(vector.indices), values=list(vector.values))
-    return [float(row) if isinstance(row, (int, float)) else [float(x) for x in row] for row in _plain(vector)]
-
-
-def _plain(vector: Any) -> Any:
-    return vector.tolist() if hasattr(vector, "tolist") else vector
+    if not hasattr(vector[0], "__len__"):
+        return [float(number) for number in vector]  # type: ignore[arg-type]
+    return [[float(number) for number in row] for row in vector]  # type: ignore[union-attr]
 
 
 def from_vectors(vectors: Any) -> dict[str, Vector]:

@@ -17,7 +17,7 @@ from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called
 from lmm_education.answer.context import shown
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.history_file import append_history, read_history
-from lmm_education.answer.run import Answering
+from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
 from lmm_education.open_course import open_course
 from lmm_education.search.query import SearchOptions, read_where
@@ -44,7 +44,7 @@ def ask(
     earlier = read_history(history) if history else []
     show = Show(show_context, silent=as_json)
     with open_course(config=config, course=course, model=model) as opened:
-        answer = loop.run(_answer(Answering(opened, options), question, earlier, show))
+        answer = loop.run(_answer(open_answering(opened, options), question, earlier, show))
     if as_json:
         console.say(json.dumps(answer.as_json(), ensure_ascii=False, indent=2) + "\n", sys.stdout)
     else:

@@ -14,7 +14,7 @@ from lmm.cli import console
 from lmm.cli.work.live import clipped
 from lmm.errors import ConfigError, LmmError
 from lmm_education.ingestion import report as happened
-from lmm_education.ingestion.report import DocumentReport, IngestReport
+from lmm_education.ingestion.report import DocumentReport, IngestReport, State
 from lmm_education.ingestion.run import folder_of, ingest_into
 from lmm_education.ingestion.running import IngestOptions
 from lmm_education.ingestion.watching import watch as watch_paths
@@ -109,7 +109,7 @@ class _Show:
     total: int = 0
     done: int = 0
     doing: str = ""
-    bar: bool = field(default_factory=sys.stderr.isatty)
+    bar: bool = field(default_factory=lambda: sys.stderr.isatty())
 
     def __call__(self, event: happened.Event) -> None:
         if self.stopped is not None and self.stopped.is_set():
@@ -192,11 +192,12 @@ def _pruned(report: IngestReport) -> str:
     return "would be removed from the store" if report.dry_run else "removed from the store"
 
 
+_STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")
+
+
 def _counts(report: IngestReport) -> list[str]:
-    shown = [d for d in report.documents if d.state not in ("skipped", "failed")]
-    states = [f"{n} {state}" for state in ("new", "changed", "unchanged", "prepared") if (n := report.count(state))]
-    if failed := len(report.failed):
-        states.append(f"{failed} failed")
+    shown = [d for d in report.documents if d.state != "skipped"]
+    states = [f"{n} {state}" for state in _STATES if (n := report.count(state))]
     parts = [f"{console.count(len(shown), 'document')}" + (f": {', '.join(states)}" if states else "")]
     if any(d.state in ("new", "changed") for d in shown):
         verb = "would be embedded" if report.dry_run else "embedded"

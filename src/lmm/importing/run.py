@@ -1,0 +1,178 @@
+"""Files to markdown files: `import_file` checks, reads in a process of its own, and writes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
+from lmm.files import check_writable, replace_bytes, replace_document
+from lmm.importing.child import DOCUMENT, ERROR
+from lmm.importing.formats import EXTRA, Format, format_of
+from lmm.importing.imported import Image, Imported, compose, image_name
+
+MEMORY = 4_000_000_000  # bytes that reading a file may take
+TIMEOUT = 300.0  # seconds
+_MARKDOWN = (".md", ".markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What was written: the markdown file, its text, its images; `notes` say what did not come along."""
+
+    source: Path
+    output: Path
+    text: str
+    images: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def import_file(
+    path: Path | str, output: Path | str | None = None, *, force: bool = False, timeout: float = TIMEOUT
+) -> ImportReport:
+    """Turn a PDF, Word, HTML, EPUB or Jupyter file into a markdown file, with its images in a folder beside it.
+
+    `output` is a file or an existing folder; without it the markdown lies beside the source, under its name. Images
+    go to a folder ``NAME_files``. Nothing that exists is replaced unless `force` says so. `timeout` is in seconds.
+
+    Raises:
+        ConfigError: the kind of file is not known, or the package that reads it is not installed.
+        FileReadError: the file cannot be read, is encrypted, has no text, or takes too much time or memory.
+        FileWriteError: something with the name of the output exists, or it cannot be written.
+    """
+    source = Path(path)
+    format = format_of(source.name)
+    target = output_of(source, Path(output) if output is not None else None)
+    check_installed(format)
+    _check_source(source, format)
+    _check_target(target, force)
+    document = _read(source, format, _prefix(source, target), timeout)
+    return _write(source, target, document, force)
+
+
+def output_of(source: Path, output: Path | None) -> Path:
+    """The markdown file that an import writes.
+
+    Raises:
+        ConfigError: the output would not be markdown, or its folder is missing.
+    """
+    if output is None:
+        return source.with_suffix(".md")
+    if output.is_dir():
+        return output / f"{source.stem}.md"
+    if output.suffix.lower() not in _MARKDOWN:  # R Markdown and Quarto run what is in it
+        raise ConfigError("the output is markdown", where=str(output), hint="end its name in .md, or name a folder")
+    if not output.parent.is_dir():
+        raise ConfigError("there is no such folder", where=str(output.parent), hint=f"mkdir -p {output.parent}")
+    return output
+
+
+def check_installed(format: Format) -> None:
+    """Refuse a format whose package is missing.
+
+    Raises:
+        ConfigError: it is.
+    """
+    missing = [name for name in format.needs if importlib.util.find_spec(name) is None]
+    if missing:
+        message = f"{format.name} files need a package that is not installed: {', '.join(missing)}"
+        raise ConfigError(message, hint=EXTRA)
+
+
+def _check_source(source: Path, format: Format) -> None:
+    if not source.is_file():
+        message = "is a folder, not a file" if source.is_dir() else "there is no such file"
+        raise FileReadError(message, where=str(source))
+    size = source.stat().st_size
+    if size > format.most:
+        message = f"it has {size / 1e6:,.0f} MB; {format.most / 1e6:,.0f} are the most for {format.name}"
+        raise FileReadError(message, where=str(source), hint="import it in parts")
+    if not os.access(source, os.R_OK):
+        raise FileReadError("you may not read this file", where=str(source), hint=f"chmod u+r {source}")
+
+
+def _check_target(target: Path, force: bool) -> None:
+    if target.is_dir():
+        raise FileWriteError("a folder has this name", where=str(target), hint="name another file with -o")
+    if target.exists() and not force:
+        raise _exists(target)
+    check_writable(target)
+
+
+def _exists(target: Path) -> FileWriteError:
+    return FileWriteError("this file exists", where=str(target), hint="--force replaces it, -o names another one")
+
+
+def _prefix(source: Path, target: Path) -> str:
+    """What leads from the output to the source's folder: relative links in the source go on from there."""
+    here, there = target.resolve().parent, source.resolve().parent
+    return "" if here == there else Path(os.path.relpath(there, here)).as_posix()
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+def _read(source: Path, format: Format, prefix: str, timeout: float) -> Imported:
+    """Read a file in a process of its own (see `lmm.importing.child`)."""
+    with tempfile.TemporaryDirectory(prefix="lmm-import-") as name:
+        folder = Path(name)
+        task = {"path": str(source.resolve()), "name": source.name, "module": format.module, "prefix": prefix,
+                "folder": name, "memory": MEMORY}  # fmt: skip
+        # -P: no module is taken from the current folder, which came from anywhere
+        command = [sys.executable, "-P", "-m", "lmm.importing.child"]
+        try:
+            done = subprocess.run(command, input=json.dumps(task).encode(), capture_output=True, timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            hint = "--timeout SECONDS allows more; or import it in parts"
+            raise FileReadError(
+                f"reading it took more than {timeout:g} seconds", where=str(source), hint=hint
+            ) from error
+        if (folder / ERROR).exists():
+            told = json.loads((folder / ERROR).read_text(encoding="utf-8"))
+            raise FileReadError(told["message"], where=str(source), hint=told["hint"])
+        if done.returncode != 0 or not (folder / DOCUMENT).exists():
+            raise _crashed(source, format, done)
+        return _load(folder)
+
+
+def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[bytes]) -> LmmError:
+    last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    how = f"signal {-done.returncode}" if done.returncode < 0 else last or f"exit code {done.returncode}"
+    hint = "the file is damaged, was made to do harm, or has met a mistake of ours"
+    return FileReadError(f"what reads {format.name} files crashed on it: {how}", where=str(source), hint=hint)
+
+
+def _load(folder: Path) -> Imported:
+    values = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
+    images = [Image(b"", suffix) for suffix in values["images"]]
+    data = [(folder / image_name(number, image)).read_bytes() for number, image in enumerate(images)]
+    values["images"] = tuple(Image(content, image.suffix) for content, image in zip(data, images, strict=True))
+    return Imported(**{**values, "notes": tuple(values["notes"])})
+
+
+# -- writing ---------------------------------------------------------------------------------------------
+
+
+def _write(source: Path, target: Path, document: Imported, force: bool) -> ImportReport:
+    """Write the images, then the markdown, so that what it links to is there."""
+    folder = target.with_name(f"{target.stem}_files")
+    files = {folder / image_name(number, image): image.data for number, image in enumerate(document.images)}
+    for path, data in files.items():
+        if path.exists() and not force and path.read_bytes() != data:
+            raise _exists(path)
+    text = compose(document, source=source.name, name=source.stem, folder=folder.name)
+    if files:
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise FileWriteError(f"cannot be made: {error.strerror or error}", where=str(folder)) from error
+    for path, data in files.items():
+        replace_bytes(path, data)
+    replace_document(target, text)
+    return ImportReport(source, target, text, tuple(files), document.notes)

@@ -1,0 +1,197 @@
+"""What is done by `lmm eval`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from lmm.cli import console
+from lmm.cli.work.live import clipped
+from lmm.errors import ConfigError
+from lmm_education.evaluation.judge import Level
+from lmm_education.evaluation.plot import check_plot, save_plot
+from lmm_education.evaluation.questions import Question
+from lmm_education.evaluation.read_questions import read_questions
+from lmm_education.evaluation.report import (
+    Mean,
+    calibration_text,
+    comparison_text,
+    evaluation_text,
+    failure_text,
+    tuning_text,
+)
+from lmm_education.evaluation.results import Evaluation, as_json, comparison_json, failures_json
+from lmm_education.evaluation.run import calibrate_threshold, evaluate_variants, tune
+from lmm_education.evaluation.run import evaluate as evaluate_course
+from lmm_education.evaluation.scratch import scratch_courses
+from lmm_education.evaluation.variants import Variant, is_axis, make_variants
+from lmm_education.ingestion.run import folder_of
+from lmm_education.open_course import Course, open_course
+
+_MEASURE = "ndcg@10"
+_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What was asked for."""
+
+    questions: Sequence[Question]
+    documents: Sequence[Path]
+    axes: Sequence[str]
+    by: Mean
+    failures: bool
+    plot: Path | None
+    as_json: bool
+
+
+def evaluate(
+    words: list[str],
+    documents: list[Path],
+    compare: list[str],
+    tune: bool,
+    calibrate: bool,
+    failures: bool,
+    level: str | None,
+    plot: Path | None,
+    course: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure how well questions find what answers them."""
+    axes = [axis for text in compare for axis in text.split()]
+    if axes:  # what the shell took for further arguments
+        axes += [word for word in words if is_axis(word)]
+    files = [Path(word) for word in words if word not in axes]
+    modes = [name for name, on in (("--compare", bool(axes)), ("--tune", tune), ("--calibrate", calibrate)) if on]
+    _check(modes, files, failures, plot)
+    questions, problems = read_questions(files)
+    if problems:
+        console.say("".join(f"{problem}\n" for problem in problems), sys.stderr)
+        console.say(f"lmm: {console.count(len(problems), 'row')} cannot be used; nothing was measured\n", sys.stderr)
+        return console.FAILED
+    by = Mean(cast(Level, level) if level else best_level(questions), _MEASURE)
+    job = _Job(questions, documents, axes, by, failures, plot, as_json)
+    run = {"--compare": _compare, "--tune": _tune, "--calibrate": _calibrate}[modes[0]] if modes else _evaluate
+    with open_course(config=config, course=course, folder=folder_of(documents)) as opened:
+        for hint in opened.models.hints:
+            console.say(f"{hint}\n", sys.stderr)
+        return run(opened, job)
+
+
+def _check(modes: Sequence[str], files: Sequence[Path], failures: bool, plot: Path | None) -> None:
+    if not files:
+        raise ConfigError("there is no question file", hint="lmm eval questions.csv --compare encoding=content,hybrid")
+    if len(modes) > 1:
+        raise ConfigError(f"{modes[0]} and {modes[1]} are different questions", hint="run them one after the other")
+    if modes and failures:
+        raise ConfigError(f"--failures does not go with {modes[0]}", hint="show the failures of one setting by itself")
+    if plot is not None:
+        if modes != ["--compare"]:
+            raise ConfigError("--plot draws a comparison", hint="add --compare KEY=A,B")
+        check_plot(plot)
+
+
+def best_level(questions: Sequence[Question]) -> Level:
+    """The most exact level at which questions can be judged.
+
+    >>> best_level([Question("?", document="a.md"), Question("?", section=("A",))])
+    'section'
+    """
+    if any(question.passages or question.answers for question in questions):
+        return "passage"
+    return "section" if any(question.section for question in questions) else "document"
+
+
+# -- what can be done ------------------------------------------------------------------------------
+
+
+def _evaluate(course: Course, job: _Job) -> int:
+    with _course(course, job) as chosen:
+        found = evaluate_course(chosen, job.questions, progress=_bar)
+    _tell([found])
+    if job.as_json:
+        more = {"failures": failures_json(found, job.by.level)} if job.failures else {}
+        return _print(as_json(found) | more)
+    console.say(evaluation_text(found), sys.stdout)
+    if job.failures:
+        failed = found.failures(job.by.level)
+        console.say(f"\n{len(failed)} of {len(found.judged(job.by.level))} failed ({job.by.level})\n", sys.stdout)
+        for outcome in failed:
+            console.say("\n" + console.printable(failure_text(outcome, job.by.level)), sys.stdout)
+    return console.DONE
+
+
+def _compare(course: Course, job: _Job) -> int:
+    variants = make_variants(job.axes, course.settings)
+    found = evaluate_variants(course, job.questions, variants, documents=job.documents, progress=_bar)
+    _tell(found)
+    if job.as_json:
+        _print(comparison_json(found))
+    else:
+        console.say(comparison_text(found, job.by), sys.stdout)
+    if job.plot is not None:
+        save_plot(job.plot, found, job.by)
+        console.say(f"{job.plot} drawn\n", sys.stderr)
+    return console.DONE
+
+
+def _tune(course: Course, job: _Job) -> int:
+    found = tune(course, job.questions, by=job.by, documents=job.documents, progress=_bar)
+    if job.as_json:
+        return _print(found.as_json())
+    console.say(tuning_text(found, job.by), sys.stdout)
+    return console.DONE
+
+
+def _calibrate(course: Course, job: _Job) -> int:
+    with _course(course, job) as chosen:
+        found = calibrate_threshold(chosen, job.questions, progress=_bar)
+    if job.as_json:
+        return _print(found.as_json())
+    console.say(calibration_text(found), sys.stdout)
+    return console.DONE
+
+
+@contextmanager
+def _course(course: Course, job: _Job) -> Iterator[Course]:
+    """The course as it is, or with the documents that were named in a temporary store."""
+    if not job.documents:
+        yield course
+        return
+    with scratch_courses(course, job.documents, progress=_bar) as make:
+        yield make(Variant("", course.settings))
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def _print(value: dict[str, Any]) -> int:
+    console.say(json.dumps(value, ensure_ascii=False, indent=2) + "\n", sys.stdout)
+    return console.DONE
+
+
+def _tell(evaluations: Sequence[Evaluation]) -> None:
+    """What may explain the figures: advice on models, and answers that are not in the store."""
+    for notice in dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices):
+        console.say(f"{notice}\n", sys.stderr)
+    missing = evaluations[0].missing
+    for question, problem in missing[:_TOLD]:
+        console.say(f"{question.where}: {problem}; it counts as not found\n", sys.stderr)
+    if len(missing) > _TOLD:
+        console.say(f"… and {len(missing) - _TOLD} more (--json has them all)\n", sys.stderr)
+
+
+def _bar(what: str, done: int, total: int) -> None:
+    if not sys.stderr.isatty():
+        return
+    filled = 30 * done // max(total, 1)
+    text = f"[{'█' * filled}{'·' * (30 - filled)}] {done}/{total} {what}"
+    sys.stderr.write("\r\x1b[K" + ("" if done == total else clipped(text, shutil.get_terminal_size().columns - 1)))
+    sys.stderr.flush()

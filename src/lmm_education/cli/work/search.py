@@ -1,0 +1,110 @@
+"""What is done by `lmm search`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from lmm.cli import console
+from lmm_education.course import Hit, Place
+from lmm_education.open_course import open_course
+from lmm_education.search.found import FoundSection, SearchResult
+from lmm_education.search.highlight import excerpt, marked, matching_words
+from lmm_education.search.query import SearchOptions, read_where
+from lmm_education.search.run import open_search
+
+WIDTH = 400
+"""How much of a passage is shown, in characters."""
+
+
+def search(
+    question: str,
+    *,
+    types: list[str],
+    documents: list[str],
+    where: list[str],
+    fields: list[str],
+    ids: list[str],
+    limit: int | None,
+    companion: bool | None,
+    sections: bool,
+    full: bool,
+    as_json: bool,
+    expand: int | None,
+    rerank: str | None,
+    course: str | None,
+    config: Path | None,
+) -> int:
+    """Find passages and show them; 1 if there are none."""
+    wanted = tuple(name.strip() for some in fields for name in some.split(",") if name.strip())
+    options = SearchOptions(
+        limit, tuple(types), tuple(documents), read_where(where), wanted, companion, sections or as_json, expand, rerank
+    )
+    with open_course(config=config, course=course) as opened:
+        searching = open_search(opened)
+        result = searching.searcher.fetch(ids, fields=wanted) if ids else searching.search(question, options)
+        notices = (*opened.encoder.notices, *result.notices)
+    for notice in notices:
+        console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(notice)}\n", sys.stderr)
+    if as_json:
+        console.say(json.dumps(result.as_json(), ensure_ascii=False, indent=1, default=str) + "\n", sys.stdout)
+    else:
+        console.say("".join(_shown(result, sections=sections, full=full or bool(ids))), sys.stdout)
+    return console.DONE if result.hits else console.FAILED
+
+
+def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]:
+    if result.questions:
+        yield "also asked:\n" + "".join(f"  {console.printable(q)}\n" for q in result.questions) + "\n"
+    if not result.hits:
+        yield "nothing was found\n"
+        return
+    for rank, hit in enumerate(result.hits, 1):
+        yield _hit(rank, hit, result, full=full)
+    if sections:
+        yield _style("sections", "bold") + "\n"
+        yield from (_section(rank, section) for rank, section in enumerate(result.sections, 1))
+
+
+def _hit(rank: int, hit: Hit, result: SearchResult, *, full: bool) -> str:
+    score = f"  {hit.score:.3f}" if result.text else f"  {hit.id}"
+    kind = f"  [{console.printable(hit.kind)}]" if hit.kind != "text" else ""
+    head = f"{rank:>2}{_style(score, 'green')}  {_place(hit.place, hit.title)}{kind}\n"
+    spans = matching_words(hit.text, result.text, result.languages) if result.text else []
+    part = (0, len(hit.text)) if full else excerpt(hit.text, spans, WIDTH)
+    text = marked(hit.text, spans, part, _mark, console.printable, keep_lines=full)
+    fields = "".join(f"    {_style(console.printable(name), 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
+    return f"{head}{_indented(text)}{fields}\n"
+
+
+def _section(rank: int, section: FoundSection) -> str:
+    passages = console.count(len(section.hits), "passage")
+    beside = [f"{word} “{title}”" for word, title in (("after", section.before), ("before", section.after)) if title]
+    more = f"; {', '.join(beside)}" if beside else ""
+    return f"{rank:>2}  {_place(section.place, section.title)}  ({passages}{console.printable(more)})\n"
+
+
+def _place(place: Place, title: str) -> str:
+    path = " > ".join(place.headings) or title
+    return f"{_style(console.printable(str(place)), 'cyan')}  {_style(console.printable(path), 'bold')}"
+
+
+def _mark(word: str) -> str:
+    """A word that matches: in a terminal in yellow, else as markdown emphasises."""
+    styled = _style(word, "yellow")
+    return styled if styled != word else f"**{word}**"
+
+
+def _style(text: str, name: str) -> str:
+    return console.style(text, name, sys.stdout)
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return console.printable(" ".join(text.split()))
+
+
+def _indented(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.split("\n"))

@@ -1,0 +1,251 @@
+"""Rank what was found anew, by something slower that reads question and passage together.
+
+Where is a kind of reranker added? One row of `RERANKERS`, one function.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import os
+import random
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lmm import errors, trust
+from lmm.config import ModelSettings, Secret
+from lmm.files import cache_folder
+from lmm.models.names import ModelName
+from lmm.models.port import ChatModel, ChatRequest, Document, Message, ask
+from lmm.models.resilience import backoff
+from lmm.prompts.templates import Prompts
+from lmm_education.course import Hit
+from lmm_education.errors import SearchError
+from lmm_education.search.expand import can_write
+from lmm_education.settings import SearchSettings
+
+Score = Callable[[str, Sequence[str]], Awaitable[list[float]]]
+"""How well each passage fits a question: a score per passage, higher is better."""
+_RETRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What rerankers may need: the settings, a model that can be asked, its prompts, and keys from `env`."""
+
+    settings: SearchSettings
+    chat: Callable[[], ChatModel]
+    prompts: Callable[[], Prompts]
+    env: Mapping[str, str]
+    config: Path | None = None
+
+
+def open_reranker(name: str, tools: Tools) -> Score:
+    """The reranker of that name: ``FastEmbed/…``, ``model`` or ``http``.
+
+    Raises:
+        ConfigError: there is none of that name, or its settings are missing.
+        ModelError: what it needs is not installed or not allowed.
+    """
+    kind, _, model = name.partition("/")
+    if kind.lower() not in RERANKERS:
+        raise errors.ConfigError(
+            f"unknown reranker '{name}'",
+            where="[search] reranker",
+            hint="use none, model, http, or FastEmbed/ and a cross-encoder, such as "
+            "FastEmbed/Xenova/ms-marco-MiniLM-L-6-v2",
+        )
+    return RERANKERS[kind.lower()](model, tools)
+
+
+async def rerank(hits: Sequence[Hit], question: str, score: Score) -> list[Hit]:
+    """The hits in the order of a reranker's scores, which they get; equal ones stay as they were."""
+    if not hits:
+        return []
+    scores = await score(question, [passage_text(hit) for hit in hits])
+    order = sorted(range(len(hits)), key=lambda i: -scores[i])
+    return [dataclasses.replace(hits[i], score=scores[i]) for i in order]
+
+
+def passage_text(hit: Hit) -> str:
+    """A passage with its document's title and its headings, as it was embedded."""
+    head = "\n".join(dict.fromkeys(part for part in (hit.title, *hit.place.headings) if part))
+    return f"{head}\n\n{hit.text}" if head else hit.text
+
+
+# -- a cross-encoder -------------------------------------------------------------------------------
+
+
+def _open_fastembed(model: str, tools: Tools) -> Score:
+    if find_spec("fastembed") is None:
+        raise errors.ModelNotInstalled(
+            f"FastEmbed/{model} needs the package fastembed",
+            where="[search] reranker",
+            hint="pip install 'lmmarkdown[fastembed]'",
+        )
+
+    async def score(question: str, passages: Sequence[str]) -> list[float]:
+        encoder = await asyncio.to_thread(_load_fastembed, model)
+        return await asyncio.to_thread(lambda: [float(s) for s in encoder.rerank(question, list(passages))])
+
+    return score
+
+
+@functools.lru_cache(maxsize=2)
+def _load_fastembed(model: str) -> Any:
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+    known = {str(row["model"]).lower(): str(row["model"]) for row in TextCrossEncoder.list_supported_models()}
+    if model.lower() not in known:
+        raise errors.ModelNotFound(
+            f"FastEmbed has no cross-encoder '{model}'", where="[search] reranker", hint="it has: " + ", ".join(known)
+        )
+    weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")
+    try:
+        return TextCrossEncoder(known[model.lower()], cache_dir=weights)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise errors.ModelNotFound(
+            f"FastEmbed/{model} cannot be loaded: {error}",
+            where="[search] reranker",
+            hint="its weights are downloaded on first use; check the connection",
+        ) from error
+
+
+# -- the language model ----------------------------------------------------------------------------
+
+
+def _open_model(model: str, tools: Tools) -> Score:
+    chat = tools.chat()
+    if not can_write(chat):
+        raise SearchError(
+            f"{chat.name} cannot rank passages",
+            hint="set a model under [aux] in config.toml, or another reranker under [search]",
+        )
+
+    async def score(question: str, passages: Sequence[str]) -> list[float]:
+        documents = tuple(Document(text, "passage", number=i) for i, text in enumerate(passages, 1))
+        prompt = tools.prompts().fill("rerank", question=question)
+        reply = await ask(chat, ChatRequest((Message("user", prompt, documents),)))
+        return read_ranking(reply.text, len(passages), chat.name)
+
+    return score
+
+
+def read_ranking(reply: str, count: int, model: str = "the model") -> list[float]:
+    """Scores from a reply that names passages, best first: the n-th gets ``1 / n``, those it left out 0.
+
+    Raises:
+        ModelRejected: the reply names no passage at all.
+
+    >>> read_ranking("3, 1", 3)
+    [0.5, 0.0, 1.0]
+    """
+    said = [int(number) for number in re.findall(r"\d+", reply)]
+    if not any(0 <= number <= count for number in said):
+        start = " ".join(reply.split())[:80]
+        raise errors.ModelRejected(
+            f"{model} ranked nothing: “{start}”",
+            hint="set another model under [aux], or another reranker under [search]",
+        )
+    order = [number for number in dict.fromkeys(said) if 1 <= number <= count]
+    return [1 / (order.index(i) + 1) if i in order else 0.0 for i in range(1, count + 1)]
+
+
+# -- a server --------------------------------------------------------------------------------------
+
+
+def _open_http(model: str, tools: Tools) -> Score:
+    settings = tools.settings
+    if not settings.reranker_url:
+        raise errors.ConfigError(
+            "reranker = \"http\" needs 'reranker_url'",
+            where="[search]",
+            hint='such as reranker_url = "https://api.jina.ai/v1/rerank" with reranker_key_env = "JINA_API_KEY"',
+        )
+    key = tools.env.get(settings.reranker_key_env, "") if settings.reranker_key_env else ""
+    if settings.reranker_key_env and not key:
+        raise errors.ModelKeyMissing(
+            "the reranker needs an API key", where="[search]", hint=f"export {settings.reranker_key_env}=…"
+        )
+    secret = Secret(key, settings.reranker_key_env) if key else None
+    name = ModelName("Reranker", model or settings.reranker_model)
+    trust.check(ModelSettings(name, base_url=settings.reranker_url, base_url_file=tools.config, api_key=secret))
+    return functools.partial(_ask_server, settings.reranker_url, model or settings.reranker_model, key)
+
+
+async def _ask_server(url: str, model: str, key: str, question: str, passages: Sequence[str]) -> list[float]:
+    """Jina's and Cohere's protocol, which vLLM, llama.cpp, Infinity and Voyage speak as well."""
+    body = {"query": question, "documents": list(passages)} | ({"model": model} if model else {})
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return read_scores(await _post(url, key, body), len(passages), url)
+        except errors.ModelError as error:
+            if not error.retryable or attempt > _RETRIES:
+                raise
+            await asyncio.sleep(backoff(attempt, error.retry_after, random.random()))
+
+
+async def _post(url: str, key: str, body: Mapping[str, Any]) -> Any:
+    import httpx2
+
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        async with httpx2.AsyncClient(timeout=60, headers=headers) as client:
+            response = await client.post(url, json=body)
+    except httpx2.TimeoutException as error:
+        raise errors.ModelTimeout(f"the reranker at {url} sent nothing for 60 s", hint="try again") from error
+    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        raise errors.ModelUnavailable(f"the reranker at {url}: {error}", hint="is the server running?") from error
+    status = response.status_code
+    if status != 200:
+        kind, hint = _STATUS.get(
+            status, (errors.ModelUnavailable if status >= 500 else errors.ModelRejected, "try again")
+        )
+        said = " ".join(response.text.split())[:200]
+        raise kind(f"the reranker at {url}: HTTP {status}: {said.replace(key, '…') if key else said}", hint=hint)
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+_STATUS: Mapping[int, tuple[type[errors.ModelError], str]] = {
+    401: (errors.ModelKeyMissing, "check the key in the variable that reranker_key_env names"),
+    403: (errors.ModelKeyMissing, "check the key in the variable that reranker_key_env names"),
+    404: (errors.ModelNotFound, "check reranker_url and reranker_model under [search]"),
+    429: (errors.ModelBusy, "try again later"),
+}
+
+
+def read_scores(reply: Any, count: int, url: str = "the server") -> list[float]:
+    """A score per passage; passages that the server left out come last.
+
+    Raises:
+        ModelRejected: the reply holds no scores.
+
+    >>> read_scores({"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]}, 2)
+    [0.2, 0.9]
+    """
+    try:
+        rows = reply if isinstance(reply, list) else reply["results"] if "results" in reply else reply["data"]
+        found = {int(row["index"]): float(row.get("relevance_score", row.get("score"))) for row in rows}
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise errors.ModelRejected(
+            f"the reranker at {url} sent no scores", hint="does it speak the protocol of Jina or Cohere?"
+        ) from error
+    lowest = min(found.values(), default=0.0)
+    return [found.get(i, lowest - 1.0) for i in range(count)]
+
+
+RERANKERS: Mapping[str, Callable[[str, Tools], Score]] = {
+    "fastembed": _open_fastembed,
+    "model": _open_model,
+    "http": _open_http,
+}

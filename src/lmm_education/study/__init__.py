@@ -1,0 +1,1 @@
+"""Study material from the documents of a course."""

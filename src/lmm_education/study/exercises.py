@@ -1,0 +1,140 @@
+"""The exercises of documents, by section, each with its solution if there is one.
+
+An exercise is a text of type ``exercise``, or what stands under a heading of that type: one exercise, or one for
+each subheading. Its solution stands under ``solution:`` in its metadata, or follows it as texts of type
+``solution``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from lmm_education.ingestion.outline import Heading, Text
+from lmm_education.study.material import StudyDocument, is_one_of, type_of
+
+_SOLUTION = "solution"
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """An exercise: its number in the document, its text and solution (empty if there is none) as markdown.
+
+    `headings` are those of the section that it belongs to; `title` is its own heading, if it has one.
+    """
+
+    number: int
+    kind: str
+    text: str
+    solution: str
+    document: str
+    file: str
+    line: int
+    headings: tuple[str, ...]
+    title: str = ""
+
+
+def find_exercises(
+    documents: Iterable[StudyDocument],
+    *,
+    kinds: Collection[str] = ("exercise",),
+    solutions: Collection[str] = ("solution",),
+) -> list[Exercise]:
+    """The exercises, in the order of the documents; with other `kinds`, texts of those types.
+
+    >>> from lmm_education.study.material import study_document
+    >>> text = "# A\\n\\n---\\ntype: exercise\\n---\\nWhy?\\n\\n---\\ntype: solution\\n---\\nBecause.\\n"
+    >>> [(e.number, e.text, e.solution) for e in find_exercises([study_document(text, file="a.md")])]
+    [(1, 'Why?', 'Because.')]
+    """
+    return [exercise for document in documents for exercise in _in(document, kinds, solutions)]
+
+
+def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[str]) -> list[Exercise]:
+    found: list[Exercise] = []
+    for owner, run in groupby(_owned(document), key=lambda pair: pair[0]):
+        texts = [text for _, text in run]
+        kind = type_of(texts[0])
+        joined = "\n\n".join(text.text for text in texts)
+        if is_one_of(kind, solutions):
+            if found:
+                found[-1] = replace(found[-1], solution=_join(found[-1].solution, joined))
+        elif is_one_of(kind, kinds):
+            found.append(_exercise(document, len(found) + 1, kind, owner, texts[0], joined))
+    return found
+
+
+_Owner = tuple[int, Heading | Text]
+
+
+def _owned(document: StudyDocument) -> Iterator[tuple[_Owner, Text]]:
+    """Every text with what makes an exercise of it: itself, a heading of that type, or a subheading of such a one."""
+    above: list[Heading] = [document.outline.root]
+    for item in document.outline.items:
+        if isinstance(item, Heading):
+            while above[-1].level >= item.level:
+                above.pop()
+            above.append(item)
+            continue
+        typed = max((i for i, heading in enumerate(above) if heading.own.get("type")), default=0)
+        owner: Heading | Text = item if item.own.get("type") else above[min(typed + 1, len(above) - 1)]
+        yield (item.lines.first if isinstance(owner, Text) else owner.line, owner), item
+
+
+def _exercise(
+    document: StudyDocument, number: int, kind: str, owner: _Owner, first: Text, joined: str
+) -> Exercise:
+    _, item = owner
+    solution = item.own.get(_SOLUTION)
+    headings, title, line = first.heading.path, "", first.lines.first
+    if isinstance(item, Heading) and item.level:
+        headings, title, line = item.path[:-1], item.title, item.line
+    return Exercise(
+        number, kind, joined, _text(solution), document.title, document.file, line, headings, title
+    )
+
+
+def _text(value: Any) -> str:
+    return "\n\n".join(map(str, value)) if isinstance(value, list) else str(value or "").strip()
+
+
+def _join(one: str, other: str) -> str:
+    return f"{one}\n\n{other}" if one else other
+
+
+# -- ways to write it ------------------------------------------------------------------------------
+
+
+def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = False) -> str:
+    """A sheet: a heading for each document and section, the exercises under it."""
+    parts: list[str] = []
+    for (title, file), of_document in groupby(exercises, key=lambda e: (e.document, e.file)):
+        parts.append(f"# {title}")
+        for headings, in_section in groupby(of_document, key=lambda e: e.headings):
+            parts += [f"## {' › '.join(headings)}"] if headings else []
+            for exercise in in_section:
+                name = f"**{exercise.kind.capitalize()} {exercise.number}" + (f" ({exercise.title})" if exercise.title else "")
+                parts += [f"{name}** <!-- {file}:{exercise.line} -->", exercise.text]
+                parts += [f"*Solution.* {exercise.solution}"] if solutions and exercise.solution else []
+    return "\n\n".join(parts) + ("\n" if parts else "")
+
+
+def exercises_as_values(exercises: Iterable[Exercise], *, solutions: bool = False) -> list[dict[str, Any]]:
+    """As JSON holds it."""
+    return [
+        {
+            "number": exercise.number,
+            "type": exercise.kind,
+            "document": exercise.document,
+            "file": exercise.file,
+            "line": exercise.line,
+            "headings": list(exercise.headings),
+            "title": exercise.title,
+            "text": exercise.text,
+            "has_solution": bool(exercise.solution),
+        }
+        | ({"solution": exercise.solution} if solutions else {})
+        for exercise in exercises
+    ]

@@ -1,0 +1,275 @@
+"""Export clean notes: a file, or a folder with all that its documents show.
+
+Nothing that is a source is ever written over: neither a document of this export, nor any document with
+metadata or special material in it, which no export has.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lmm import files
+from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
+from lmm.scan.changes import SUFFIXES
+from lmm_education.errors import ExportError
+from lmm_education.ingestion.identity import error_of
+from lmm_education.ingestion.sources import Source, find_sources
+from lmm_education.settings import StudySettings
+from lmm_education.study.export import Edits, Notes, clean_notes
+from lmm_education.study.links import local_links
+from lmm_education.study.reading import passed_over, settings_at
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """How notes are exported.
+
+    `keep` are types of material that stay, besides those of the configuration; `edits` goes before the
+    configuration's; `keep_lines` keeps the numbers of lines (see `clean_notes`).
+    """
+
+    keep: tuple[str, ...] = ()
+    edits: Edits | None = None
+    keep_lines: bool = False
+    config: Path | None = None
+
+    def study(self, path: Path) -> StudySettings:
+        """The settings that hold for a document or folder."""
+        study = settings_at(path, self.config).study
+        return replace(study, keep=(*study.keep, *self.keep), edits=self.edits or study.edits)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A document that was exported: from where, to where, what stayed out, and whether the file changed."""
+
+    source: Path
+    target: Path
+    notes: Notes
+    changed: bool
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many texts of each type are not in the notes."""
+        return dict(Counter(item.kind for item in self.notes.left_out))
+
+
+@dataclass(slots=True)
+class ExportReport:
+    """What an export did. `copied` are files that documents show or link to; `skipped` those that are no notes,
+    and why; `notices` are for the author."""
+
+    documents: list[Exported] = field(default_factory=list)
+    copied: list[Path] = field(default_factory=list)
+    skipped: list[tuple[Path, str]] = field(default_factory=list)
+    errors: list[LmmError] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> Notes:
+    """The clean notes of a file, written nowhere.
+
+    Raises:
+        ExportError: it cannot be exported as it is, or is special material as a whole.
+        DocumentError, ConfigError: the file or the configuration cannot be read.
+    """
+    path = Path(path)
+    notes = _clean(path, files.read_document(path), options.study(path), options.keep_lines)
+    if notes.nothing_left:
+        raise ExportError(_special(notes), where=str(path), hint=f"--keep {notes.left_out[0].kind}, to export it")
+    return notes
+
+
+def export_notes(
+    path: str | Path, output: str | Path, options: ExportOptions = ExportOptions()
+) -> ExportReport:
+    """Write the clean notes of a file to `output`, or those of a folder's documents into the folder `output`.
+
+    A folder is mirrored: its documents, and the files in it that they show or link to. A file whose content
+    would be the same is not touched.
+
+    Raises:
+        ExportError: a file cannot be exported as it is, or would be written over a source. In a folder, such
+            errors are in the report and do not stop the others.
+        DocumentError, ConfigError: a file or the configuration cannot be read, or nothing can be written.
+    """
+    path, output = Path(path), Path(output)
+    return _export_folder(path, output, options) if path.is_dir() else _export_file(path, output, options)
+
+
+# -- a file ----------------------------------------------------------------------------------------
+
+
+def _export_file(path: Path, output: Path, options: ExportOptions) -> ExportReport:
+    if path.suffix.lower() not in SUFFIXES and path.is_file():
+        raise ExportError("this is no markdown file", where=str(path), hint=f"known are {', '.join(SUFFIXES)}")
+    notes = read_notes(path, options)
+    target = output / path.name if output.is_dir() else output
+    if not target.parent.is_dir():
+        raise FileWriteError("there is no such folder", where=str(target.parent), hint=f"mkdir -p {target.parent}")
+    if target.name != path.name:
+        _check_alike(path, target)
+    report = ExportReport([_write(path, notes, target, [path])])
+    _notice_emptied(report)
+    if not _same(path.parent, target.parent):
+        lost = [link for link in local_links(notes.text) if (path.parent / link.target).is_file()]
+        missing = [link.target for link in lost if not (target.parent / link.target).exists()]
+        if missing:
+            shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+            report.notices.append(f"{target}: needs {shown} beside it (exporting the folder copies such files)")
+    return report
+
+
+def _clean(path: Path, text: str, study: StudySettings, keep_lines: bool) -> Notes:
+    return clean_notes(text, keep=study.keep, edits=study.edits, keep_lines=keep_lines, where=str(path))
+
+
+def _special(notes: Notes) -> str:
+    kinds = ", ".join(dict.fromkeys(item.kind for item in notes.left_out))
+    return f"all of it is special material ({kinds})"
+
+
+def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path]) -> Exported:
+    """Write notes, if that changes the file.
+
+    Raises:
+        ExportError: `target` is a source.
+    """
+    _check_no_source(target, sources)
+    data = notes.text.encode("utf-8", "surrogatepass")
+    changed = not target.exists() or target.read_bytes() != data
+    if changed:
+        files.replace_bytes(target, data)
+    return Exported(source, target, notes, changed)
+
+
+def _check_no_source(target: Path, sources: Collection[Path]) -> None:
+    """What an export wrote has nothing in it that an export would leave out; anything else is somebody's work."""
+    if any(_same(target, source) for source in sources):
+        raise ExportError("this is the source itself", where=str(target), hint="name another place with -o")
+    if not target.exists():
+        return
+    try:
+        text = files.read_document(target)
+        clean = clean_notes(text, where=str(target)).text == text
+    except (ExportError, FileReadError):
+        clean = False
+    if not clean:
+        raise ExportError(
+            "there is a document here that is not an earlier export",
+            where=str(target),
+            hint="name another place with -o, or move it away",
+        )
+
+
+def _check_alike(source: Path, target: Path) -> None:
+    """Under another name than the source's, an earlier export still has lines of the source."""
+    if not target.is_file():
+        return
+    lines = {line.strip() for line in files.read_document(source).splitlines()}
+    there = [line.strip() for line in files.read_document(target).splitlines() if line.strip()]
+    if sum(line in lines for line in there) < len(there) / 2:
+        raise ExportError(
+            f"this does not look like an earlier export of {source.name}",
+            where=str(target),
+            hint="name another place with -o, or move it away",
+        )
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _notice_emptied(report: ExportReport) -> None:
+    for document in report.documents:
+        for title, line in document.notes.emptied:
+            report.notices.append(
+                f"{document.source}:{line}: nothing is left under '{title}' "
+                "(a 'type:' before the heading leaves the heading out too)"
+            )
+
+
+# -- a folder --------------------------------------------------------------------------------------
+
+
+def _export_folder(folder: Path, output: Path, options: ExportOptions) -> ExportReport:
+    if _same(folder, output):
+        raise ConfigError("the notes cannot go where their sources are", where=str(output), hint="name another folder")
+    if output.exists() and not output.is_dir():
+        raise ConfigError("this is a file, and a folder is to be exported", where=str(output), hint="name a folder")
+    study = options.study(folder)
+    found = find_sources([folder], folder.resolve())
+    report = ExportReport(skipped=list(found.skipped), errors=list(found.errors))
+    inside = [s for s in found.documents if not _is_in(s.path, output)]
+    sources = {source.path for source in inside}
+    for source in inside:
+        try:
+            _export_one(source, output / source.file, sources, study, options.keep_lines, report)
+        except LmmError as error:
+            report.errors.append(error_of(error, str(source.path)))
+    _copy_linked(folder, output, report)
+    _notice_emptied(report)
+    return report
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def _export_one(
+    source: Source, target: Path, sources: Collection[Path], study: StudySettings, keep_lines: bool, report: ExportReport
+) -> None:
+    text = files.read_document(source.path)
+    if reason := passed_over(source, text):
+        report.skipped.append((source.path, reason))
+        return
+    notes = _clean(source.path, text, study, keep_lines)
+    if notes.nothing_left:
+        report.skipped.append((source.path, _special(notes)))
+        return
+    _make_folder(target.parent)
+    report.documents.append(_write(source.path, notes, target, sources))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileWriteError(f"cannot be made: {error.strerror or error}", where=str(folder)) from error
+
+
+def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
+    """Copy the files of the folder that its notes show or link to, and tell of those that are not there."""
+    copied: set[Path] = set()
+    for document in report.documents:
+        for link in local_links(document.notes.text):
+            path = document.source.parent / link.target
+            if path.suffix.lower() in SUFFIXES or path in copied or path.is_dir():
+                continue
+            place = f"{document.target}:{link.line}"
+            if not path.is_file():
+                report.notices.append(f"{place}: there is no file {link.target}")
+            elif not _is_in(path, folder):
+                report.notices.append(f"{place}: {link.target} lies outside {folder} and was not copied")
+            else:
+                copied.add(path)
+                _copy(path, output / Path(os.path.relpath(path, folder)), report)
+
+
+def _copy(path: Path, target: Path, report: ExportReport) -> None:
+    try:
+        data = path.read_bytes()
+        _make_folder(target.parent)
+        if not target.exists() or (not _same(path, target) and target.read_bytes() != data):
+            files.replace_bytes(target, data)
+            report.copied.append(target)
+    except OSError as error:
+        report.errors.append(FileReadError(f"cannot be copied: {error.strerror or error}", where=str(path)))
+    except LmmError as error:
+        report.errors.append(error)
+
+

@@ -1,0 +1,258 @@
+"""`lmm ingest` as it is typed: real files, the built-in embedding model, real processes, kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edge.support import PATIENCE, finish, lmm, run_here, start, wait_until
+from edge.test_watch import Watching
+from fakes.courses import contents_of, folder_in_memory
+
+from lmm_education.open_course import open_course
+
+KILLS = 20
+LECTURE = "# Leaves\n\nLeaves are green.\n\n## Why\n\nChlorophyll absorbs red and blue light.\n"
+
+
+@pytest.fixture(autouse=True)
+def course(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current folder: a course with two lectures."""
+    with folder_in_memory() as folder:
+        monkeypatch.chdir(folder)
+        (folder / "leaves.md").write_text(LECTURE)
+        (folder / "notes").mkdir()
+        (folder / "notes" / "tax.Rmd").write_text("# Tax\n\nTax law is long.\n")
+        yield folder
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """What is in the store."""
+    with open_course(folder=folder) as opened:
+        return contents_of(opened.store)
+
+
+# -- what is typed and printed ---------------------------------------------------------------------
+
+
+def test_the_first_time_and_the_second(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for what changed, one at the end; the second time only that."""
+    ran = run_here(capsys, "ingest", ".")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[:2] == [
+        "leaves.md: new, 2 of 2 chunks embedded",
+        "notes/tax.Rmd: new, 1 of 1 chunk embedded",
+    ]
+    assert ran.out.splitlines()[2].startswith("2 documents: 2 new; 3 of 3 chunks embedded (")
+    ran = run_here(capsys, "ingest", "leaves.md", "notes")
+    assert ran.out.startswith("2 documents: 2 unchanged (")
+
+
+def test_a_dry_run(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """It says what would be, and makes nothing."""
+    ran = run_here(capsys, "ingest", "--dry-run", ".")
+    assert "leaves.md: new, 2 of 2 chunks to embed\n" in ran.out
+    assert "3 of 3 chunks would be embedded" in ran.out
+    assert not (course / ".lmm").exists()
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """One object on standard output, errors also on standard error."""
+    ran = run_here(capsys, "ingest", "--json", ".", "missing.md")
+    report = json.loads(ran.out)
+    assert ran.code == 1
+    assert [document["embedded"] for document in report["documents"]] == [2, 1]
+    assert report["errors"] == ["missing.md: there is no such file or folder (check the path)"]
+    assert ran.err.startswith("lmm: missing.md: ")
+
+
+def test_a_bad_file_is_reported_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """The others are in the store."""
+    (course / "bad.md").write_bytes(b"\xff\xfe")
+    ran = run_here(capsys, "ingest", ".")
+    assert ran.code == 1
+    assert ran.err.startswith("lmm: bad.md:1:1: byte 0xff is not UTF-8 (convert it")
+    assert "3 documents: 2 new, 1 failed" in ran.out
+    assert len(contents(course)["chunks"]) == 3
+
+
+def test_what_is_gone_and_what_moved(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """Each is told, with the flag that does something about it."""
+    run_here(capsys, "ingest", ".")
+    (course / "leaves.md").rename(course / "leaf.md")
+    (course / "notes" / "tax.Rmd").unlink()
+    ran = run_here(capsys, "ingest", ".")
+    assert "leaf.md: it has the text of leaves.md, which is stored and gone (--moved" in ran.err
+    assert "notes/tax.Rmd: gone, and still stored\n(--prune removes" in ran.out
+    ran = run_here(capsys, "ingest", ".", "--moved", "--prune")
+    assert ran.code == 0
+    assert "leaf.md: was leaves.md; 0 of 2 chunks embedded, 2 reused\n" in ran.out
+    assert "notes/tax.Rmd: gone; removed from the store\n" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--no-ingest", "--prune"], "--no-ingest changes no store"),
+        (["--watch", "--dry-run"], "--watch goes with neither"),
+        (["--config", "nowhere.toml"], "there is no such configuration file"),
+    ],
+)
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    """The exit code is 2."""
+    ran = run_here(capsys, "ingest", ".", *words)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_other_settings_are_refused_with_what_to_do(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """And --again does it."""
+    run_here(capsys, "ingest", ".")
+    (course / "config.toml").write_text('[RAG]\nencoding_model = "content"\n')
+    (course / "leaves.md").write_text(LECTURE + "\nMore.\n")
+    ran = run_here(capsys, "ingest", ".")
+    assert ran.code == 1
+    assert "made with other settings (encoding: hybrid, now content" in ran.err
+    assert "--again" in ran.err
+    assert run_here(capsys, "ingest", "leaves.md", "--again").code == 0
+    assert {tuple(vectors) for _, vectors in contents(course)["chunks"].values()} == {("dense",)}
+
+
+def test_several_courses(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """Each has a store of its own."""
+    run_here(capsys, "ingest", "leaves.md", "--course", "botany")
+    run_here(capsys, "ingest", "notes", "--course", "law")
+    assert sorted(path.name for path in (course / ".lmm" / "store").iterdir()) == ["botany", "law"]
+
+
+def test_help_is_fast_and_imports_nothing_heavy() -> None:
+    """The modules that do the work are imported when they work."""
+    code = (
+        "import sys; from lmm.cli.main import main; main(['ingest', '--help']);"
+        "bad = {'numpy', 'qdrant_edge', 'yaml', 'lmm_education.ingestion.run'} & set(sys.modules);"
+        "sys.exit(f'imported: {bad}' if bad else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_importing_the_package_does_nothing(course: Path) -> None:
+    """No heavy library, no file read of the course, none written."""
+    before = sorted(course.rglob("*"))
+    code = (
+        "import sys, lmm_education; dir(lmm_education);"
+        "bad = {'numpy', 'qdrant_edge', 'yaml', 'typer', 'wordllama', 'lmm', 'pathlib'} & set(sys.modules);"
+        "sys.exit(f'imported: {bad}' if bad else 0)"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code], check=True)
+    assert sorted(course.rglob("*")) == before
+
+
+def test_a_seeds_line_works_as_it_stands(course: Path) -> None:
+    """`ingest("MyMarkdown.md", save_files=True, ingest=False)`: files, and no store."""
+    (course / "leaves.md").rename(course / "MyMarkdown.md")
+    code = 'from lmm_education import ingest\n\ningest("MyMarkdown.md", save_files=True, ingest=False)\n'
+    subprocess.run([sys.executable, "-c", code], check=True)
+    names = sorted(path.name for path in course.glob("MyMarkdown*"))
+    assert names == ["MyMarkdown.chunks.md", "MyMarkdown.documents.md", "MyMarkdown.md", "MyMarkdown.pooled.md"]
+    assert not (course / ".lmm").exists()
+
+
+# -- watching --------------------------------------------------------------------------------------
+
+
+def test_watching(course: Path) -> None:
+    """Every save is ingested; what is gone is told; Ctrl-C ends it cleanly."""
+    process = start("ingest", "--watch", ".")
+    watch = Watching(process)
+    try:
+        watch.says("2 documents: 2 new")
+        (course / "leaves.md").write_text(LECTURE + "\nTyped while it was watched.\n")
+        watch.says("leaves.md: 1 of 2 chunks embedded, 1 removed")
+        (course / "notes" / "new.md").write_text("A new lecture.\n")
+        watch.says("notes/new.md: new, 1 of 1 chunk embedded")
+        (course / "bad.md").write_bytes(b"\xff")
+        watch.says("bad.md:1:1: byte 0xff is not UTF-8")
+        (course / "bad.md").unlink()
+        (course / "notes" / "new.md").unlink()
+        watch.says("notes/new.md: gone, and still stored")
+        busy = _seconds(process)
+        time.sleep(1.0)
+        assert _seconds(process) - busy < 0.3
+        ran = watch.stop()
+        assert (ran.code, "Traceback" in ran.err) == (0, False)
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            assert stream
+            stream.close()
+    assert "Typed while" in repr(contents(course)["chunks"])
+
+
+def _seconds(process: subprocess.Popen[bytes]) -> float:
+    """The processor's time that a process has taken, where the system tells."""
+    stat = Path(f"/proc/{process.pid}/stat")
+    if not stat.exists():
+        return 0.0
+    fields = stat.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# -- killed ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_leaves_the_old_store_or_the_new_one(course: Path) -> None:
+    """At any moment; what comes next finishes the work, whatever was left behind."""
+    shutil.rmtree(course / "notes")
+    _write_lectures(course, "old")
+    assert lmm("ingest", ".").code == 0
+    old = contents(course)
+    kept = course.parent / f"{course.name}-kept"
+    shutil.copytree(course / ".lmm", kept)
+    _write_lectures(course, "new")
+    begun = time.monotonic()
+    assert lmm("ingest", ".").code == 0
+    took, new = time.monotonic() - begun, contents(course)
+    assert old != new
+    random.seed(20)
+    seen = set()
+    try:
+        for number in range(KILLS):
+            shutil.rmtree(course / ".lmm")
+            shutil.copytree(kept, course / ".lmm")
+            process = start("ingest", ".")
+            time.sleep(took * (0.3 + 1.3 * (number + random.random()) / KILLS))
+            process.send_signal(signal.SIGKILL)
+            finish(process)
+            found = contents(course)
+            assert found in (old, new)
+            seen.add(found == new)
+        assert lmm("ingest", ".").code == 0
+        assert contents(course) == new
+    finally:
+        shutil.rmtree(kept)
+    assert seen == {False, True}
+
+
+def _write_lectures(course: Path, word: str) -> None:
+    for number in range(12):
+        paragraphs = "\n\n".join(f"Paragraph {n} of the {word} text, of lecture {number}. " * 8 for n in range(12))
+        (course / f"{number}.md").write_text(f"# Lecture {number}\n\n{paragraphs}\n")
+
+
+def test_two_runs_at_once_wait_for_each_other(course: Path) -> None:
+    """Both finish, and the store has what both have ingested."""
+    one, two = start("ingest", "leaves.md"), start("ingest", "notes")
+    assert (finish(one).code, finish(two).code) == (0, 0)
+    wait_until(lambda: len(contents(course)["chunks"]) == 3, timeout=PATIENCE)

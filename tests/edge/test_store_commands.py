@@ -1,0 +1,224 @@
+"""`lmm store` as people type it, and copies between stores."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.qdrant_server import QdrantServer
+
+from lmm_education.course import SparseVector
+from lmm_education.errors import StoreMismatch, StoreMissing, StoreUnavailable
+from lmm_education.ingestion.ids import document_point_id
+from lmm_education.settings import StorageSettings
+from lmm_education.store import server_requests
+from lmm_education.store.edge import EdgeStore
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.open import open_store
+from lmm_education.store.port import Point, Store
+from lmm_education.store.transfer import Transfer, copy_store
+
+RECORD = {"what": "document", "hash": "h", "language": "en", "chunks": 30, "sections": 1, "metadata": {}}
+MANIFEST = Manifest("hybrid", "test", 2, "Builtin/bm25", annotations={"own": ["a"]})
+
+
+def lmm(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command."""
+    command = [sys.executable, "-m", "lmm", "store", *words]
+    return subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True, check=False)
+
+
+def fill(store: Store, names: str = "ab", chunks: int = 30) -> None:
+    """Store documents with a section each."""
+    with store.writing(MANIFEST) as writer:
+        for name in names:
+            record = Point(
+                document_point_id(name), RECORD | {"document": name, "file": f"{name}.md", "title": f"Document {name}"}
+            )
+            writer.upsert("documents", [record, section(name)])
+            writer.upsert("chunks", [chunk(name, i) for i in range(chunks)])
+
+
+def id_of(*parts: object) -> str:
+    """An id from anything."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
+
+
+def section(name: str) -> Point:
+    """The section of a document."""
+    return Point(id_of(name, "section"), {"what": "section", "document": name, "text": "Text, längs 😀"})
+
+
+def chunk(name: str, i: int) -> Point:
+    """A chunk of a document."""
+    payload = {"document": name, "kind": "text", "text": f"{name} {i}", "metadata": {"n": i}}
+    return Point(id_of(name, i), payload, {"dense": (0.6, 0.8), "sparse": SparseVector((1, i + 2), (0.5, 2.0))})
+
+
+def everything(store: Store) -> list[Any]:
+    """All that is in a store, in order."""
+    return [sorted(store.scroll(c, vectors=True), key=lambda point: point.id) for c in ("chunks", "documents")]
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A folder with the store of a course in it."""
+    store = EdgeStore(tmp_path / ".lmm" / "store" / "course")
+    fill(store)
+    store.close()
+    return tmp_path
+
+
+# -- commands -----------------------------------------------------------------------------------------
+
+
+def test_status(course: Path) -> None:
+    """Where it is, what it was made with, what is in it."""
+    shown = lmm("status", cwd=course)
+    assert shown.returncode == 0, shown.stderr
+    assert "2 documents, 2 sections, 60 chunks" in shown.stdout
+    assert "hybrid, test (2 numbers), Builtin/bm25, language en" in shown.stdout
+    assert "a.md" in shown.stdout
+    told = json.loads(lmm("status", "--json", cwd=course).stdout)
+    assert (told["documents"], told["sections"], told["chunks"]) == (2, 2, 60)
+    assert told["points"] == {"chunks": 60, "documents": 4}
+    assert told["manifest"] == MANIFEST.as_json()
+    assert told["size"] > 10_000
+    assert told["files"][1] == {"file": "b.md", "document": "b", "title": "Document b"}
+
+
+def test_status_of_nothing(tmp_path: Path) -> None:
+    """Nothing is no error; it says how to begin, and makes no folder."""
+    shown = lmm("status", "--course", "other", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "lmm ingest" in shown.stdout
+    assert json.loads(lmm("status", "--json", cwd=tmp_path).stdout)["manifest"] is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_delete(course: Path) -> None:
+    """By id or by file; an unknown one is an error that names those there are."""
+    removed = lmm("delete", "a.md", cwd=course)
+    assert (removed.returncode, removed.stdout) == (0, "removed a.md from the store\n")
+    told = json.loads(lmm("status", "--json", cwd=course).stdout)
+    assert (told["documents"], told["sections"], told["chunks"]) == (1, 1, 30)
+    again = lmm("delete", "a.md", cwd=course)
+    assert again.returncode == 1
+    assert "there are: b.md" in again.stderr
+    assert lmm("delete", "b", cwd=course).returncode == 0
+
+
+def test_compact(course: Path) -> None:
+    """What is in it stays."""
+    done = lmm("compact", cwd=course)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("compacted ")
+    assert json.loads(lmm("status", "--json", cwd=course).stdout)["chunks"] == 60
+    nothing = lmm("compact", "--course", "other", cwd=course)
+    assert nothing.returncode == 1
+    assert "lmm ingest" in nothing.stderr
+
+
+def test_push_and_pull(course: Path, tmp_path: Path) -> None:
+    """To a server and back into another course, which a configuration file names."""
+    with QdrantServer(api_key="secret") as server:
+        pushed = lmm("push", "--to", server.url, cwd=course, QDRANT_API_KEY="secret")
+        assert pushed.returncode == 0, pushed.stderr
+        assert "64 points written, 0 there already, 0 removed" in pushed.stdout
+        again = lmm("push", "--to", server.url, cwd=course, QDRANT_API_KEY="secret")
+        assert "0 points written, 64 there already" in again.stdout
+        config = tmp_path / "config.toml"
+        config.write_text(f'[storage]\nurl = "{server.url}"\n')
+        told = lmm("status", "--json", cwd=course, QDRANT_API_KEY="secret")
+        assert json.loads(told.stdout)["chunks"] == 60
+        config.write_text('[storage]\nfolder = "copy"\n')
+        assert lmm("pull", "--from", server.url, cwd=course, QDRANT_API_KEY="secret").returncode == 0
+        refused = lmm("pull", "--from", server.url, cwd=course)
+        assert refused.returncode == 1
+        assert "api_key_env" in refused.stderr
+    old, new = EdgeStore(course / ".lmm/store/course"), EdgeStore(course / "copy" / "course")
+    assert everything(new) == everything(old)
+    assert new.manifest() == old.manifest() == MANIFEST
+    old.close()
+    new.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("push", "--to", "ftp://x"), "https://"),
+        (("push", "--to", ".lmm/store"), "this store itself"),
+        (("push", "--to", "http://qdrant.example"), "unencrypted"),
+        (("status", "--course", "../x"), "course"),
+        (("status", "--config", "none.toml"), "no such configuration file"),
+    ],
+)
+def test_wrong_usage(course: Path, words: tuple[str, ...], message: str) -> None:
+    """Exit code 2, and what to do."""
+    done = lmm(*words, cwd=course, QDRANT_API_KEY="k")
+    assert done.returncode == 2, done.stdout
+    assert message in done.stderr
+
+
+# -- copies -------------------------------------------------------------------------------------------
+
+
+def test_a_copy_equals_its_source(course: Path, tmp_path: Path) -> None:
+    """What changed is written, what is gone goes, the rest stays; the other way round too."""
+    source, target = EdgeStore(course / ".lmm/store/course"), EdgeStore(tmp_path / "target")
+    done: list[int] = []
+    assert copy_store(source, target, on_points=done.append) == Transfer(64, 0, 0)
+    assert sum(done) == 64
+    with source.writing(MANIFEST) as writer:
+        writer.upsert("chunks", [Point(id_of("a", 0), {"document": "a", "text": "new"}, chunk("a", 0).vectors)])
+        writer.delete("chunks", [id_of("a", 1), id_of("a", 2)])
+    assert copy_store(source, target) == Transfer(1, 61, 2)
+    assert everything(target) == everything(source)
+    assert copy_store(target, source) == Transfer(0, 62, 0)
+    source.close()
+    target.close()
+
+
+def test_a_copy_that_was_cut_off_goes_on(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a server, what had arrived is not sent again."""
+    monkeypatch.setattr(server_requests, "pause", lambda seconds: None)
+    source = EdgeStore(course / ".lmm/store/course")
+    with source.writing(MANIFEST) as writer:
+        writer.upsert("chunks", [chunk("c", i) for i in range(1500)])
+    with QdrantServer() as server:
+        target = open_store(StorageSettings(url=server.url, course="course"), env={})
+        count = 0
+
+        def cut(points: int) -> None:
+            nonlocal count
+            count += points
+            if count > 1000:
+                server.fail(503, times=server_requests.TRIES)
+
+        with pytest.raises(StoreUnavailable):
+            copy_store(source, target, on_points=cut)
+        arrived = target.count("chunks") + target.count("documents")
+        assert 0 < arrived < 1564
+        assert copy_store(source, target) == Transfer(1564 - arrived, arrived, 0)
+        assert everything(target) == everything(source)
+        target.close()
+    source.close()
+
+
+def test_what_cannot_be_copied(course: Path, tmp_path: Path) -> None:
+    """Nothing, and into a store with other settings."""
+    source, empty = EdgeStore(course / ".lmm/store/course"), EdgeStore(tmp_path / "empty")
+    with pytest.raises(StoreMissing, match="nothing to copy"):
+        copy_store(empty, source)
+    with empty.writing(Manifest("content", "test", 2)):
+        pass
+    with pytest.raises(StoreMismatch, match="other settings"):
+        copy_store(source, empty)
+    source.close()
+    empty.close()

@@ -1,0 +1,328 @@
+"""The server adapter against HTTP as it happens: busy and failing servers, keys, other servers, several writers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fakes.qdrant_server import QdrantServer
+
+from lmm import trust
+from lmm.errors import ConfigError, UntrustedConfig
+from lmm_education.course import SparseVector
+from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
+from lmm_education.settings import StorageSettings, load_course_settings
+from lmm_education.store import server_requests
+from lmm_education.store.manifest import FORMAT, Manifest
+from lmm_education.store.open import open_store
+from lmm_education.store.port import Leg, Match, Point, Store
+from lmm_education.store.server import MANIFEST_ID
+
+MANIFEST = Manifest("hybrid", "test", 2, "Builtin/bm25")
+
+
+@pytest.fixture
+def server() -> Iterator[QdrantServer]:
+    """A server without points."""
+    with QdrantServer() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long requests would have waited before they were sent again."""
+    waited: list[float] = []
+    monkeypatch.setattr(server_requests, "pause", waited.append)
+    return waited
+
+
+def store_at(server: QdrantServer, **env: str) -> Store:
+    """The store of that server."""
+    return open_store(StorageSettings(url=server.url, course="course", timeout=5), env=env)
+
+
+def point(number: int, text: str = "text") -> Point:
+    """A chunk."""
+    vectors = {"dense": (1.0, float(number)), "sparse": SparseVector((number,), (1.0,))}
+    return Point(str(uuid.UUID(int=number)), {"text": text, "document": "d"}, vectors)
+
+
+def fill(store: Store, *points: Point) -> None:
+    """Store chunks."""
+    with store.writing(MANIFEST) as writer:
+        writer.upsert("chunks", points)
+
+
+# -- failures that pass -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 0])
+def test_what_passes_is_waited_for(server: QdrantServer, waits: list[float], status: int) -> None:
+    """Too many requests, a server that restarts, a connection that is cut: asked again, longer each time."""
+    store = store_at(server)
+    fill(store, point(1))
+    server.fail(status, times=3)
+    assert store.count("chunks") == 1
+    assert len(waits) == 3
+    assert 0.1 < waits[0] < waits[2]
+    server.fail(status, times=2)
+    fill(store, point(2))
+    assert store.count("chunks") == 2
+    store.close()
+
+
+def test_the_server_says_how_long_to_wait(server: QdrantServer, waits: list[float]) -> None:
+    """Retry-After counts, up to a minute."""
+    store = store_at(server)
+    fill(store, point(1))
+    server.fail(429, {"Retry-After": "7"})
+    server.fail(429, {"Retry-After": "7000"})
+    assert store.count("chunks") == 1
+    assert waits == [7, 60]
+    store.close()
+
+
+@pytest.mark.parametrize(("status", "words"), [(429, "too busy"), (500, "fails \\(500\\)"), (0, "does not answer")])
+def test_what_does_not_pass_is_told(server: QdrantServer, status: int, words: str) -> None:
+    """After six tries."""
+    store = store_at(server)
+    fill(store, point(1))
+    server.fail(status, times=server_requests.TRIES)
+    with pytest.raises(StoreUnavailable, match=words) as caught:
+        store.count("chunks")
+    assert caught.value.hint
+    assert server.url in caught.value.where
+    assert store.count("chunks") == 1
+    store.close()
+
+
+def test_nobody_listens(server: QdrantServer) -> None:
+    """A refused connection names the address and the port that is meant without one."""
+    store = open_store(StorageSettings(url="http://127.0.0.1:1", course="c"), env={})
+    with pytest.raises(StoreUnavailable, match=r"does not answer.*6333"):
+        store.manifest()
+    store.close()
+
+
+def test_another_kind_of_server(server: QdrantServer) -> None:
+    """A web server answers 404 to everything: that is no empty store."""
+    store = store_at(server)
+    server.fail(404, body=b"<html>Not Found</html>")
+    with pytest.raises(StoreUnavailable, match="no Qdrant server"):
+        store.manifest()
+    server.fail(200, body=b"<html>Welcome</html>", times=server_requests.TRIES)
+    with pytest.raises(StoreUnavailable):
+        store.manifest()
+    store.close()
+
+
+# -- keys ---------------------------------------------------------------------------------------------
+
+
+def test_the_key_comes_from_the_environment() -> None:
+    """From the variable that the settings name; without it, or with another key, the server refuses."""
+    with QdrantServer(api_key="secret") as server:
+        settings = StorageSettings(url=server.url, api_key_env="MY_KEY")
+        good = open_store(settings, env={"MY_KEY": "secret"})
+        fill(good, point(1))
+        assert {seen.key for seen in server.seen} == {"secret"}
+        for env in ({}, {"MY_KEY": "wrong"}, {"QDRANT_API_KEY": "secret"}):
+            store = open_store(settings, env=env)
+            with pytest.raises(StoreUnavailable, match=r"refuses our key.*api_key_env") as caught:
+                store.count("chunks")
+            assert "secret" not in str(caught.value)
+            store.close()
+        good.close()
+
+
+def test_a_key_never_leaves_the_machine_unencrypted() -> None:
+    """Plain http is for this machine, and for servers without a key."""
+    settings = StorageSettings(url="http://qdrant.example:6333")
+    open_store(settings, env={}).close()
+    with pytest.raises(ConfigError, match=r"unencrypted.*https"):
+        open_store(settings, env={"QDRANT_API_KEY": "k"})
+    open_store(replace(settings, url="https://qdrant.example"), env={"QDRANT_API_KEY": "k"}).close()
+
+
+def test_a_config_that_nobody_approved_gets_no_key(tmp_path: Path) -> None:
+    """`lmm trust` approves it, until it changes."""
+    file = tmp_path / "config.toml"
+    file.write_text('[storage]\nurl = "https://qdrant.example"\n')
+    settings = load_course_settings(file.read_text(), config_file=file).storage
+    with pytest.raises(UntrustedConfig, match=r"QDRANT_API_KEY.*lmm trust"):
+        open_store(settings, env={"QDRANT_API_KEY": "k"})
+    open_store(settings, env={}).close()
+    trust.approve(file)
+    open_store(settings, env={"QDRANT_API_KEY": "k"}).close()
+    file.write_text('[storage]\nurl = "https://qdrant.example"\ntimeout = 1\n')
+    with pytest.raises(UntrustedConfig):
+        open_store(settings, env={"QDRANT_API_KEY": "k"})
+
+
+@pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://x", "https:/x"])
+def test_addresses_that_are_none(url: str) -> None:
+    """The error shows how one begins."""
+    with pytest.raises(ConfigError, match="https://"):
+        open_store(StorageSettings(url=url), env={})
+
+
+@pytest.mark.parametrize("course", ["", "..", "a/b", ".hidden", "a" * 300, "a b"])
+def test_courses_that_cannot_be(course: str) -> None:
+    """A course is a folder's name and a collection's."""
+    with pytest.raises(ConfigError, match="course"):
+        open_store(StorageSettings(course=course), env={})
+
+
+# -- collections --------------------------------------------------------------------------------------
+
+
+def test_a_collection_of_somebody_else_is_refused(server: QdrantServer) -> None:
+    """Other vectors under our name: nothing is written."""
+    from qdrant_client import models
+
+    wrong = models.VectorParams(size=7, distance=models.Distance.DOT)
+    server.client.create_collection("course", vectors_config={"dense": wrong, "other": wrong})
+    store = store_at(server)
+    with pytest.raises(StoreMismatch, match=r"'other'.*'dense' has 7 numbers, not 2.*sparse"):
+        fill(store, point(1))
+    assert server.client.count("course").count == 0
+    assert store.manifest() is None
+    store.close()
+
+
+def test_a_run_that_was_cut_off_while_collections_were_made_goes_on(server: QdrantServer) -> None:
+    """The manifest comes last, so that nobody takes half a store for one."""
+    store = store_at(server)
+    with pytest.raises(StoreUnavailable):
+        _cut_after(server, 4, store)
+    assert store.manifest() is None
+    fill(store, point(1))
+    assert store.count("chunks") == 1
+    store.close()
+
+
+def _cut_after(server: QdrantServer, requests: int, store: Store) -> None:
+    answer = server.answer
+
+    def limited(method: str, path: str, body: bytes, key: str | None) -> object:
+        if len(server.seen) >= requests:
+            server.fail(503)
+        return answer(method, path, body, key)
+
+    server.answer = limited  # type: ignore[method-assign,assignment]
+    try:
+        fill(store, point(1))
+    finally:
+        server.answer = answer  # type: ignore[method-assign]
+        server._failures.clear()
+
+
+def test_manifests_that_are_not_ours(server: QdrantServer) -> None:
+    """Other versions are refused; nonsense is damage."""
+    store = store_at(server)
+    fill(store, point(1))
+    for manifest, kind in (({"format": FORMAT + 1}, StoreMismatch), ("nonsense", StoreDamaged)):
+        server.client.set_payload("course_documents", {"manifest": manifest}, [MANIFEST_ID])
+        with pytest.raises(kind):
+            store.manifest()
+    store.close()
+
+
+def test_indexes_are_made_for_what_is_filtered(server: QdrantServer) -> None:
+    """Our fields, and the metadata that a run brings, each once."""
+    store = store_at(server)
+    fill(store, Point(point(1).id, {"metadata": {"topic": "Cells"}}), Point(point(2).id, {"metadata": {"topic": "x"}}))
+    made = sum(seen.path.endswith("/index") for seen in server.seen)
+    assert made == 5 + 2 + 1
+    store.close()
+
+
+def test_requests_are_bounded(server: QdrantServer) -> None:
+    """By points, and by bytes."""
+    store = store_at(server)
+    fill(store, *(point(i) for i in range(1, 600)))
+    assert sum(seen.path.endswith("/points") and seen.method == "PUT" for seen in server.seen) == 1 + 3
+    server.seen.clear()
+    fill(store, *(point(i, "x" * 3_000_000) for i in range(1, 7)))
+    sent = [seen.size for seen in server.seen if seen.path == "/collections/course/points"]
+    assert len(sent) == 3
+    assert max(sent) < 10_000_000
+    store.close()
+
+
+def test_a_hybrid_question_is_one_request(server: QdrantServer) -> None:
+    """Both legs travel together."""
+    store = store_at(server)
+    fill(store, point(1))
+    server.seen.clear()
+    legs = [Leg("sparse", SparseVector((1,), (1.0,)), 3), Leg("dense", (1.0, 1.0), 3)]
+    assert [len(found) for found in store.search(legs)] == [1, 1]
+    assert [seen.path for seen in server.seen] == ["/collections/course/points/query/batch"]
+    store.close()
+
+
+# -- several machines ---------------------------------------------------------------------------------
+
+WRITER = """
+import sys, uuid
+from lmm_education.course import SparseVector
+from lmm_education.settings import StorageSettings
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.open import open_store
+from lmm_education.store.port import Point
+
+url, course, name, embedding = sys.argv[1:]
+store = open_store(StorageSettings(url=url, course=course), env={})
+for run in range(3):
+    with store.writing(Manifest("hybrid", embedding, 2, "Builtin/bm25")) as writer:
+        ids = [str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}{i}")) for i in range(90)]
+        vectors = {"dense": [1.0, 2.0], "sparse": SparseVector((1,), (1.0,))}
+        writer.upsert("documents", [Point(ids[0], {"what": "document", "document": name})])
+        writer.upsert("chunks", [Point(each, {"document": name, "run": run}, vectors) for each in ids])
+        writer.delete("chunks", ids[30 * run : 30 * run + 10])
+"""
+
+
+def test_several_processes_write_different_documents_at_once(server: QdrantServer) -> None:
+    """Into one new store, on a real server if there is one: every document is as its writer left it."""
+    url = os.environ.get("LMM_TEST_QDRANT_URL") or server.url
+    course = f"lmm-test-{uuid.uuid4().hex}"
+    writers = [start_writer(url, course, name, "test") for name in "abc"]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    store = open_store(StorageSettings(url=url, course=course), env={})
+    for name in "abc":
+        assert store.count("chunks", where=[Match("document", (name,)), Match("run", (2,))]) == 80
+    assert store.status().documents == 3
+    assert store.manifest() == replace(MANIFEST)
+    other = start_writer(url, course, "d", "another model")
+    assert other.wait(60) != 0
+    assert store.count("chunks") == 240
+    store.close()
+    if url != server.url:
+        from qdrant_client import QdrantClient
+
+        client = QdrantClient(url=url, check_compatibility=False)
+        for name in (course, f"{course}_documents"):
+            client.delete_collection(name)
+
+
+def start_writer(url: str, course: str, name: str, embedding: str) -> subprocess.Popen[bytes]:
+    """A process that stores a document three times."""
+    command = [sys.executable, "-c", WRITER, url, course, name, embedding]
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+
+def test_errors_of_the_client_are_told_as_ours(server: QdrantServer) -> None:
+    """What the server refuses, in its own words."""
+    store = store_at(server)
+    fill(store, point(1))
+    server.fail(400, body=b'{"status": {"error": "Wrong input: strict mode forbids it"}, "time": 0}')
+    with pytest.raises(StoreError, match="strict mode forbids it"):
+        store.count("chunks")
+    store.close()

@@ -1,0 +1,197 @@
+"""What holds for the chunks of every document: nothing lost, nothing torn, each at its place, few moved by a change."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from strategies import documents, written_documents
+
+from lmm_education.course import Chunk, PreparedDocument, Section
+from lmm_education.ingestion.kinds import kind_of
+from lmm_education.ingestion.prepare import prepare_document, prepare_steps
+from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
+from lmm_education.settings import AnnotationModel, Preparation
+
+_LINES = [f"| {n} | row {n} of a table |" for n in range(12)]
+_WHITE = " \t\r\n"
+_LARGE = [
+    "A sentence that is of middling length. " * 12, "\n".join(["| n | text |", "|---|------|", *_LINES]),
+    "```r\n" + "\n".join(f"x{n} <- {n}" for n in range(30)) + "\n```",
+    "- item one\n\n- item two\n\n  more of it\n\n- three", "\n".join(f"{n}. item number {n}" for n in range(20)),
+    "> quoted words. And more.\n" * 8, "word " * 80,
+    "x" * 300, "$$\n" + "\n".join(f"a_{n} = {n}" for n in range(30)) + "\n$$", "<div>\n\ninside\n\n</div>",
+    "葉は緑色です。" * 40, "    code\n    more", "---\ntype: exercise\n---\nWhy?",
+    "---\n~summary: Short.\n~questions: [Why?, How?]\n---\n## S",
+    "# A\n\n" + "Prose of one line.\n\n" * 9, "---\nskip: true\n---\nhidden", "---\ntopic: review\n---\n# B",
+]  # fmt: skip
+LARGE_DOCUMENTS = st.lists(st.sampled_from(_LARGE), max_size=8).map(lambda pieces: "\n\n".join(pieces) + "\n")
+ANY_DOCUMENT = LARGE_DOCUMENTS | written_documents() | documents()
+SETTINGS = st.builds(
+    Preparation,
+    pool=st.booleans(),
+    pool_size=st.just(20),
+    documents=st.sampled_from(["heading", "level", "size", "none"]),
+    level=st.just(1),
+    document_size=st.sampled_from([200, 1000]),
+    splitter=st.sampled_from(["default", "default", "none"]),
+    min_size=st.just(60),
+    max_size=st.sampled_from([90, 200]),
+    overlap=st.sampled_from([0, 0, 40]),
+    annotation_model=st.just(AnnotationModel(("topic",), ("topic",))),
+)
+
+
+def prepared(text: str, settings: Preparation) -> PreparedDocument:
+    return prepare_document(text, docid="d", file="notes/a.md", settings=settings)
+
+
+def texts_of(document: PreparedDocument) -> list[Chunk]:
+    """The chunks that were cut from the text."""
+    return [chunk for chunk in document.chunks if chunk.kind != "summary"]
+
+
+def bodies(chunk: Chunk) -> list[str]:
+    """What a chunk may hold of its section: its text, without lines repeated at its start or its end."""
+    lines = chunk.text.split("\n")
+    return ["\n".join(lines[head : len(lines) - foot]).strip(_WHITE) for head in (0, 1, 2) for foot in (0, 1)]
+
+
+@given(ANY_DOCUMENT, SETTINGS)
+def test_chunks_give_back_the_text_of_their_section(text: str, settings: Preparation) -> None:
+    """Without repeated lines, the chunks stand in their section's text in order, and nothing else but headings does."""
+    settings = replace(settings, documents="heading" if settings.documents == "none" else settings.documents)
+    document = prepared(text, settings)
+    for section in document.sections:
+        rest = section.text
+        for chunk in texts_of(document):
+            if chunk.section == section.id:
+                rest = after(rest, chunk, section)
+        assert not without_headings(rest).strip()
+
+
+def after(rest: str, chunk: Chunk, section: Section) -> str:
+    """What follows a chunk in the rest of its section's text."""
+    for body in bodies(chunk):
+        for start in (rest, without_headings(rest)):
+            if start.strip(_WHITE).startswith(body) and body:
+                return start.strip(_WHITE)[len(body) :]
+    raise AssertionError(f"{chunk.text!r} does not stand at the start of {rest!r}")
+
+
+def without_headings(text: str) -> str:
+    """The text without the lines of headings that it begins with."""
+    return re.sub(r"\A(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z))*", "", text)
+
+
+@given(ANY_DOCUMENT, SETTINGS)
+def test_a_chunks_lines_are_those_of_its_text(text: str, settings: Preparation) -> None:
+    """The range begins and ends with the text, and holds every line of it, in order."""
+    file = [line.removesuffix("\r") for line in text.split("\n")]
+    for chunk in texts_of(prepared(text, settings)):
+        first, last = chunk.place.lines
+        assert 1 <= first <= last <= len(file)
+        assert any(stands_in(body, file[first - 1 : last]) for body in bodies(chunk)), (chunk, file[first - 1 : last])
+
+
+def stands_in(body: str, lines: Sequence[str]) -> bool:
+    wanted = [line.strip(_WHITE) for line in body.split("\n") if line.strip(_WHITE)]
+    if not wanted or wanted[0] not in lines[0] or wanted[-1] not in lines[-1]:
+        return False
+    rest = iter(lines)
+    return all(any(line in there for there in rest) for line in wanted)
+
+
+@given(ANY_DOCUMENT, SETTINGS)
+def test_no_chunk_is_larger_than_allowed(text: str, settings: Preparation) -> None:
+    """Whatever the text: a row, a fence line or a word that is longer than all limits included."""
+    assume(settings.splitter == "default")
+    document = prepared(text, settings)
+    assert all(len(chunk.text) <= settings.max_size for chunk in texts_of(document))
+    assert all(len(chunk.overlap) <= settings.overlap for chunk in document.chunks)
+
+
+@given(st.lists(st.sampled_from(_LARGE), max_size=8))
+def test_what_fits_is_not_torn(pieces: list[str]) -> None:
+    """A table, fence, equation, quote or list that fits into a chunk is in one chunk, whole."""
+    text = "".join(f"This stands between.\n\n{piece}\n\n" for piece in pieces)
+    chunks = [chunk.text for chunk in prepared(text, Preparation(min_size=300, max_size=600)).chunks]
+    for piece in pieces:
+        whole = len(piece) <= 600 and kind_of(piece) not in ("prose", "html") and not piece.startswith(("---", "#"))
+        if whole:
+            assert any(piece.strip("\n") in chunk for chunk in chunks)
+
+
+@given(ANY_DOCUMENT, SETTINGS)
+def test_ids_are_distinct_and_stay(text: str, settings: Preparation) -> None:
+    """Twins are told apart, and preparing again gives the same."""
+    document = prepared(text, settings)
+    ids = [chunk.id for chunk in document.chunks] + [section.id for section in document.sections]
+    assert len(set(ids)) == len(ids)
+    assert prepared(text, settings) == document
+    assert document.sections == () or {chunk.section for chunk in document.chunks} <= {s.id for s in document.sections}
+
+
+@given(ANY_DOCUMENT, SETTINGS)
+def test_a_prepared_file_reads_back(text: str, settings: Preparation) -> None:
+    """Each step's file gives the same chunks, with everything in them, and knows that nobody edited it."""
+    document = prepared(text, settings)
+    for name, saved in step_files(text, docid="d", file="notes/a.md", settings=settings).items():
+        assert is_own_output(saved)
+        assert not is_edited(saved)
+        assert is_edited(saved + "More.\n")
+        again = read_prepared(saved)
+        assert again.chunks == document.chunks, name
+        assert (again.id, again.title, again.metadata) == (document.id, document.title, document.metadata)
+
+
+@given(written_documents())
+def test_conversations_reach_neither_text_nor_metadata(text: str) -> None:
+    """Chats, edits, prompts and bookkeeping are about the text; they are not of it."""
+    for chunk in prepared(text, Preparation()).chunks:
+        assert not [
+            key for key in chunk.metadata if key.startswith("~") or key in ("chat_", "edit_", "query", "message")
+        ]
+        assert "why? # honestly" not in chunk.text
+
+
+# -- few chunks change with a paragraph --------------------------------------------------------------
+
+
+def paragraph(at: random.Random, words: int) -> str:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return " ".join("".join(at.choices(letters, k=at.randrange(2, 9))) for _ in range(words)).capitalize() + "."
+
+
+@pytest.mark.parametrize("change", ["insert", "delete", "change"])
+def test_few_chunks_change_with_a_paragraph(change: str) -> None:
+    """In long sections, at most two chunks in nearly all cases, and never many. (No rule can promise it always.)"""
+    at = random.Random(4)
+    counts: list[int] = []
+    for _ in range(100):
+        paragraphs = [paragraph(at, at.randrange(10, 120)) for _ in range(40)]
+        before = texts(paragraphs)
+        place = at.choice([0, len(paragraphs) // 2, len(paragraphs) - 1, at.randrange(len(paragraphs))])
+        if change != "insert":
+            del paragraphs[place]
+        if change != "delete":
+            paragraphs.insert(place, paragraph(at, at.randrange(10, 120)))
+        counts.append(sum((texts(paragraphs) - before).values()))
+    assert sum(count > 2 for count in counts) <= 0.06 * len(counts), Counter(counts)
+    assert max(counts) <= 5
+
+
+def texts(paragraphs: Sequence[str]) -> Counter[str]:
+    return Counter(chunk.text for chunk in prepared("\n\n".join(paragraphs), Preparation()).chunks)
+
+
+def test_equal_paragraphs_take_linear_time() -> None:
+    """Ten thousand times the same line is no worst case."""
+    steps = prepare_steps("The same line again.\n\n" * 10_000, docid="d", file="a.md", settings=Preparation(pool=False))
+    assert 100 < len(steps.document.chunks) < 300

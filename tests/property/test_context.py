@@ -1,0 +1,50 @@
+"""What the model is shown never exceeds the budget, and is what was found."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmm.models.port import Message, render
+from lmm.models.tokens import count_tokens
+from lmm_education.answer.context import choose_sources, shown
+from lmm_education.course import Hit, Lines, Place
+from lmm_education.search.found import FoundSection
+
+TEXTS = st.text(alphabet="ab é漢<>`#$\n.[1]", min_size=1, max_size=300)
+
+
+@st.composite
+def sections(draw: st.DrawFn) -> list[FoundSection]:
+    """Sections with passages, some without a text of their own, in the order of relevance."""
+    found = []
+    for number in range(draw(st.integers(1, 5))):
+        place = Place("d", "a.md", Lines(1, 9), tuple(draw(st.lists(st.text(max_size=12), max_size=3))))
+        hits = [
+            Hit(f"{number}-{i}", 1.0, "chunk", place, text, f"s{number}", draw(st.sampled_from(["text", "exercise"])))
+            for i, text in enumerate(draw(st.lists(TEXTS | st.just(""), min_size=1, max_size=3)))
+        ]
+        text = draw(TEXTS | st.just("") | TEXTS.map(lambda t: t * 9))
+        found.append(FoundSection(f"s{number}", 1.0, place, "Title", text, 2, "Before", "After", hits))
+    return found
+
+
+@given(sections(), st.integers(1, 1500))
+def test_the_budget_is_never_exceeded(found: list[FoundSection], budget: int) -> None:
+    """Counted as it is sent: all sources in one message, tags included, by a real tokenizer."""
+    sources = list(choose_sources(found, budget, count_tokens))
+    sent = render(Message("user", "", tuple(source.as_document() for source in sources))).rstrip()
+    assert not sources or count_tokens(sent) <= budget
+
+
+@given(sections(), st.integers(1, 1500))
+def test_sources_are_numbered_and_come_from_what_was_found(found: list[FoundSection], budget: int) -> None:
+    """From 1 without a gap, none twice, whole sections or passages of them; a larger budget never shows nothing."""
+    sources = list(choose_sources(found, budget, count_tokens))
+    assert [source.number for source in sources] == list(range(1, len(sources) + 1))
+    assert len({source.id for source in sources}) == len(sources)
+    texts = {s.id: s.text for s in found} | {hit.id: hit.text for s in found for hit in s.hits}
+    for source in sources:
+        assert texts[source.id] == source.text or (len(sources) == 1 and source.text.endswith(" …"))
+    if not sources:
+        assert all(count_tokens(shown(source)) > 0 for source in choose_sources(found, 10**6, count_tokens))

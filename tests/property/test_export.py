@@ -1,0 +1,134 @@
+"""Clean notes hold no metadata and no special material; all else is there byte for byte."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+from strategies import PIECES, documents, written_documents
+
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.models.testing import ScriptedModel
+from lmm.scan import MessageOptions, accept_edits_text, reject_edits_text, scan_messages_text
+from lmm_education.errors import ExportError
+from lmm_education.study.export import Edits, Notes, clean_notes
+
+TYPES = ["type: exercise", "type: text", "type: topic\nother: 1", "type:", "a: 1", "skip: true", "~chat_: []"]
+
+
+@st.composite
+def materials(draw: st.DrawFn) -> str:
+    """Documents with types of material on paragraphs, headings and in the header; blank lines may be missing."""
+    typed = st.sampled_from(TYPES).map(lambda body: f"---\n{body}\n---\n")
+    texts = st.sampled_from(["Text.\n\n", "```\n---\na: b\n---\n```\n", "- item\n\n", "$$\nx\n$$\n", "# A\n", "## B\n\n"])
+    pieces = draw(st.lists(st.one_of(typed, typed, texts, texts, PIECES), max_size=10))
+    text = draw(st.sampled_from(["", "", "\ufeff", "\n\n"])) + "".join(pieces)
+    text = text.rstrip("\n") if draw(st.booleans()) else text
+    return text.replace("\n", "\r\n") if draw(st.sampled_from([False, False, True])) else text
+
+
+anything = st.one_of(materials(), written_documents(), documents())
+
+
+def clean(text: str, *, edits: Edits = "refuse", keep_lines: bool = False) -> Notes:
+    """The notes; of documents that are refused, which are another test's matter, none."""
+    try:
+        return clean_notes(text, edits=edits, keep_lines=keep_lines)
+    except ExportError:
+        reject()
+
+
+def staying(blocks: list[Block]) -> list[Block]:
+    """The texts that are no special material, and the headings that are none or have something that is none."""
+    kept: list[Block] = []
+    around: list[tuple[int, str, HeadingBlock | None]] = [(0, "text", None)]  # level, type, and heading if it waits
+    own = None
+    for block in blocks:
+        if isinstance(block, MetadataBlock):
+            value = str(block.get("type") or "") or None
+            if isinstance(block, HeaderBlock):
+                around = [(0, value or "text", None)]
+            else:
+                own = value
+            continue
+        if isinstance(block, HeadingBlock):
+            while around[-1][0] >= block.level:
+                around.pop()
+            around.append((block.level, own or around[-1][1], block))
+        kind = around[-1][1] if isinstance(block, HeadingBlock) else own or around[-1][1]
+        if kind == "text":
+            kept += [heading for _, _, heading in around if heading is not None]
+            around = [(level, kind, None) for level, kind, _ in around]
+            kept += [] if isinstance(block, HeadingBlock) else [block]
+        own = None
+    return kept
+
+
+@given(anything)
+def test_no_metadata_is_left(text: str) -> None:
+    """But what of the header is not ours."""
+    header, *rest = parse_markdown_text(clean(text).text) or [None]
+    assert not any(isinstance(block, MetadataBlock | ErrorBlock) for block in rest)
+    assert not isinstance(header, ErrorBlock)
+    if isinstance(header, MetadataBlock):
+        assert isinstance(header, HeaderBlock)
+        assert not {"docid", "model", "RAG", "type"} & header.values().keys()
+        assert not any(key.startswith("~") for key in header.values())
+        assert not header.prompts
+
+
+@given(anything)
+def test_exporting_again_changes_nothing(text: str) -> None:
+    """Whether line numbers were kept or not."""
+    for notes in (clean(text), clean(text, keep_lines=True)):
+        again = clean_notes(notes.text)
+        assert again.text == notes.text
+        assert not again.left_out
+
+
+@given(anything)
+def test_all_else_is_there_byte_for_byte(text: str) -> None:
+    """Texts and headings in their order, each as it was; where something between two went, blank lines may come."""
+    notes = clean(text)
+    marked = "\ufeff" if text.startswith("\ufeff") else ""
+    assert notes.text.startswith(marked) or not notes.text
+    rest, before = notes.text.removeprefix(marked), -1
+    header = parse_markdown_text(rest)[:1]
+    rest = rest.removeprefix(header[0].source) if header and isinstance(header[0], HeaderBlock) else rest
+    blocks = parse_markdown_text(text)
+    for block in staying(blocks):
+        here = next(i for i, other in enumerate(blocks) if other is block)
+        if before >= 0 and here != before + 1:
+            while not rest.startswith(block.source):
+                assert rest.startswith(("\n", "\r\n"))
+                rest = rest.removeprefix("\r").removeprefix("\n")
+        source = block.source.removeprefix(marked) if here == 0 else block.source
+        assert rest.startswith(source)
+        rest, before = rest.removeprefix(source), here
+    assert rest == ""
+
+
+@given(anything)
+def test_lines_keep_their_numbers_if_asked(text: str) -> None:
+    """Each line of the notes stands where it stood; all others are blank."""
+    notes = clean(text, keep_lines=True)
+    before, after = text.split("\n"), notes.text.split("\n")
+    begin = next((b.line for b in parse_markdown_text(notes.text) if not isinstance(b, HeaderBlock)), len(after) + 1)
+    for old, new in list(zip(before, after, strict=False))[begin - 1 :]:
+        assert new.lstrip("\ufeff") in (old.lstrip("\ufeff"), "", "\r")
+
+
+@given(written_documents(), st.sampled_from(["old", "new"]))
+def test_edits_that_wait_are_resolved_as_asked(text: str, which: Edits) -> None:
+    """As if the author had accepted or rejected them; unasked, the export is refused with the line."""
+    edited = scan_messages_text(text, MessageOptions(again=True), model=ScriptedModel(["A new text."] * 99)).text
+    resolve = accept_edits_text if which == "new" else reject_edits_text
+    if "~edit_" not in edited:
+        return
+    assert clean(edited, edits=which).text == clean(resolve(edited)).text
+    with pytest.raises(ExportError) as refused:
+        clean_notes(edited, where="notes.md")
+    assert re.match(r"notes\.md:\d+", refused.value.where)

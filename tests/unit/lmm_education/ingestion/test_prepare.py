@@ -1,0 +1,130 @@
+"""The three steps on documents that can be read: golden files, and what is decided once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from golden_files import GOLDEN, Case, read_cases
+
+from lmm.errors import ConfigError
+from lmm_education.course import Chunk, Section
+from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.ingestion.prepared import step_files
+from lmm_education.settings import AnnotationModel, Preparation
+
+BOTANY = GOLDEN / "prepare" / "botany.md"
+CORPUS = Path("/work/shared/corpus")
+
+
+def shown(item: Chunk | Section, kind: str) -> str:
+    """A chunk or section as the golden file writes it."""
+    overlap = f"({item.overlap}) " if isinstance(item, Chunk) and item.overlap else ""
+    notes = f" [{' | '.join(item.annotations)}]" if isinstance(item, Chunk) and item.annotations else ""
+    place = f"{' > '.join(item.place.headings) or '-'} {item.place.lines}"
+    return f"{kind} {place}{notes}: {overlap}{item.text}".replace("\n", "⏎")
+
+
+@pytest.mark.parametrize("case", read_cases("prepare/cases"), ids=str)
+def test_chunks_of_a_document(case: Case) -> None:
+    """Each case of the golden file; sections are compared where the case shows them."""
+    document = prepare_document(case.source, docid="d", file="a.md", settings=Preparation())
+    lines = [shown(chunk, chunk.kind) for chunk in document.chunks]
+    if any(line.startswith("section ") for line in case.expected):
+        lines += [shown(section, "section") for section in document.sections]
+    assert lines == list(case.expected)
+
+
+def test_the_files_of_each_step() -> None:
+    """What --save-files writes for a document with everything in it."""
+    settings = Preparation(annotation_model=AnnotationModel(own_properties=("topic",)))
+    text = BOTANY.read_text(encoding="utf-8")
+    files = step_files(text, docid="botany-1", file="notes/botany.md", settings=settings)
+    assert list(files) == ["botany.pooled.md", "botany.documents.md", "botany.chunks.md"]
+    for name, saved in files.items():
+        assert saved == (BOTANY.parent / name).read_text(encoding="utf-8")
+
+
+def test_metadata_is_everything_but_conversations_and_ids() -> None:
+    """Nearest first, without the marks of who wrote it, as JSON can hold it."""
+    text = (
+        "---\ntitle: T\ndocid: x\nauthor: A\nmodel: none\n~~id: 3\n---\n---\n~titles: T - H\n~txthash: a b c\n"
+        "author: B\n~summary: S.\n---\n# H\n\n---\ndate: 2025-05-21\nn: .inf\ntextid: x.1\n"
+        "?: why\nfrozen = True\n---\nText.\n"
+    )
+    document = prepare_document(text, docid="x", file="a.md", settings=Preparation())
+    chunk = document.chunks[-1]
+    assert chunk.metadata == {"title": "T", "author": "B", "titles": "T - H", "date": "2025-05-21", "n": "inf"}
+    assert document.sections[0].metadata == {"titles": "T - H", "author": "B", "summary": "S."}
+    assert document.metadata == {"title": "T", "author": "A"}
+    json.dumps(chunk.metadata, allow_nan=False)
+
+
+def test_switches_do_not_part_a_text_from_its_neighbours() -> None:
+    """`frozen` is no property of a text."""
+    text = "One.\n\n---\nfrozen = True\n---\nTwo.\n"
+    document = prepare_document(text, docid="x", file="a.md", settings=Preparation())
+    assert [chunk.text for chunk in document.chunks] == ["One.\n\nTwo."]
+
+
+def test_a_document_without_text_has_no_chunks() -> None:
+    """Nor has one that is skipped as a whole; its headings are sections all the same."""
+    assert prepare_document("", docid="d", file="a.md", settings=Preparation()).chunks == ()
+    skipped = prepare_document("---\nskip: true\n---\n# A\n\nText.\n", docid="d", file="a.md", settings=Preparation())
+    assert (skipped.chunks, skipped.sections) == ((), ())
+    headings = prepare_document("# A\n\n## B\n", docid="d", file="a.md", settings=Preparation())
+    assert [section.place.headings for section in headings.sections] == [("A",), ("A", "B")]
+
+
+def test_title_and_language() -> None:
+    """The header's, else the first heading's; else the name of the file and the configured language."""
+    plain = prepare_document("Text.\n", docid="d", file="notes/a.md", settings=Preparation(language="it"))
+    assert (plain.title, plain.language) == ("a", "it")
+    german = prepare_document(
+        "---\ntitle: Blätter\nlang: de\n---\nText.\n", docid="d", file="a.md", settings=Preparation()
+    )
+    assert (german.title, german.language, german.chunks[0].title) == ("Blätter", "de", "Blätter")
+
+
+def test_tokens_need_something_that_counts_them() -> None:
+    """Characters are never counted in their place."""
+    settings = Preparation(unit="tokens", min_size=2, max_size=4, pool=False)
+    with pytest.raises(ConfigError, match="tokens"):
+        prepare_document("Text.\n", docid="d", file="a.md", settings=settings)
+    document = prepare_document(
+        "one two three\n\nfour five six\n\nseven eight nine ten eleven twelve\n",
+        docid="d",
+        file="a.md",
+        settings=settings,
+        count=lambda text: len(text.split()),
+    )
+    assert all(len(chunk.text.split()) <= 4 for chunk in document.chunks)
+    assert " ".join(chunk.text for chunk in document.chunks).split()[-1] == "twelve"
+
+
+def test_an_unknown_setting_in_the_header_names_the_place() -> None:
+    """A document's own settings are checked like the course's."""
+    with pytest.raises(ConfigError, match=r"notes/a.md:1: unknown key 'max'"):
+        prepare_document("---\nRAG: {max: 3}\n---\n", docid="d", file="notes/a.md", settings=Preparation())
+
+
+def test_editing_a_text_leaves_its_sections_id() -> None:
+    """Chunks are named by what they say, sections by their headings."""
+    before, after = (
+        prepare_document(f"# A\n\n{text}\n\n# A\n\nTwin.\n", docid="d", file="a.md", settings=Preparation())
+        for text in ("One.", "Two.")
+    )
+    assert [section.id for section in before.sections] == [section.id for section in after.sections]
+    assert before.chunks[0].id != after.chunks[0].id
+    assert before.chunks[1].id == after.chunks[1].id
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
+def test_real_documents() -> None:
+    """A textbook: no chunk is too large, and nearly all words of the text are in one."""
+    for path in sorted((CORPUS / "rust-book").glob("ch0*.md")):
+        text = path.read_text(encoding="utf-8")
+        document = prepare_document(text, docid=path.name, file=path.name, settings=Preparation())
+        assert all(len(chunk.text) <= 2000 for chunk in document.chunks)
+        assert sum(len(section.text) for section in document.sections) > 0.9 * len(text)

@@ -1,0 +1,135 @@
+"""The files that show what each step made: written, edited, ingested; nothing of anybody's is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fakes.courses import Course, folder_in_memory
+
+from lmm_education.ingestion.report import OUR_OWN
+
+LEAVES = "---\ntitle: Leaves\n---\n# Colour\n\nLeaves are green.\n\n## Why\n\nChlorophyll is.\n"
+STEPS = ["leaves.chunks.md", "leaves.documents.md", "leaves.pooled.md"]
+
+
+@pytest.fixture
+def course() -> Iterator[Course]:
+    """A course with one document."""
+    with folder_in_memory() as folder:
+        course = Course(folder)
+        course.write("leaves.md", LEAVES)
+        yield course
+
+
+def names(course: Course, pattern: str = "*.md*") -> list[str]:
+    """The files in the course's folder."""
+    return sorted(path.name for path in course.folder.glob(pattern))
+
+
+def test_the_files_of_the_steps_stand_beside_the_document(course: Course) -> None:
+    """Nothing is embedded or stored, as the seed has it; and nothing else is written."""
+    report = course.ingest("leaves.md", save_files=True, ingest=False)
+    assert [path.name for path in sorted(report.saved)] == STEPS
+    assert names(course, "*") == sorted([*STEPS, "leaves.md", "config.toml"])
+    assert course.embedder.seen == []
+
+
+def test_our_own_files_are_never_ingested_with_a_folder(course: Course) -> None:
+    """Also with the store filled and the files written again and again."""
+    for _ in range(3):
+        report = course.ingest(save_files=True)
+        assert course.files() == ["leaves.md"]
+    assert [document.reason for document in report.documents if document.state == "skipped"] == [OUR_OWN] * 3
+
+
+def test_a_document_that_is_stored_already_gets_its_files(course: Course) -> None:
+    """They may be asked for at any time."""
+    course.ingest()
+    (document,) = course.ingest(save_files=True).documents
+    assert (document.state, len(document.saved)) == ("unchanged", 3)
+
+
+def test_another_folder_keeps_documents_of_one_name_apart(course: Course) -> None:
+    """Its subfolders are those of the course."""
+    course.write("more/leaves.md", LEAVES)
+    output = course.folder / "out"
+    course.ingest(save_files=True, output=output)
+    found = sorted(path.relative_to(output).as_posix() for path in output.rglob("*.chunks.md"))
+    assert found == ["leaves.chunks.md", "more/leaves.chunks.md"]
+
+
+def test_a_file_that_is_not_ours_is_not_replaced(course: Course) -> None:
+    """Neither an author's, nor that of another document of the same name; nothing is written then."""
+    course.write("leaves.chunks.md", "My own notes on chunks.\n")
+    (error,) = course.ingest("leaves.md", save_files=True).failed
+    assert "not written" in str(error)
+    assert names(course) == ["leaves.chunks.md", "leaves.md"]
+    (course.folder / "leaves.chunks.md").unlink()
+    course.ingest("leaves.md", save_files=True)
+    course.write("leaves.qmd", "Of another kind.\n")
+    before = (course.folder / "leaves.chunks.md").read_text()
+    assert course.ingest("leaves.qmd", save_files=True).failed
+    assert (course.folder / "leaves.chunks.md").read_text() == before
+
+
+def test_an_edited_file_is_kept_when_it_is_written_again(course: Course) -> None:
+    """Under another name, that is told; each time under a new one."""
+    path = course.folder / "leaves.chunks.md"
+    for number in ("", "2"):
+        course.ingest("leaves.md", save_files=True, ingest=False)
+        path.write_text(path.read_text().replace("green", f"red{number}"))
+        report = course.ingest("leaves.md", save_files=True, ingest=False)
+        assert f"red{number}" in (course.folder / f"leaves.chunks.md.bak{number}").read_text()
+        assert any(f"bak{number}" in notice for notice in report.notices)
+        assert "green" in path.read_text()
+
+
+def test_a_file_that_nobody_edited_is_written_again_without_ado(course: Course) -> None:
+    """Also when the document changed."""
+    course.ingest("leaves.md", save_files=True)
+    course.write("leaves.md", LEAVES.replace("green", "yellow"))
+    assert course.ingest("leaves.md", save_files=True).notices == []
+    assert "yellow" in (course.folder / "leaves.chunks.md").read_text()
+    assert not names(course, "*.bak")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_prepared_file_is_ingested_as_its_document(course: Course, step: str) -> None:
+    """As it stands, it gives what the document gives, and nothing is embedded for it."""
+    course.ingest()
+    course.ingest(save_files=True, ingest=False)
+    before = {id: payload["text"] for id, (payload, _) in course.contents()["chunks"].items()}
+    (document,) = course.ingest(step).documents
+    assert (document.id, document.embedded) == ("leaves.md", 0)
+    assert {id: payload["text"] for id, (payload, _) in course.contents()["chunks"].items()} == before
+    assert course.files() == ["leaves.md"]
+
+
+def test_an_edited_file_stands_for_its_document(course: Course) -> None:
+    """A folder's ingest does not undo the edit; naming the document does."""
+    course.ingest(save_files=True)
+    path = course.folder / "leaves.chunks.md"
+    path.write_text(path.read_text().replace("Leaves are green.", "Leaves are mostly green."))
+    (document,) = course.ingest("leaves.chunks.md").documents
+    assert (document.state, document.embedded) == ("changed", 1)
+    assert "Leaves are mostly green." in course.texts()
+    (reason,) = {d.reason for d in course.ingest().documents if d.file == "leaves.md"}
+    assert reason == "stored as edited in leaves.chunks.md"
+    assert "Leaves are mostly green." in course.texts()
+    both = course.ingest("leaves.md", "leaves.chunks.md")
+    assert [d.state for d in both.documents if d.file == "leaves.md"].count("unchanged") == 1
+    assert not both.failed
+    course.ingest("leaves.md")
+    assert "Leaves are green." in course.texts()
+
+
+def test_without_its_file_the_document_counts_again(course: Course) -> None:
+    """What was edited is gone, so a folder's ingest reads the document."""
+    course.ingest(save_files=True)
+    path = course.folder / "leaves.chunks.md"
+    path.write_text(path.read_text().replace("Leaves are green.", "Leaves are mostly green."))
+    course.ingest("leaves.chunks.md")
+    path.unlink()
+    course.ingest()
+    assert "Leaves are green." in course.texts()

@@ -1,0 +1,332 @@
+"""Searching a small course with known answers, on both stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lmm.models.testing import HashEmbedder
+from lmm_education.course import Lines, Place
+from lmm_education.encode.encodings import ENCODINGS
+from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.searcher import Searcher
+from lmm_education.store.edge import EdgeStore
+from unit.lmm_education.search.conftest import Open, Writing, course, encoder_for, fill, id_of
+
+ASKED = [name for name in ENCODINGS if name != "none"]
+GREEN = "What makes leaves green?"
+
+
+def names(ids: object) -> list[str]:
+    """The names that the tests give to points, for ids or hits."""
+    known = {id_of(chunk.place.document + "/" + chunk.place.headings[0]): chunk.place.headings[0] for d in course()
+             for chunk in d.chunks}  # fmt: skip
+    for name in ("green", "autumn", "alcohol", "hairs", "dig", "xylem", "joint", "brief"):
+        known[id_of(name)] = name
+    return [known[getattr(each, "id", each)] for each in ids]  # type: ignore[attr-defined]
+
+
+# -- encodings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ASKED)
+def test_every_encoding_finds_what_was_asked_for(open_search: Open, encoding: str) -> None:
+    """The passage that answers comes first, with its place, and its section before all others."""
+    result = open_search(encoding).search(GREEN)
+    assert names(result.hits)[0] == "green"
+    assert str(result.hits[0].place) == "notes/botany.md:1-4"
+    assert result.hits[0].place.headings == ("Leaves",)
+    assert set(result.hits[0].legs) == set(ENCODINGS[encoding].vectors)
+    assert names(result.sections)[0] == "Leaves"
+
+
+def test_annotations_alone_do_not_find_the_content(open_search: Open) -> None:
+    """``sparse`` encodes no content."""
+    searcher = open_search("sparse")
+    assert names(searcher.search("trees in autumn").hits) == ["autumn"]
+    assert not searcher.search("carotenoids").hits
+
+
+def test_content_alone_does_not_find_annotations(tmp_path: Path, open_search: Open) -> None:
+    """``content`` encodes no annotations: their words bring no passage up."""
+    yellow, carotenoids = (open_search("content").search(q).hits for q in ("yellow trees", "carotenoids show"))
+    assert names(carotenoids)[0] == "autumn"
+    assert names(yellow)[0] != "autumn" or yellow[0].legs["dense"] < carotenoids[0].legs["dense"]
+
+
+def test_without_encoding_passages_are_fetched_or_listed(open_search: Open) -> None:
+    """A question is refused with what can be done."""
+    searcher = open_search("none")
+    with pytest.raises(SearchError, match="--id"):
+        searcher.search(GREEN)
+    assert names(searcher.fetch([id_of("dig"), id_of("green")]).hits) == ["dig", "green"]
+    assert names(searcher.search("", SearchOptions(types=("exercise",))).hits) == ["alcohol", "dig"]
+    assert names(searcher.search("*exercise*").hits) == ["alcohol", "dig"]
+
+
+def test_a_rare_word_decides(open_search: Open) -> None:
+    """IDF: one rare word counts for more than two that are everywhere."""
+    filler = {f"f{i}": "The solution of the problem is a number." for i in range(9)}
+    document = Writing("maths").section("A", **filler, rare="A quaternion.").made()
+    searcher = open_search("hybrid", [document], language="de", embedder=None)  # BM25 alone
+    assert searcher.search("problem solution quaternion").hits[0].id == id_of("rare")
+
+
+# -- languages -------------------------------------------------------------------------------------
+
+
+def test_german_words_are_stemmed_and_stop_words_do_not_count(open_search: Open) -> None:
+    """In a course whose documents say ``lang: de``, next to an English one."""
+    german = Writing("haus", "de").section("Bau", dach="Die Dächer der Häuser sind rot.", tor="Das Tor ist zu.").made()
+    searcher = open_search("hybrid", [german, *course()])
+    assert set(searcher.search("rot").languages) == {"de", "en"}
+    assert searcher.search("Haus mit Dach").hits[0].id == id_of("dach")
+    words_only = Searcher(searcher.store, replace(encoder_for("hybrid")), replace(searcher.settings, dense_weight=0.0))
+    assert [hit.id for hit in words_only.search("Haus").hits] == [id_of("dach")]
+    assert not words_only.search("weder noch aber").hits
+
+
+# -- how many --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 3, 8, 50])
+@pytest.mark.parametrize("encoding", ["hybrid", "content"])
+def test_the_limit_is_exact(open_search: Open, encoding: str, limit: int) -> None:
+    """So many, if there are so many; even with fewer candidates a leg than that."""
+    result = open_search(encoding, prefetch=2).search("water and light", SearchOptions(limit=limit))
+    assert len(result.hits) == min(limit, 8)
+    assert len({hit.id for hit in result.hits}) == len(result.hits)
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_limit_below_one_is_refused(open_search: Open) -> None:
+    """Rather than answered with nothing."""
+    with pytest.raises(SearchError, match="limit"):
+        open_search().search(GREEN, SearchOptions(limit=0))
+
+
+def test_the_configured_limit_holds_if_none_is_given(open_search: Open) -> None:
+    """And the threshold of candidates does not change what comes first."""
+    assert names(open_search(limit=2).search(GREEN).hits)[0] == "green"
+
+
+# -- types of material -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ASKED)
+def test_a_type_in_the_question_is_boosted(open_search: Open, encoding: str) -> None:
+    """It is no part of what is looked up; that type comes first, the best of it at the top, the rest follows."""
+    result = open_search(encoding, prefetch=2).search("How is chlorophyll extracted? *Exercise*")
+    assert result.text == "How is chlorophyll extracted?"
+    assert result.types == ("exercise",)
+    assert names(result.hits)[0] == "alcohol"
+    assert {hit.kind for hit in result.hits[:1]} == {"exercise"}
+    if encoding == "hybrid":
+        assert {hit.kind for hit in result.hits} >= {"exercise", "text"}
+
+
+def test_a_type_in_the_question_counts_in_companion_mode(open_search: Open) -> None:
+    """The section of the exercise comes first."""
+    result = open_search().search("count hairs *exercise*", SearchOptions(companion=True))
+    assert names(result.hits)[0] == "Roots"
+    assert result.types == ("exercise",)
+
+
+def test_an_unknown_keyword_is_left_alone(open_search: Open) -> None:
+    """It may be emphasis."""
+    result = open_search().search("What makes leaves *really* green?")
+    assert result.text == "What makes leaves *really* green?"
+    assert result.types == ()
+
+
+def test_a_hit_on_a_summary_votes_for_its_section(open_search: Open) -> None:
+    """As any passage does."""
+    result = open_search().search("tax law in brief", SearchOptions(limit=1))
+    assert names(result.hits) == ["brief"]
+    assert names(result.sections) == ["Tax"]
+
+
+# -- filters ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (SearchOptions(types=("Exercise",)), {"alcohol", "dig"}),
+        (SearchOptions(types=("exercise", "summary")), {"alcohol", "dig", "brief"}),
+        (SearchOptions(documents=("law",)), {"joint", "brief"}),
+        (SearchOptions(documents=("notes/law.md",), types=("text",)), {"joint"}),
+        (SearchOptions(where={"topic": ("colour",)}), {"green"}),
+        (SearchOptions(where={"topic": ("colour", "seasons")}), {"green", "autumn"}),
+        (SearchOptions(where={"week": ("3",)}), {"green"}),
+        (SearchOptions(where={"exam": ("true",)}), {"green"}),
+        (SearchOptions(where={"tags": ("pigment",)}), {"green"}),
+        (SearchOptions(where={"topic": ("colour",), "week": (4,)}), set()),
+        (SearchOptions(where={"kind": ("summary",)}), {"brief"}),
+        (SearchOptions(where={"first_line": (1,)}), {"green", "joint"}),
+    ],
+)
+def test_filters_are_kept_exactly(open_search: Open, options: SearchOptions, found: set[str]) -> None:
+    """Everything that fits, and nothing else, in question and list."""
+    searcher = open_search()
+    assert set(names(searcher.search("water tax leaves", options).hits)) == found
+    assert set(names(searcher.search("", options).hits)) == found
+
+
+@pytest.mark.parametrize("mark", ["@law", "@LAW.md", "@notes/law.md", '@"law"', "@law,"])
+def test_a_document_in_the_question_is_the_only_one_searched(open_search: Open, mark: str) -> None:
+    """By docid, file, or the file's name."""
+    result = open_search().search(f"{mark} green leaves")
+    assert set(names(result.hits)) == {"joint", "brief"}
+    assert "law" not in result.text
+    assert result.documents == ("law",)
+
+
+def test_an_unknown_document_in_the_question_is_told(open_search: Open) -> None:
+    """The question is looked up as it is."""
+    result = open_search().search("green leaves @nobody")
+    assert result.text == "green leaves @nobody"
+    assert result.notices == ("no document is called 'nobody'",)
+    assert names(result.hits)[0] == "green"
+
+
+def test_unknown_names_in_options_are_refused(open_search: Open) -> None:
+    """With what there is."""
+    searcher = open_search()
+    with pytest.raises(SearchError, match=r"law\.md"):
+        searcher.search(GREEN, SearchOptions(documents=("lav",)))
+    with pytest.raises(SearchError, match="did you mean 'exercise'"):
+        searcher.search(GREEN, SearchOptions(types=("exercize",)))
+
+
+def test_nothing_to_look_up_and_nothing_to_list_is_refused(open_search: Open) -> None:
+    """An empty question."""
+    with pytest.raises(SearchError, match="no question"):
+        open_search().search("  ")
+
+
+# -- what is returned ------------------------------------------------------------------------------
+
+
+def test_fields_are_those_asked_for(open_search: Open) -> None:
+    """Metadata by its key, our own fields by their names; lists stay lists; what is not there is left out."""
+    searcher = open_search()
+    fields = ("topic", "tags", "file", "metadata.week", "nothing")
+    (hit,) = searcher.search(GREEN, SearchOptions(limit=1, fields=fields)).hits
+    assert hit.payload == {
+        "topic": "colour",
+        "tags": ["light", "pigment"],
+        "file": "notes/botany.md",
+        "metadata.week": 3,
+    }
+    assert searcher.search(GREEN, SearchOptions(limit=1, fields=True)).hits[0].payload["metadata"]["exam"] is True
+    assert searcher.search(GREEN, SearchOptions(limit=1)).hits[0].payload == {}
+
+
+def test_passages_and_sections_are_fetched_by_id(open_search: Open) -> None:
+    """In the order of the ids; an id that is not there is refused."""
+    searcher = open_search()
+    leaves = id_of("botany/Leaves")
+    result = searcher.fetch([leaves, id_of("green")], fields=("topic",))
+    assert [hit.what for hit in result.hits] == ["section", "chunk"]
+    assert result.hits[1].payload == {"topic": "colour"}
+    with pytest.raises(SearchError, match="no passage with the id"):
+        searcher.fetch([id_of("nothing")])
+    with pytest.raises(SearchError, match="no passage with the id"):
+        searcher.fetch(["no id at all"])
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4, 9])
+def test_companions_are_whole_sections(open_search: Open, limit: int) -> None:
+    """Each once, with all its text and its own place; the limit counts sections."""
+    result = open_search().search(GREEN, SearchOptions(companion=True, limit=limit))
+    assert len(result.hits) == min(limit, 4)
+    first = result.hits[0]
+    assert first.what == "section"
+    assert first.place == Place("botany", "notes/botany.md", Lines(1, 99), ("Leaves",))
+    assert "Chlorophyll makes" in first.text
+    assert "Put a leaf" in first.text
+
+
+def test_companions_that_are_not_stored_are_refused(open_search: Open) -> None:
+    """With ``documents = "none"``."""
+    without = [replace(document, sections=()) for document in course()]
+    searcher = open_search("hybrid", without)
+    with pytest.raises(SearchError, match="--chunks"):
+        searcher.search(GREEN, SearchOptions(companion=True))
+    found = searcher.search(GREEN).sections[0]
+    assert (found.text, found.title, len(found.hits) > 0) == ("", "Botany", True)
+
+
+def test_sections_know_their_neighbours(open_search: Open) -> None:
+    """The headings before and after; none at the ends."""
+    sections = {names([s])[0]: s for s in open_search().search("water root leaf tax").sections}
+    around = {name: (s.before, s.after) for name, s in sections.items()}
+    assert around == {"Leaves": ("", "Roots"), "Roots": ("Leaves", "Stems"), "Stems": ("Roots", ""), "Tax": ("", "")}
+    assert sections["Roots"].level == 1
+
+
+def test_a_section_hit_often_comes_before_one_hit_once(open_search: Open) -> None:
+    """Where the passages are about as good."""
+    often = {f"o{i}": f"The heat pump number {i} warms." for i in range(3)}
+    document = Writing("heat").section("Once", once="The heat pump warms.").section("Often", **often).made()
+    result = open_search("hybrid", [document]).search("heat pump")
+    assert [section.place.headings for section in result.sections] == [("Often",), ("Once",)]
+    assert [len(section.hits) for section in result.sections] == [3, 1]
+
+
+def test_sections_can_be_left_out(open_search: Open) -> None:
+    """Then less is read."""
+    assert open_search().search(GREEN, SearchOptions(sections=False)).sections == ()
+
+
+def test_relevance_tells_a_fit_from_a_miss(open_search: Open) -> None:
+    """On one scale for all questions; the scores do not."""
+    searcher = open_search()
+    good, bad = searcher.search(GREEN).relevance, searcher.search("brake lights of lorries").relevance
+    assert good is not None
+    assert bad is not None
+    assert good > bad
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+def test_a_store_made_with_another_model_is_refused(open_search: Open) -> None:
+    """The manifest decides; the message says what to do."""
+    searcher = open_search()
+    other = Searcher(searcher.store, encoder_for("hybrid", embedder=HashEmbedder(32)))
+    with pytest.raises(StoreMismatch, match="restore them in config.toml"):
+        other.search(GREEN)
+    with pytest.raises(StoreMismatch, match="encoding_model"):
+        Searcher(searcher.store, encoder_for("content")).search(GREEN)
+
+
+def test_a_store_without_dense_vectors_is_asked_in_words(open_search: Open) -> None:
+    """Made where the built-in model would not do, asked where it would."""
+    searcher = open_search(language="de", embedder=None)
+    hits = Searcher(searcher.store, encoder_for("hybrid")).search("leaves green").hits
+    assert {name for hit in hits for name in hit.legs} == {"sparse"}
+
+
+def test_without_a_store_it_is_said_how_to_make_one(tmp_path: Path) -> None:
+    """Rather than found nothing."""
+    with pytest.raises(StoreMissing, match="lmm ingest"):
+        Searcher(EdgeStore(tmp_path / "store"), encoder_for("hybrid")).search(GREEN)
+
+
+def test_what_is_ingested_meanwhile_is_noticed(tmp_path: Path) -> None:
+    """New types and documents can be named at once."""
+    store, encoder = EdgeStore(tmp_path / "store"), encoder_for("hybrid")
+    fill(store, encoder, course())
+    searcher = Searcher(store, encoder)
+    assert searcher.search("leaves *riddle* @trees").types == ()
+    riddle = {"text": "What has leaves and no branches?", "kind": "riddle"}
+    fill(store, encoder, [Writing("trees").section("Play", book=riddle).made()])
+    result = searcher.search("leaves *riddle* @trees")
+    assert (result.types, result.documents, result.hits[0].id) == (("riddle",), ("trees",), id_of("book"))
+    store.close()

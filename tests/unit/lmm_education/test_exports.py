@@ -1,0 +1,107 @@
+"""The same chunks, for other programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from fakes.courses import Course, folder_in_memory
+
+from lmm.errors import ConfigError, FileReadError
+from lmm_education import prepare, to_langchain_documents, to_llama_index_nodes, to_points
+from lmm_education.course import PreparedDocument
+
+TEXT = (
+    "---\ntitle: Leaves\ndocid: leaves\n---\n# Colour\n\nLeaves are green.\n\n"
+    "---\ntopic: exam\n---\n## Why\n\nChlorophyll is.\n"
+)
+
+
+@pytest.fixture
+def course() -> Iterator[Course]:
+    """A course with one document."""
+    with folder_in_memory() as folder:
+        course = Course(folder)
+        course.write("leaves.md", TEXT)
+        yield course
+
+
+def test_points_are_what_ingest_stores(course: Course) -> None:
+    """The same ids, payloads and, but for rounding, vectors; and JSON can hold them."""
+    course.ingest()
+    documents = prepare(course.folder, config=course.config)
+    points = list(to_points(documents, config=course.config, embedder=course.embedder))
+    assert json.loads(json.dumps(points)) == points
+    stored = course.contents()["chunks"]
+    assert {point["id"]: point["payload"] for point in points} == {id: payload for id, (payload, _) in stored.items()}
+    for point in points:
+        vectors = stored[point["id"]][1]
+        assert point["vector"]["dense"] == pytest.approx(list(vectors["dense"]), abs=1e-6)
+        assert point["vector"]["sparse"]["indices"] == list(vectors["sparse"].indices)
+
+
+def test_points_fit_qdrants_client(course: Course) -> None:
+    """Its own type takes them."""
+    models = pytest.importorskip("qdrant_client.models")
+    for point in to_points(prepare(course.folder, config=course.config), embedder=course.embedder):
+        assert models.PointStruct(**point).id == point["id"]
+
+
+def test_a_document_that_cannot_be_read_is_an_error(course: Course) -> None:
+    """Nothing is left out in silence."""
+    (course.folder / "bad.md").write_bytes(b"\xff")
+    with pytest.raises(FileReadError, match=r"bad\.md"):
+        prepare(course.folder, config=course.config)
+    with pytest.raises(FileReadError, match="no such file"):
+        prepare(course.folder / "missing.md", config=course.config)
+
+
+def test_prepared_files_and_agents_are_passed_over(course: Course) -> None:
+    """As by ingest."""
+    course.ingest(save_files=True, ingest=False)
+    course.write("agent.md", "<user>Hello</user>\n")
+    assert [document.id for document in prepare(course.folder, config=course.config)] == ["leaves"]
+
+
+def test_langchain_documents(course: Course) -> None:
+    """Text, id, and where it comes from; the author's own properties beside."""
+    pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
+    documents = prepare(course.folder, config=course.config)
+    chunks = to_langchain_documents(documents)
+    assert [document.page_content for document in chunks] == ["Leaves are green.", "Chlorophyll is."]
+    assert chunks[1].metadata["headings"] == ["Colour", "Why"]
+    assert (chunks[1].metadata["topic"], chunks[1].metadata["file"]) == ("exam", "leaves.md")
+    assert chunks[1].id == documents[0].chunks[1].id
+    sections = to_langchain_documents(documents, what="sections")
+    assert chunks[1].metadata["section"] == sections[1].id
+
+
+def test_llama_index_nodes(course: Course) -> None:
+    """They know their neighbours, their section and their document."""
+    schema = pytest.importorskip("llama_index.core.schema", reason="the extra llama-index is not installed")
+    documents = prepare(course.folder, config=course.config)
+    first, second = to_llama_index_nodes(documents)
+    assert (first.text, first.next_node.node_id) == ("Leaves are green.", second.node_id)
+    assert (second.prev_node.node_id, second.source_node.node_id) == (first.node_id, "leaves")
+    assert second.parent_node.node_id == documents[0].sections[1].id
+    shown = second.get_content(metadata_mode=schema.MetadataMode.LLM)
+    assert "exam" in shown
+    assert "first_line" not in shown
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "export"),
+    [
+        ("langchain_core.documents", "langchain", to_langchain_documents),
+        ("llama_index.core.schema", "llama-index", to_llama_index_nodes),
+    ],
+)
+def test_a_missing_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, extra: str, export: Callable[[list[PreparedDocument]], object]
+) -> None:
+    """The error says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=rf"lmmarkdown\[{extra}\]"):
+        export([])
