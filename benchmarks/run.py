@@ -12,12 +12,24 @@ from benchmarks import (
     cli_start,
     edit_key,
     embed,
+    ingest,
     parse_serialize,
+    retrieval,
     round_trip,
 )
 from benchmarks.measure import Row, load_average, machine, table
 
-BENCHMARKS = (parse_serialize, round_trip, edit_key, cli_start, answer_concurrently, annotate_concurrently, embed)
+BENCHMARKS = (
+    parse_serialize,
+    round_trip,
+    edit_key,
+    cli_start,
+    answer_concurrently,
+    annotate_concurrently,
+    embed,
+    ingest,
+    retrieval,
+)
 RESULTS = Path(__file__).with_name("results.md")
 
 

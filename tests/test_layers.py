@@ -21,6 +21,13 @@ EDGE = {
     "lmm.extraction.schemas",
     "lmm.extraction.table",
     "lmm.files",
+    "lmm.importing.archive",
+    "lmm.importing.child",
+    "lmm.importing.pdf_chars",
+    "lmm.importing.read_docx",
+    "lmm.importing.read_epub",
+    "lmm.importing.read_pdf",
+    "lmm.importing.run",
     "lmm.journal",
     "lmm.loop",
     "lmm.trust",
@@ -51,7 +58,13 @@ EDGE = {
     "lmm.scan.run_batch",
     "lmm.scan.save",
     "lmm.scan.watch",
+    "lmm_education.encode.bm25",
     "lmm_education.encode.encoder",
+    "lmm_education.encode.sparse",
+    "lmm_education.evaluation.plot",
+    "lmm_education.evaluation.read_questions",
+    "lmm_education.evaluation.run",
+    "lmm_education.evaluation.scratch",
     "lmm_education.exports",
     "lmm_education.ingestion.reading",
     "lmm_education.ingestion.run",
@@ -62,15 +75,30 @@ EDGE = {
     "lmm_education.ingestion.storing",
     "lmm_education.ingestion.watching",
     "lmm_education.ingestion.writing",
+    "lmm_education.search.highlight",
+    "lmm_education.search.names",
+    "lmm_education.search.rerank",
+    "lmm_education.search.run",
+    "lmm_education.search.searcher",
+    "lmm_education.store.edge",
+    "lmm_education.store.edge_values",
+    "lmm_education.store.folders",
+    "lmm_education.store.generations",
+    "lmm_education.store.open",
+    "lmm_education.store.server",
+    "lmm_education.store.server_requests",
+    "lmm_education.store.server_values",
+    "lmm_education.store.shard",
+    "lmm_education.store.transfer",
     "lmm_education.open_course",
 }
 IMPURE = {
     *("os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio"),
-    *("httpx", "httpx2", "typer", "pydantic_ai", "openai", "filelock", "platformdirs", "watchfiles"),
+    *("httpx", "httpx2", "typer", "pydantic_ai", "openai", "filelock", "platformdirs", "watchfiles", "qdrant_edge", "qdrant_client"),
     *("open", "print", "input"),
 }
 # The command line is the outermost edge; package __init__ files only re-export.
-ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.extraction", "lmm.conversation", "lmm.cli"]
+ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.extraction", "lmm.importing", "lmm.conversation", "lmm.cli"]
 # The same for lmm_education, several to a floor; the longest name that fits counts.
 FLOORS: list[tuple[str, ...]] = [
     ("errors",),
@@ -80,7 +108,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("open_course",),
     ("ingestion",),
     ("search", "exports"),
-    ("answer", "evaluation"),
+    ("answer", "evaluation", "study"),
     ("cli",),
 ]
 

@@ -25,7 +25,7 @@ def parse(text: str, *, file: str = "", strict: bool = False) -> Document:
 
     >>> document = parse("<user>Is 1 < 2? RAW|</user>|RAW</user>", file="a.chatmd")
     >>> document.children
-    (Element(tag='user', attributes=(), children=(Text(value='Is 1 < 2?</user>', raw=True),)),)
+    (Element(tag='user', attributes=(), children=(Text(value='Is 1 < 2? </user>', raw=True),)),)
     >>> [f"{p.span.where}: {p.message}" for p in parse("<user>\\n<doc>\\n", file="a.md").problems]
     ['a.md:1:1: <user> is never closed', 'a.md:2:1: <doc> is not closed']
     """
@@ -152,12 +152,7 @@ class _Builder:
         if not frame.texts:
             return
         value = frame.texts[0] if len(frame.texts) == 1 else "".join(frame.texts)
-        start, raw = frame.text_start, frame.raw
-        last = frame.children[-1] if frame.children else None
-        if isinstance(last, Text) and last.span is not None:  # left over from an element that was not closed
-            value, raw, start = last.value + value, raw or last.raw, last.span.start
-            frame.children.pop()
-        frame.children.append(Text(value, raw, self._span(start, end)))
+        frame.children.append(Text(value, frame.raw, self._span(frame.text_start, end)))
         frame.texts.clear()
         frame.raw = False
 

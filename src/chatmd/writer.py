@@ -51,10 +51,9 @@ def write(tree: Document | Iterable[Node]) -> str:
     >>> write([Element("user", (), (Text("Close with </user>"), Element("doc")))])
     '<user>RAW|Close with </user>|RAW<doc/></user>'
     """
-    is_document = isinstance(tree, Document)
-    nodes = tuple(tree.children if isinstance(tree, Document) else tree)
-    imports = not tree.strict or tree.is_body if is_document and isinstance(tree, Document) else True
-    return _inside(nodes, imports, 0)
+    if isinstance(tree, Document):
+        return _inside(tree.children, tree.is_body or not tree.strict, 0)
+    return _inside(tuple(tree), True, 0)
 
 
 def _inside(nodes: tuple[Node, ...], imports: bool, depth: int) -> str:

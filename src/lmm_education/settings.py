@@ -237,6 +237,7 @@ def change_settings(base: CourseSettings, tables: Mapping[str, Any], *, where: s
     rag, storage = checked["RAG"], checked["storage"]
     if "folder" in storage:
         storage["folder"] = base.root / storage["folder"]
+    study: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in checked["study"].items()}
     return CourseSettings(
         root=base.root,
         encoding=find_encoding(rag.get("encoding_model", base.encoding), where=f"{where} [RAG]").name,
@@ -245,7 +246,7 @@ def change_settings(base: CourseSettings, tables: Mapping[str, Any], *, where: s
         storage=replace(base.storage, **storage),
         search=replace(base.search, **checked["search"]),
         answer=replace(base.answer, **checked["answer"]),
-        study=replace(base.study, **{k: tuple(v) if isinstance(v, list) else v for k, v in checked["study"].items()}),
+        study=replace(base.study, **study),
     )
 
 

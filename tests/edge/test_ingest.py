@@ -208,6 +208,18 @@ def _seconds(process: subprocess.Popen[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def test_ctrl_c_leaves_the_store_as_it_was(course: Path) -> None:
+    """And says what to do."""
+    _write_lectures(course, "old")
+    process = start("ingest", ".")
+    wait_until((course / ".lmm" / "store" / "course" / "writing.lock").exists)
+    process.send_signal(signal.SIGINT)
+    ran = finish(process)
+    assert (ran.code, "Traceback" in ran.err) == (130, False)
+    assert "interrupted; run it again" in ran.err
+    assert contents(course)["chunks"] == {}
+
+
 # -- killed ----------------------------------------------------------------------------------------
 
 

@@ -14,15 +14,18 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 
+from lmm_education.course import SparseVector
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import FORMAT
 from lmm_education.store.port import Point
+from lmm_education.store.shard import NEVER_WRITTEN
 
 CHILD = Path(__file__).with_name("store_child.py")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="processes are forked and killed")
@@ -234,6 +237,38 @@ def test_generations_share_what_did_not_change(store: EdgeStore, folder: Path) -
     write_run(store, 3)
     assert contents(first) == before
     end(reader)
+
+
+def test_what_optimized_segments_share_is_never_written(folder: Path) -> None:
+    """Whatever a later run does to the points of a segment with a graph and indexes: the older generation, which
+    shares its largest files, keeps every byte."""
+    manifest, store = replace(MANIFEST, dimensions=512), EdgeStore(folder)
+    with store.writing(manifest) as writer:
+        writer.upsert("chunks", (wide(i) for i in range(5500)))
+    first = current(folder)
+    shared = {file.name for file in (first / "chunks").rglob("*") if file.name in NEVER_WRITTEN}
+    assert {"matrix.dat", "inverted_index.dat", "postings.dat"} <= shared
+    holder, before = EdgeStore(folder), contents(first)
+    assert holder.count("chunks") == 5500
+    for turn in range(3):
+        with store.writing(manifest) as writer:
+            writer.upsert("chunks", [wide(i, "changed") for i in range(turn, 900, 3)])
+            writer.set_payload("chunks", {wide(i).id: {"text": "other"} for i in range(1000 + turn, 1100)})
+            writer.delete("chunks", [wide(i).id for i in range(2000 + 100 * turn, 2100 + 100 * turn)])
+        matrix = next((current(folder) / "chunks").rglob("matrix.dat"))
+        assert turn or matrix.stat().st_nlink > 1
+        assert contents(first) == before
+    assert store.count("chunks") == 5200
+    assert holder.manifest() is not None
+    holder.close()
+    store.close()
+
+
+def wide(number: int, text: str = "text") -> Point:
+    """A point with many dimensions, so that few make a segment that is worth a graph."""
+    vector = [float((number * (j + 1)) % 17) for j in range(512)]
+    payload = {"document": f"d{number % 9}", "kind": "text", "text": f"{text} {number}"}
+    return Point(str(uuid.UUID(int=number)), payload, {"dense": vector, "sparse": SparseVector((number % 50,), (1.0,))})
 
 
 # -- disks --------------------------------------------------------------------------------------------

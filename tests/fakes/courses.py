@@ -47,6 +47,7 @@ class Course:
     folder: Path
     embedder: CountingEmbedder = field(default_factory=CountingEmbedder)
     name: str = "course"
+    store: Store | None = None
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the course."""
@@ -59,7 +60,7 @@ class Course:
         """Ingest paths of the course, by default all of it; counting begins anew."""
         self.embedder.seen.clear()
         ask = options.pop("ask", None)
-        with open_course(config=self.config, course=self.name, embedder=self.embedder) as opened:
+        with open_course(config=self.config, course=self.name, embedder=self.embedder, store=self.store) as opened:
             named = [self.folder / path for path in paths or (".",)]
             return ingest_into(opened, named, IngestOptions(**options), ask=ask)
 
@@ -73,7 +74,7 @@ class Course:
 
     def contents(self) -> dict[str, dict[str, Any]]:
         """All points of the store: payloads and vectors by collection and id."""
-        with open_course(config=self.config, course=self.name, embedder=self.embedder) as opened:
+        with open_course(config=self.config, course=self.name, embedder=self.embedder, store=self.store) as opened:
             return contents_of(opened.store)
 
     def files(self) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import documents, written_documents
 
-from lmm_education.course import Chunk, PreparedDocument, Section
+from lmm_education.course import Chunk, PreparedDocument
 from lmm_education.ingestion.kinds import kind_of
+from lmm_education.ingestion.outline import Heading, read_outline
 from lmm_education.ingestion.prepare import prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
 from lmm_education.settings import AnnotationModel, Preparation
@@ -68,26 +68,31 @@ def test_chunks_give_back_the_text_of_their_section(text: str, settings: Prepara
     """Without repeated lines, the chunks stand in their section's text in order, and nothing else but headings does."""
     settings = replace(settings, documents="heading" if settings.documents == "none" else settings.documents)
     document = prepared(text, settings)
+    headings = [item.source for item in read_outline(text).items if isinstance(item, Heading)]
     for section in document.sections:
         rest = section.text
         for chunk in texts_of(document):
             if chunk.section == section.id:
-                rest = after(rest, chunk, section)
-        assert not without_headings(rest).strip()
+                rest = after(rest, chunk, headings)
+        assert not without_headings(rest, headings)[-1]
 
 
-def after(rest: str, chunk: Chunk, section: Section) -> str:
+def after(rest: str, chunk: Chunk, headings: Sequence[str]) -> str:
     """What follows a chunk in the rest of its section's text."""
-    for body in bodies(chunk):
-        for start in (rest, without_headings(rest)):
-            if start.strip(_WHITE).startswith(body) and body:
-                return start.strip(_WHITE)[len(body) :]
+    for body in filter(None, bodies(chunk)):
+        for start in without_headings(rest, headings):
+            if start.startswith(body):
+                return start[len(body) :]
     raise AssertionError(f"{chunk.text!r} does not stand at the start of {rest!r}")
 
 
-def without_headings(text: str) -> str:
-    """The text without the lines of headings that it begins with."""
-    return re.sub(r"\A(?:\s*#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z))*", "", text)
+def without_headings(text: str, headings: Sequence[str]) -> list[str]:
+    """The text without white space at its ends, and without the headings that it begins with: one, two, …"""
+    sources = {heading.strip(_WHITE) for heading in headings}
+    found = [text.strip(_WHITE)]
+    while (line := found[-1].partition("\n"))[0].strip(_WHITE) in sources:
+        found.append(line[2].strip(_WHITE))
+    return found
 
 
 @given(ANY_DOCUMENT, SETTINGS)

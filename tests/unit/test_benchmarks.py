@@ -16,6 +16,7 @@ from benchmarks import (
     edit_key,
     measure,
     parse_serialize,
+    retrieval,
     round_trip,
     run,
 )
@@ -86,10 +87,18 @@ def test_importing_us_imports_nothing_heavy(module: str) -> None:
     assert cli_start.imported(module, cli_start.FORBIDDEN[module]) == []
 
 
+def test_retrieval_is_measured_where_its_documents_are() -> None:
+    german = next(course for course in retrieval.COURSES if "German" in course.name)
+    row = retrieval.measured(german._replace(target=0.5), retrieval.BUILTIN)
+    assert float(row.ours) > 70
+    assert row.met
+
+
 def test_a_missing_folder_is_a_row_with_a_note() -> None:
-    row = parse_serialize.measured("x", [], target=60)
-    assert (row.ours, row.met) == ("", None)
-    assert "skipped" in row.peer
+    nowhere = retrieval.COURSES[0]._replace(documents=Path("nowhere"))
+    for row in (parse_serialize.measured("x", [], target=60), retrieval.measured(nowhere, retrieval.BUILTIN)):
+        assert (row.ours, row.met) == ("", None)
+        assert "skipped" in row.peer
 
 
 def test_the_report_is_a_table() -> None:

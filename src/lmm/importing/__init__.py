@@ -1,4 +1,4 @@
-"""Other people's files to markdown: PDF, Word, HTML, EPUB, Jupyter notebooks. To be read before anything is built on it."""
+"""PDF, Word, HTML, EPUB and Jupyter files to markdown, to be read before anything is built on it."""
 
 from lmm.importing.formats import FORMATS, Format, format_of
 from lmm.importing.run import ImportReport, import_file

@@ -24,7 +24,7 @@ class ArchiveLimits:
 
     members: int = 20_000
     total: int = 1_000_000_000
-    xml: int = 50_000_000
+    xml: int = 30_000_000
 
 
 LIMITS = ArchiveLimits()

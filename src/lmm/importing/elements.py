@@ -7,17 +7,24 @@ Every reader makes such a tree (or markdown), and one writer turns it into markd
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import is_
 
 from lmm.errors import FileReadError
 
 # Deeper trees are attacks, or text in which nothing was ever closed.
 MAX_DEPTH = 150
 
-BLOCK_TAGS = frozenset(
-    "address article aside blockquote body center dd details dir div dl dt fieldset figcaption figure footer footnote form "
-    "h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol p pre section summary table tbody td tfoot "
-    "th thead tr ul".split()
+
+def tags(names: str) -> frozenset[str]:
+    """Names of tags, from a text with spaces between them."""
+    return frozenset(names.split())
+
+
+BLOCK_TAGS = tags(
+    "address article aside blockquote body center dd details dir div dl dt fieldset figcaption figure footer "
+    "footnote form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol p pre section summary table "
+    "tbody td tfoot th thead tr ul"
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
@@ -59,9 +66,11 @@ def element(tag: str, *children: Node, **attributes: str) -> Element:
 
 def walk(node: Element) -> Iterator[Element]:
     """An element and all below it, in the order of the document."""
-    yield node
-    for child in node.elements:
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [child for child in reversed(node.children) if isinstance(child, Element)]
 
 
 def find(node: Element, *tags: str) -> Iterator[Element]:
@@ -111,4 +120,5 @@ def rewrite(node: Element, change: Callable[[Element], Iterable[Node]]) -> tuple
             children.append(child)
         else:
             children += rewrite(child, change)
-    return tuple(change(replace(node, children=tuple(children))))
+    kept = len(children) == len(node.children) and all(map(is_, children, node.children))
+    return tuple(change(node if kept else Element(node.tag, node.attributes, tuple(children))))

@@ -20,7 +20,7 @@ class Format:
     help: str
 
 
-_HTML = Format("HTML", "lmm.importing.read_html", ("selectolax",), 100_000_000, "web pages that were saved")
+_HTML = Format("HTML", "lmm.importing.read_html", ("selectolax",), 40_000_000, "web pages that were saved")
 _EPUB = Format("EPUB", "lmm.importing.read_epub", ("selectolax",), 500_000_000, "books without copy protection")
 _WORD = Format("Word", "lmm.importing.read_docx", ("mammoth", "selectolax"), 500_000_000, "Word since 2007")
 _PDF = Format(

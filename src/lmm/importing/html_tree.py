@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import Element, Node, check_depth
+from lmm.importing.elements import Element, Node, check_depth, tags
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -17,9 +17,9 @@ _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]+
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 # Tags that a later one closes, so that a row of open ones is no nesting.
-_CLOSED_BY_OTHERS = frozenset(
-    "p li dt dd tr td th tbody thead tfoot option optgroup rt rp colgroup a area base br col embed hr img input link "
-    "meta param source track wbr html head body".split()
+_CLOSED_BY_OTHERS = tags(
+    "p li dt dd tr td th tbody thead tfoot option optgroup rt rp colgroup a area base br col embed hr img input "
+    "link meta param source track wbr html head body"
 )
 _MAX_OPEN = 2_000
 _SELF_CLOSED = re.compile(r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)"

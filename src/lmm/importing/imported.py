@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmm.importing import escape
-from lmm.markdown.blocks import HeaderBlock, HeadingBlock
+from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 
 # An image that a reader took out of a file has this address, and its place in `Imported.images`.
@@ -64,23 +65,27 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     <BLANKLINE>
     # A
     """
-    headings = (block for block in parse_markdown_text(document.body) if isinstance(block, HeadingBlock))
-    title = _line(document.title) or next((_unescaped(h.title) for h in headings if h.title), "") or name
+    blocks = parse_markdown_text(document.body)
+    headings = [block for block in blocks if isinstance(block, HeadingBlock) and block.title]
+    title = _line(document.title) or (_unescaped(headings[0].title) if headings else "") or name
+    if sum(heading.level == 1 for heading in headings) > 1 and blocks[0] is headings[0]:
+        if headings[0].level == 1 and _unescaped(headings[0].title) == title:
+            blocks = blocks[1:]  # a title page: the header says it
     values = {"title": title, "source": source, "lang": language_tag(document.language)}
     header = HeaderBlock.make({key: value for key, value in values.items() if value}).source
-    return f"{header}\n{link_images(document, folder)}"
+    return f"{header}\n{link_images(serialize(blocks), document.images, folder)}"
 
 
-def link_images(document: Imported, folder: str) -> str:
-    """The body with the addresses that its images have in `folder`."""
+def link_images(body: str, images: Sequence[Image], folder: str) -> str:
+    """The markdown with the addresses that its images have in `folder`."""
 
     def address(match: re.Match[str]) -> str:
         number = int(match[1])
-        if number >= len(document.images):
+        if number >= len(images):
             return match[0]  # the text of a file that speaks of us
-        return escape.url(f"{folder}/{image_name(number, document.images[number])}")
+        return escape.url(f"{folder}/{image_name(number, images[number])}")
 
-    return _IMAGE.sub(address, document.body)
+    return _IMAGE.sub(address, body)
 
 
 def language_tag(name: str) -> str:

@@ -75,7 +75,8 @@ def _underlined(source: str) -> str:
     if unclosed_construct(source) is None and not re.search(r"(?m)^ {0,3}(?:```|~~~|\$\$|<!--)|^\s*\|", source):
         first = _UNDERLINED.match(source)
         if first is not None:
-            source = heading(first) + source[first.end() :]
+            rest = source[first.end() :]
+            source = heading(first).removesuffix("\n" if re.match(r"\n[ \t]*(?:\n|\Z)", rest) else "") + rest
     return re.sub(r"\A {0,3}(?:-[ \t]*){3,}(?=\n|\Z)", "* * *", source)
 
 

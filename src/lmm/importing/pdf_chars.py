@@ -24,6 +24,7 @@ _LIGHT, _TILT = 1.5, 0.02
 _BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
 # Where TeX's first fonts have ligatures; fonts of dots, without names, still do.
 _OLD_LIGATURES = {11: 0xFB00, 12: 0xFB01, 13: 0xFB02, 14: 0xFB03, 15: 0xFB04}
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 Point = Callable[[float, float], tuple[float, float]]
 
 
@@ -74,7 +75,7 @@ def _placing(page: Any, width: float, height: float) -> Point:
 # -- text ------------------------------------------------------------------------------------------------
 
 
-def _chars(text: Any, place: Point, links: list[tuple[float, float, float, float, str]]) -> Iterator[Char]:
+def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Char]:
     import pypdfium2.raw as c
 
     count = text.count_chars()
@@ -101,14 +102,17 @@ def _chars(text: Any, place: Point, links: list[tuple[float, float, float, float
         bx, by = place(box.right, box.top)
         _, base = place(x.value, y.value)
         x0, x1, top, bottom = min(ax, bx), max(ax, bx), min(ay, by), max(ay, by)
-        link = next(
-            (target for l, t, r, b, target in links if l <= (x0 + x1) / 2 <= r and t <= (top + bottom) / 2 <= b), ""
-        )
+        middle = ((x0 + x1) / 2, (top + bottom) / 2)
+        link = next((target for area, target in links if _inside(middle, area)), "") if links else ""
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
         if not letter:
             continue  # the first half of a letter that UTF-16 writes in two
         yield Char(letter, x0, x1, top, bottom, base, run.style, run.mark, link, spaced)
         spaced = False
+
+
+def _inside(point: tuple[float, float], box: Box) -> bool:
+    return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
 def _text(code: int, high: int) -> str:
@@ -156,11 +160,11 @@ def _string(function: Any, handle: Any) -> str:
     return buffer.value.decode("utf-8", "replace")
 
 
-def _links(page: Any, place: Point) -> list[tuple[float, float, float, float, str]]:
+def _links(page: Any, place: Point) -> list[tuple[Box, str]]:
     """The places on the page that link to addresses elsewhere."""
     import pypdfium2.raw as c
 
-    found = []
+    found: list[tuple[Box, str]] = []
     position, link, rect = ctypes.c_int(0), c.FPDF_LINK(), c.FS_RECTF()
     while len(found) < 5_000 and c.FPDFLink_Enumerate(page, position, link):
         action = c.FPDFLink_GetAction(link)
@@ -173,7 +177,7 @@ def _links(page: Any, place: Point) -> list[tuple[float, float, float, float, st
             ax, ay = place(rect.left, rect.bottom)
             bx, by = place(rect.right, rect.top)
             target = buffer.value.decode("utf-8", "replace")
-            found.append((min(ax, bx), min(ay, by), max(ax, bx), max(ay, by), target))
+            found.append(((min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)), target))
     return found
 
 

@@ -4,121 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from lmm.importing.elements import Element, element
+from lmm.importing.elements import Element, Node, element
 from lmm.importing.imported import IMAGE
-from lmm.importing.pdf_lines import NO_WORDS, Segment, Words, code_lines, inline_nodes, make_segment, segments_of
-from lmm.importing.pdf_page import Bookmark, Page, Picture
+from lmm.importing.pdf_columns import columns_in_order
+from lmm.importing.pdf_lines import Segment, code_lines, inline_nodes, make_segment, segments_of
+from lmm.importing.pdf_look import Look, heading_level, rows_of, without_contents, without_running
+from lmm.importing.pdf_page import Page, Picture
 from lmm.importing.pdf_tables import Region, aligned_table, columns_of, tables_of
 
 _BULLET = re.compile(r"[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8]")
 _NUMBER = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s")
-_SECTION = re.compile(
-    r"(?:(?:chapter|part|appendix|kapitel|teil)\s+)?(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+\S", re.I
-)
 _SENTENCE_END = (".", "!", "?", ":", ";", "”", '"', ")")
-_LARGE, _LARGER = 1.12, 1.3  # times the size of the text: of headings in bold or with a number, of others
-_LEADERS = re.compile(r"(?:\.[ ]?){4,}\s*(?:\d+|[ivxlc]+)?\s*\Z")
-_CONTENTS = re.compile(
-    r"(?:table of )?contents|inhalt(?:sverzeichnis)?|table des mati[èe]res|sommaire|[íi]ndice|indice", re.I
-)
-_PAGE_NUMBER = re.compile(
-    r"[-–\s]*(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})\s*(?:(?:/|of|von)\s*\d{1,4})?[-–\s]*", re.I
-)
-_EDGE = 0.11  # of the page's height: where running heads stand
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How the document is set: the size of its text, the sizes of its headings, its outline, what runs on every page."""
-
-    body: float
-    sizes: tuple[int, ...] = ()  # of headings, the largest first
-    outline: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    running: frozenset[str] = frozenset()
-    words: Words = NO_WORDS
-    lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
-
-
-def look_of(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Look:
-    """What can only be seen from all pages."""
-    counts: Counter[float] = Counter()
-    for page in pages:
-        counts.update(char.style.size for char in page.chars if not char.style.mono)
-    body = counts.most_common(1)[0][0] if counts else 10.0
-    lines = {page.number: segments_of(page.chars) for page in pages}
-    every = [segment for segments in lines.values() for segment in segments]
-    words = Words(segment.text for segment in every)
-    entries = {(mark.page, _letters(mark.title)): min(6, mark.level) for mark in outline if _letters(mark.title)}
-    headings = (segment for segment in every if _looks_like_heading(segment, body))
-    sizes = {round(heading.style.size) for heading in headings if heading.style.size >= _LARGE * body}
-    return Look(body, tuple(sorted(sizes, reverse=True)), entries, _running(pages, lines), words, lines)
-
-
-def _running(pages: Sequence[Page], lines: Mapping[int, Sequence[Segment]]) -> frozenset[str]:
-    """Heads and feet: lines near the edge of the paper that stand on several pages, apart from numbers."""
-    seen: Counter[str] = Counter()
-    for page in pages:
-        rows = rows_of([line for line in lines[page.number] if _at_edge(page, line)])
-        seen.update({_without_digits(_text_of(row)) for row in rows})
-    enough = max(2, min(4, len(pages) // 3))
-    return frozenset(text for text, count in seen.items() if count >= enough)
-
-
-def rows_of(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Segments that stand side by side."""
-    rows: list[list[Segment]] = []
-    for segment in segments:
-        if rows and abs(rows[-1][0].base - segment.base) < 0.3 * segment.style.size:
-            rows[-1].append(segment)
-        else:
-            rows.append([segment])
-    return [sorted(row, key=lambda segment: segment.x0) for row in rows]
-
-
-def _text_of(row: Sequence[Segment]) -> str:
-    return " ".join(segment.text for segment in row)
-
-
-def _at_edge(page: Page, segment: Segment) -> bool:
-    return segment.bottom < _EDGE * page.height or segment.top > (1 - _EDGE) * page.height
-
-
-def _without_digits(text: str) -> str:
-    return re.sub(r"\d+|\b[ivxlc]+\b", "#", text.strip())
-
-
-def _letters(text: str) -> str:
-    return "".join(re.findall(r"\w", text)).lower()
-
-
-def _without_number(text: str) -> str:
-    number = _SECTION.match(text)
-    return text[number.end(1) :].lstrip(". ") if number else text
-
-
-def _level(segment: Segment, look: Look) -> int:
-    """A heading's level: its size's rank, bold headings of the text's size below them, and how deep it is numbered."""
-    size = round(segment.style.size)
-    large = segment.style.size >= _LARGE * look.body and size in look.sizes
-    rank = look.sizes.index(size) + 1 if large else len(look.sizes) + 1
-    number = _SECTION.match(segment.text)
-    depth = number[1].count(".") if number and not large else 0
-    return min(6, rank + max(0, depth - 1))
-
-
-def _looks_like_heading(segment: Segment, body: float) -> bool:
-    text = segment.text.strip()
-    if not 2 <= len(text) <= 150 or not re.search(r"[^\W\d_]{2}", text) or segment.style.mono:
-        return False
-    numbered = _SECTION.match(text) is not None
-    bold = all(char.style.bold for char in segment.chars if char.text.isalnum())
-    if segment.style.size >= (_LARGE if bold or numbered else _LARGER) * body:
-        return not text.endswith((",", ";")) and (bold or numbered or segment.style.size >= _LARGER * body)
-    small = segment.style.size < 0.95 * body or len(text) > 90
-    return bold and not small and (numbered or not text.endswith((".", ",", ";", ":")))
 
 
 # -- a page ----------------------------------------------------------------------------------------------
@@ -140,74 +40,14 @@ def elements_of_layout(page: Page, look: Look) -> list[Element]:
     segments = look.lines.get(page.number) or ()
     if regions:
         segments = segments_of(char for char in page.chars if not any(region.holds(char) for region in regions))
-    lines = _without_running(page, rows_of(segments), look)
+    lines = without_running(page, rows_of(segments), look)
     blocks: list[Element] = []
     pictures = list(page.pictures)
-    for column in _columns(lines, page.width):
+    for column in columns_in_order(lines, page.width):
         placed = _with_tables(column, regions, pictures, page, look)
         blocks += placed
     rest = [(region.top, region.table) for region in regions] + [(p.top, _image(p)) for p in pictures]
     return blocks + [block for _, block in sorted(rest, key=lambda pair: pair[0])]
-
-
-def _without_running(page: Page, rows: Sequence[Sequence[Segment]], look: Look) -> list[Segment]:
-    """The lines of a page without running heads and its number."""
-    kept: list[Segment] = []
-    for place, row in enumerate(rows):
-        text = _text_of(row).strip()
-        if _at_edge(page, row[0]) and (_PAGE_NUMBER.fullmatch(text) or _without_digits(text) in look.running):
-            continue
-        if place in (0, len(rows) - 1) and text.isdigit() and len(text) < 5:
-            continue
-        kept += row
-    return kept
-
-
-def _columns(lines: Sequence[Segment], width: float) -> list[list[Segment]]:
-    """The lines of a page in columns, if most of it is set in two or three, else as one."""
-    gutter = _gutter(lines, width)
-    if gutter is None:
-        return [list(lines)]
-    bands: list[list[Segment]] = []
-    left: list[Segment] = []
-    right: list[Segment] = []
-    for line in lines:
-        if line.x0 < gutter < line.x1:  # from edge to edge: what stands above is read first
-            bands += [left, right, [line]]
-            left, right = [], []
-        else:
-            (left if line.x1 <= gutter else right).append(line)
-    parts = [band for band in (*bands, left, right) if band]
-    joined: list[list[Segment]] = []
-    for band in parts:
-        wide = band[0].x0 < gutter < band[0].x1
-        if wide and joined and joined[-1][0].x0 < gutter < joined[-1][0].x1:
-            joined[-1] += band
-        else:
-            joined.append(band)
-    return [column for band in joined for column in ([band] if band[0].x0 < gutter < band[0].x1 else
-            _columns(band, width) if len(band) < len(lines) else [band])]  # fmt: skip
-
-
-def _gutter(lines: Sequence[Segment], width: float) -> float | None:
-    """Where the page parts into columns of text: few lines cross it, and those beside it are long."""
-    if len(lines) < 12:
-        return None
-    for place in (0.5, 0.48, 0.52, 0.35, 0.65, 0.33, 0.67, 0.4, 0.6, 0.45, 0.55):
-        x = place * width
-        crossing = sum(line.x0 < x < line.x1 for line in lines)
-        left = [line for line in lines if line.x1 <= x]
-        right = [line for line in lines if line.x0 >= x]
-        if min(len(left), len(right)) >= 6 and crossing <= 0.25 * len(lines) and _is_text(left) and _is_text(right):
-            return x
-    return None
-
-
-def _is_text(lines: Sequence[Segment]) -> bool:
-    """Whether most lines fill their column, as the cells of a table do not."""
-    x0, x1 = min(line.x0 for line in lines), max(line.x1 for line in lines)
-    full = sum(line.x1 - line.x0 > 0.7 * (x1 - x0) for line in lines)
-    return full >= 0.5 * len(lines) and x1 - x0 > 80
 
 
 def _with_tables(
@@ -245,7 +85,7 @@ def _blocks(lines: Sequence[Segment], page: Page, look: Look) -> list[Element]:
 
 def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | Element]:
     """Lines, and tables made of those that stand side by side; what is side by side and no table is one line."""
-    rows = _without_contents(rows_of(lines))
+    rows = without_contents(rows_of(lines))
     merged: list[Segment | Element] = []
     at = 0
     while at < len(rows):
@@ -263,31 +103,10 @@ def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | Element
     return merged
 
 
-def _without_contents(rows: Sequence[list[Segment]]) -> list[list[Segment]]:
-    """Rows without a table of contents: the headings say it again. Its lines end in dots and the page's number."""
-    texts = [_text_of(row) for row in rows]
-    dotted = [number for number, text in enumerate(texts) if _LEADERS.search(text)]
-    if len(dotted) < 3:
-        return list(rows)
-    first, last = dotted[0], dotted[-1]
-    while first and re.search(r"\s\d{1,3}\Z", texts[first - 1]):
-        first -= 1
-    while last + 1 < len(rows) and re.match(r"\d[\d.]*\s.*\s\d{1,3}\Z", texts[last + 1]):
-        last += 1
-    if first and _CONTENTS.fullmatch(texts[first - 1].strip()):
-        first -= 1
-    kept = [
-        number
-        for number in range(first, last + 1)
-        if number not in dotted and not re.search(r"\s\d{1,3}\Z", texts[number])
-    ]
-    return [*rows[:first], *(rows[n] for n in kept if not _CONTENTS.fullmatch(texts[n].strip())), *rows[last + 1 :]]
-
-
 def _is_item(row: Sequence[Segment]) -> bool:
-    return (
-        len(row) == 2 and _BULLET.match(row[0].text + " ") is not None or _NUMBER.match(row[0].text + " ") is not None
-    )
+    return (len(row) == 2 and _BULLET.match(row[0].text + " ") is not None) or _NUMBER.match(
+        row[0].text + " "
+    ) is not None
 
 
 # -- blocks ----------------------------------------------------------------------------------------------
@@ -320,14 +139,11 @@ def _drafts(lines: Sequence[Segment | Element], page: Page, look: Look) -> Itera
 def _kind(line: Segment, page: Page, look: Look) -> tuple[str, int, str]:
     """What a line begins, or goes on with: its kind, a heading's level, an item's marker."""
     text = line.text.strip()
-    for title in (text, _without_number(text)):
-        level = look.outline.get((page.number, _letters(title)), 0)
-        if level:
-            return "heading", level, ""
+    level = heading_level(line, page, look)
+    if level and line.text:
+        return "heading", level, ""
     if sum(char.style.mono for char in line.chars) > 0.8 * len(line.chars):
         return "code", 0, ""
-    if _looks_like_heading(line, look.body) and not (look.outline and line.style.size < _LARGER * look.body):
-        return "heading", _level(line, look), ""
     marker = _BULLET.match(text) or _NUMBER.match(text)
     return ("item", 0, marker[0].strip()) if marker else ("text", 0, "")
 
@@ -358,11 +174,7 @@ def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float
 
 def _leading(lines: Sequence[Segment], body: float) -> float:
     """The usual distance of neighbouring lines."""
-    steps = Counter(
-        round(b.base - a.base)
-        for a, b in zip(lines, lines[1:], strict=False)
-        if 0.8 * body < b.base - a.base < 2.2 * body
-    )
+    steps = Counter(round(b.base - a.base) for a, b in pairwise(lines) if 0.8 * body < b.base - a.base < 2.2 * body)
     return float(steps.most_common(1)[0][0]) if steps else 1.2 * body
 
 
@@ -406,7 +218,7 @@ def _list(items: Sequence[_Draft], look: Look) -> Element:
     return Element("ol" if number else "ul", {"start": number[0]} if number else {}, tuple(children))
 
 
-def _without_marker(item: _Draft, look: Look) -> Iterable[Element | str]:
+def _without_marker(item: _Draft, look: Look) -> tuple[Node, ...]:
     chars = list(item.lines[0].chars)
     size = len(item.marker)
     return inline_nodes([chars[size:], *(line.chars for line in item.lines[1:])], look.words)

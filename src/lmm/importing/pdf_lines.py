@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
-from lmm.importing.elements import Element, Node, element
+from lmm.importing.elements import Element, Node
 from lmm.importing.pdf_page import Char, Style
 
 _SPACE = 0.18  # of the size of the letters: narrower is kerning, wider is a space
@@ -244,7 +244,7 @@ def code_lines(lines: Sequence[Sequence[Char]]) -> str:
         return ""
     width = sorted(char.x1 - char.x0 for line in printed for char in line)[sum(map(len, printed)) // 2] or 1.0
     left = min(line[0].x0 for line in printed)
-    steps = sorted(b[0].base - a[0].base for a, b in zip(printed, printed[1:], strict=False))
+    steps = sorted(b[0].base - a[0].base for a, b in pairwise(printed))
     step = min(steps[0], 1.8 * printed[0][0].style.size) if steps else 0.0
     step = 1.25 * printed[0][0].style.size if step <= 1 or step >= 1.8 * printed[0][0].style.size else step
     written: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lmm.importing.elements import Element, element
 from lmm.importing.pdf_lines import Segment, Words, inline_nodes, segments_of
@@ -83,7 +84,7 @@ def _positions(values: Iterable[float]) -> list[float]:
 
 
 def _between(positions: Sequence[float], value: float) -> int | None:
-    return next((i for i, (a, b) in enumerate(zip(positions, positions[1:], strict=False)) if a <= value < b), None)
+    return next((i for i, (a, b) in enumerate(pairwise(positions)) if a <= value < b), None)
 
 
 def _is_head(cells: dict[tuple[int, int], list[Char]], columns: int) -> bool:
@@ -157,7 +158,7 @@ def columns_of(segments: Sequence[Segment]) -> list[tuple[float, float]]:
 
 def _with_continued(rows: Sequence[tuple[float, list[list[Segment]]]]) -> list[tuple[float, list[list[Segment]]]]:
     """Rows with the second lines of their cells: a row whose first cell is empty goes on with the one before."""
-    steps = sorted(b[0] - a[0] for a, b in zip(rows, rows[1:], strict=False))
+    steps = sorted(b[0] - a[0] for a, b in pairwise(rows))
     usual = steps[0] if steps else 0.0
     merged: list[tuple[float, list[list[Segment]]]] = []
     last = 0.0

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
-from lmm.importing.elements import Element, Node, element, find, rewrite, words_of
+from lmm.importing.elements import Element, Node, element, rewrite, words_of
 from lmm.importing.html_tree import decode_html, parse_html
 from lmm.importing.imported import IMAGE, Context, Image, Imported
 from lmm.importing.read_html import SUFFIXES

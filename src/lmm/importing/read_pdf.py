@@ -16,7 +16,8 @@ from lmm.errors import FileReadError
 from lmm.importing.elements import Element, Node, text_of, words_of
 from lmm.importing.imported import Context, Image, Imported
 from lmm.importing.pdf_chars import read_page
-from lmm.importing.pdf_layout import elements_of_layout, look_of
+from lmm.importing.pdf_layout import elements_of_layout
+from lmm.importing.pdf_look import look_of
 from lmm.importing.pdf_page import Bookmark, Page
 from lmm.importing.pdf_tags import covers, elements_of_tags, is_tagged
 from lmm.importing.to_markdown import to_markdown
@@ -28,8 +29,9 @@ _MIN_SIDE = 16  # points: smaller are signs, not pictures
 _OCR = "recognise the text first, for example: ocrmypdf IN.pdf OUT.pdf"
 # What programs write as a title when nobody gave one.
 _NO_TITLE = re.compile(
-    r"(?:microsoft word|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z",
-    re.I,
+    r"(?:microsoft word|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b"
+    r"|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z",
+    re.IGNORECASE,
 )
 
 
@@ -80,7 +82,7 @@ def _open(data: bytes) -> Any:
 
 
 def _outline(document: Any) -> list[Bookmark]:
-    found = []
+    found: list[Bookmark] = []
     for entry in document.get_toc(max_depth=6):
         dest = entry.get_dest()
         page = dest.get_index() if dest else None

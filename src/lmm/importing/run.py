@@ -17,7 +17,7 @@ from lmm.importing.child import DOCUMENT, ERROR
 from lmm.importing.formats import EXTRA, Format, format_of
 from lmm.importing.imported import Image, Imported, compose, image_name
 
-MEMORY = 4_000_000_000  # bytes that reading a file may take
+MEMORY = 3_000_000_000  # bytes that reading a file may take
 TIMEOUT = 300.0  # seconds
 _MARKDOWN = (".md", ".markdown")
 

@@ -51,7 +51,8 @@ def write_table(table: Element, place: Place) -> str:
     """A table as a pipe table; what spans several cells is repeated in each, so that every row says all of it.
 
     >>> from lmm.importing.elements import element as e
-    >>> print(write_table(e("table", e("tr", e("th", "A"), e("th", "B")), e("tr", e("td", "1|2", colspan="2"))), Place()))
+    >>> head, row = e("tr", e("th", "A"), e("th", "B")), e("tr", e("td", "1|2", colspan="2"))
+    >>> print(write_table(e("table", head, row), Place()))
     | A | B |
     | --- | --- |
     | 1\\|2 | 1\\|2 |

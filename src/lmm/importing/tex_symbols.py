@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lmm.importing.elements import tags
+
 _GREEK = (
     "α alpha β beta γ gamma δ delta ϵ epsilon ε varepsilon ζ zeta η eta θ theta ϑ vartheta ι iota κ kappa λ lambda "
     "μ mu ν nu ξ xi π pi ϖ varpi ρ rho ϱ varrho σ sigma ς varsigma τ tau υ upsilon ϕ phi φ varphi χ chi ψ psi ω omega "
@@ -16,6 +18,12 @@ _SIGNS = (
     "⟹ Longrightarrow ⟺ iff ↑ uparrow ↓ downarrow ∞ infty ∂ partial ∇ nabla ℏ hbar ℓ ell ℜ Re ℑ Im ℵ aleph ∠ angle "
     "… ldots ⋯ cdots ⋮ vdots ⋱ ddots ⟨ langle ⟩ rangle ⌈ lceil ⌉ rceil ⌊ lfloor ⌋ rfloor † dagger ‡ ddagger "
     "△ triangle ◊ diamond □ square ⊢ vdash ⊨ models ≺ prec ≻ succ"
+)
+
+# From U+1D6FC on, in this order.
+_SLANTED = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma tau "
+    "upsilon varphi chi psi omega"
 )
 
 
@@ -41,13 +49,7 @@ SYMBOLS: dict[str, str] = {
     **_letters(),
     **_pairs(_GREEK),
     **_pairs(_SIGNS),
-    **{
-        chr(0x1D6FC + offset): f"\\{name}"
-        for offset, name in enumerate(
-            "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma tau "
-            "upsilon varphi chi psi omega".split()
-        )
-    },  # fmt: skip
+    **{chr(0x1D6FC + offset): f"\\{name}" for offset, name in enumerate(_SLANTED.split())},
     **{char: f"\\{char}" for char in "{}%#&$_"},
     "\\": r"\backslash",
     "^": r"\hat{}",
@@ -64,9 +66,9 @@ SYMBOLS: dict[str, str] = {
     "\u2003": r"\quad",
 }
 OPERATORS = {"lim": r"\lim", "*": "*", "′": "'", "|": "|", "‾": r"\overline{}"}
-FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh coth exp log ln lg lim max min sup inf limsup liminf "
-    "det dim ker gcd deg arg hom Pr".split()
+FUNCTIONS = tags(
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh coth exp log ln lg lim max min sup inf limsup "
+    "liminf det dim ker gcd deg arg hom Pr"
 )
 # A mark, and whether it stands below.
 ACCENTS = {
@@ -75,7 +77,8 @@ ACCENTS = {
     ("\u0304", False): r"\bar", ("\u0305", False): r"\overline", ("¯", False): r"\bar", ("‾", False): r"\overline",
     ("\u0307", False): r"\dot", ("˙", False): r"\dot", ("\u0308", False): r"\ddot", ("¨", False): r"\ddot",
     ("\u20d7", False): r"\vec", (r"\rightarrow", False): r"\vec", ("→", False): r"\vec",
-    ("\u0301", False): r"\acute", ("\u0300", False): r"\grave", ("\u0306", False): r"\breve", ("\u030c", False): r"\check",
-    ("⏞", False): r"\overbrace", ("⏟", True): r"\underbrace", ("\u0332", True): r"\underline", ("_", True): r"\underline",
-    (r"\_", True): r"\underline", (r"\overline{}", False): r"\overline",
+    ("\u0301", False): r"\acute", ("\u0300", False): r"\grave", ("\u0306", False): r"\breve",
+    ("\u030c", False): r"\check", ("⏞", False): r"\overbrace", ("⏟", True): r"\underbrace",
+    ("\u0332", True): r"\underline", ("_", True): r"\underline", (r"\_", True): r"\underline",
+    (r"\overline{}", False): r"\overline",
 }  # fmt: skip

@@ -125,7 +125,6 @@ def _link(node: Element, place: Place) -> str:
     target = escape.url(address)
     if words_of(node) == address and re.match(r"(?:https?|ftp|mailto):", address):
         return f"<{target.strip('<>')}>"
-    text = re.sub(r"(?<!\\)\](?!\()", r"\\]", text) if "![" not in text else text
     return f"[{text}]({target})"
 
 
@@ -147,7 +146,7 @@ def image(node: Element, place: Place = PARAGRAPH, *, caption: str = "") -> str:
     if not address or tiny:
         return ""
     text = caption or _text(node.get("alt"), place).strip()
-    return f"![{re.sub(r'(?<!{0})]'.format(re.escape(chr(92))), chr(92) + ']', text)}]({escape.url(address)})"
+    return f"![{text}]({escape.url(address)})"
 
 
 def _math(node: Element, place: Place) -> str:

@@ -209,7 +209,7 @@ def _table(node: Element, place: Place) -> Iterator[str]:
 
 def _figure(node: Element, place: Place) -> Iterator[str]:
     """A figure of one image is that image with its caption; of anything else, that and the caption below."""
-    captions = [part for part in find(node, "figcaption")]
+    captions = list(find(node, "figcaption"))
     caption = inline(captions[0].children, replace(place, line_break=" ")) if captions else ""
     inside = [child for child in node.children if not (isinstance(child, Element) and child.tag == "figcaption")]
     images = [found for child in inside if isinstance(child, Element) for found in find(child, "img")]

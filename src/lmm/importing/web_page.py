@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from lmm.importing.elements import Element, Node, element, find, rewrite, text_of, words_of
+from lmm.importing.elements import Element, Node, element, find, rewrite, tags, text_of, words_of
 from lmm.importing.formulas import to_tex
 
-_DROPPED = frozenset(
+_DROPPED = tags(
     "head script style template noscript nav button select textarea dialog iframe object embed canvas audio video "
-    "svg link meta base frameset frame applet datalist progress meter".split()
+    "svg link meta base frameset frame applet datalist progress meter"
 )
 _DROPPED_ROLES = frozenset({"navigation", "search", "banner", "contentinfo", "dialog", "alertdialog", "menu"})
 _ANCHOR_CLASSES = frozenset({"headerlink", "anchor-link", "anchor", "anchorjs-link", "header-anchor"})
@@ -20,6 +20,7 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECAS
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:|/|#|\?)")
 # TeX between the marks that MathJax and KaTeX look for in text.
 _TEX = re.compile(r"\\\((?P<inline>.+?)\\\)|\\\[(?P<display>.+?)\\\]|\$\$(?P<dollars>[^$]+?)\$\$", re.DOTALL)
+_CODE_BOX = re.compile(r"\bhighlight-(?:source-)?([\w+#.-]+)")
 _LITERAL = frozenset({"pre", "code", "math", "script", "style", "textarea", "kbd", "samp", "tt"})
 
 
@@ -55,7 +56,7 @@ def _main(body: Element) -> tuple[Element, tuple[str, ...]]:
     """The main part of a page, if the page says which one that is, and a note of what is not in it."""
     mains = [node for node in find(body, "main") if not _is_hidden(node)]
     mains = mains or [node for node in find(body, "div", "section") if node.get("role") == "main"]
-    mains = mains or [node for node in find(body, "article")]
+    mains = mains or list(find(body, "article"))
     if len(mains) != 1:
         return body, ()
     whole = _only(rewrite(body, _dropping))
@@ -93,7 +94,9 @@ def _cleaner(prefix: str, title: str) -> Callable[[Element], Iterable[Node]]:
         if "mwe-math-element" in node.classes or "katex" in node.classes or node.tag == "mjx-container":
             formulas = list(find(node, "math"))
             return formulas[:1] or [node]
-        return [_relinked(node, prefix)] if prefix and node.tag in ("a", "img") else [_lazy(node)]
+        if prefix and node.tag in ("a", "img"):
+            return [_relinked(node, prefix)]
+        return [_named_code(node) if node.tag == "div" and node.get("class") else _lazy(node)]
 
     return clean
 
@@ -110,6 +113,18 @@ def _formula(node: Element) -> Iterable[Node]:
 def _without_title(header: Element, title: str) -> Iterable[Node]:
     kept = [c for c in header.children if not (isinstance(c, Element) and c.tag == "h1" and words_of(c) == title)]
     return [replace(header, children=tuple(kept))]
+
+
+def _named_code(node: Element) -> Element:
+    """A box around code that names its language, as GitHub and Sphinx write it: the code says it itself then."""
+    named = _CODE_BOX.search(node.get("class"))
+    if named is None or named[1] in ("default", "none", "text"):
+        return node
+
+    def change(inner: Element) -> Iterable[Node]:
+        return [replace(inner, attributes={"class": f"language-{named[1]}"}) if inner.tag == "pre" else inner]
+
+    return _only(rewrite(node, change))
 
 
 def _lazy(node: Element) -> Element:

@@ -36,7 +36,9 @@ def export(
     ] = [],  # noqa: B006  # Typer reads it, nothing writes it
     edits: Annotated[
         WaitingEdits | None,
-        typer.Option(help="Where an edit waits: refuse to export, or take the old or the new text.", show_default=False),
+        typer.Option(
+            help="Where an edit waits: refuse to export, or take the old or the new text.", show_default=False
+        ),
     ] = None,
     keep_lines: Annotated[
         bool,

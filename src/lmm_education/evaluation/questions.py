@@ -7,7 +7,6 @@ said to be empty, ``null`` or ``none``, with nothing else, is a question that th
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -163,7 +162,7 @@ def _jsonl(text: str) -> Iterator[Row | _Unreadable]:
 def _csv(text: str) -> Iterator[Row | _Unreadable]:
     """The first row names the columns; several answers or passages in a cell are parted by ``|``."""
     first = text.split("\n", 1)[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    reader = csv.reader((f"{row}\n" for row in text.split("\n")), delimiter=max(",;\t", key=first.count), strict=True)
     columns: list[str] = []
     line = 1
     try:

@@ -140,8 +140,9 @@ def _tail(text: str, size: int, limits: Limits) -> str:
     >>> _tail("Leaves are green. Roots are brown. Stems vary.", 30, Limits(0, 100))
     'Roots are brown. Stems vary.'
     """
+    near = max(0, len(text) - size - 1) if limits.measure is len else 0
     for starts in (_SENTENCE_START, _WORD_START):
-        tails = [text[match.end() :] for match in starts.finditer(text)]
+        tails = [text[match.end() :] for match in starts.finditer(text, near)]
         fitting = list(takewhile(lambda tail: limits.measure(tail) <= size, reversed([text, *tails])))
         if fitting:
             return fitting[-1]

@@ -122,18 +122,16 @@ def pieces_of(text: Text, limits: Limits) -> list[Text]:
     """A text as it is, or if it is too large by itself the parts of it."""
     if limits.measure(text.text) <= limits.high:
         return [text]
-    pieces = []
+    pieces: list[Text] = []
+    line, at = text.lines.first - text.repeated, 0
     for part in split(text.text, limits):
-        lines = Lines(_line_of(text, part.start), _line_of(text, part.end))
+        first = line + text.text.count("\n", at, part.start)
+        line, at = first + text.text.count("\n", part.start, part.end), part.end
+        # What an earlier split repeated stands on no line of its own.
+        lines = Lines(max(first, text.lines.first), min(max(line, text.lines.first), text.lines.last))
         repeated = part.repeated or (0 if part.start else text.repeated)
         pieces.append(replace(text, text=part.text, lines=lines, key=key_of(part.text), repeated=repeated))
     return pieces
-
-
-def _line_of(text: Text, offset: int) -> int:
-    """The line of the file on which the character at `offset` stands; for what is repeated, the nearest one."""
-    line = text.lines.first + text.text.count("\n", 0, offset) - text.repeated
-    return min(max(line, text.lines.first), text.lines.last)
 
 
 _Divide = Callable[[Outline, Sequence[Item], Preparation], Iterator[Part]]

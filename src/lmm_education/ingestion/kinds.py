@@ -28,8 +28,11 @@ def kind_of(text: str) -> Kind:
     >>> [kind_of(t) for t in ("```r\\n1\\n```", "$$\\nx\\n$$ {#eq:x}", "|a|b|\\n|-|-|\\n|1|2|", "- a", "A leaf.")]
     ['code', 'equation', 'table', 'list', 'prose']
     """
+    has_columns = "|" in text.partition("\n")[0]
+    if text[:1].isalpha() and text[1:2] != ")" and not has_columns:  # most texts, and no pattern fits them
+        return "prose"
     for kind, pattern in _KINDS:
-        if pattern.match(text) is not None and (kind != "table" or "|" in text.split("\n", 1)[0]):
+        if pattern.match(text) is not None and (kind != "table" or has_columns):
             return kind
     environment = _ENVIRONMENT.match(text)
     return "equation" if environment and text.rstrip().endswith("}") else "prose"

@@ -22,7 +22,7 @@ Joins = Callable[[Sequence[Text], Text], bool]
 """Whether a text joins the group of texts before it."""
 
 _INDENTED = re.compile(r" {2,}|\t")
-_OPENING = re.compile(r"^ {0,3}<([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>", re.MULTILINE)
+_OPENING = re.compile(r"^ {0,3}<([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>")
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
 
@@ -37,7 +37,7 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
     >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, Text)]
     [Lines(first=3, last=5)]
     """
-    whole = list(_by_heading(items, lambda texts: _joined(texts, _continues, limits, tear=True)))
+    whole = list(_by_heading(items, lambda texts: _joined(texts, _Continues(), limits, tear=True)))
     if shorter_than is None:
         return whole
 
@@ -91,25 +91,32 @@ def join(texts: Sequence[Text]) -> Text:
     return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines)
 
 
-def _continues(group: Sequence[Text], text: Text) -> bool:
-    """Whether `text` goes on with the list or the HTML element that the group began."""
-    kind = kind_of(group[0].text)
-    if kind == "list":
-        return _INDENTED.match(text.text) is not None or (
-            kind_of(text.text) == "list" and _is_bullet(text) == _is_bullet(group[0])
-        )
-    if kind != "html":
-        return False
-    opened = _OPENING.match(group[0].text)
-    return opened is not None and opened[1].lower() not in _VOID and not _is_closed(opened[1], group)
+class _Continues:
+    """Whether a text goes on with the list or the HTML element that a group began; asked for each text in turn."""
+
+    def __init__(self) -> None:
+        self._tag = ""
+        self._open = 0  # elements of that name that are not closed yet
+
+    def __call__(self, group: Sequence[Text], text: Text) -> bool:
+        first, last = group[0].text, group[-1].text
+        if len(group) == 1:
+            self._tag, self._open = _element(first), 0
+        if self._tag:
+            self._open += len(re.findall(rf"<{self._tag}\b[^<>]*(?<!/)>", last, re.IGNORECASE))
+            self._open -= len(re.findall(rf"</{self._tag}\s*>", last, re.IGNORECASE))
+            return self._open > 0
+        if kind_of(first) != "list":
+            return False
+        same = kind_of(text.text) == "list" and _is_bullet(text.text) == _is_bullet(first)
+        return same or _INDENTED.match(text.text) is not None
 
 
-def _is_bullet(text: Text) -> bool:
-    return text.text.lstrip()[0] in "-*+"
+def _element(text: str) -> str:
+    """The name of the HTML element that a text begins with."""
+    opened = _OPENING.match(text) if text.lstrip().startswith("<") else None
+    return opened[1] if opened and opened[1].lower() not in _VOID else ""
 
 
-def _is_closed(tag: str, group: Sequence[Text]) -> bool:
-    depth = 0
-    for text in group:
-        depth += len(re.findall(rf"<{tag}\b[^<>]*(?<!/)>", text.text)) - len(re.findall(rf"</{tag}\s*>", text.text))
-    return depth <= 0
+def _is_bullet(text: str) -> bool:
+    return text.lstrip()[0] in "-*+"

@@ -185,8 +185,7 @@ def _annotated(path: Path, course: Course) -> str:
 def missing_annotations(document: Document, course: Course, *, titles: bool) -> int:
     """How many annotations that are switched on are missing or stale in a document; no model is asked.
 
-    Those made by code from the headings count only with `titles`: where the headings are embedded anyway, they
-    add nothing.
+    Those made by code from the headings count only with `titles`.
     """
     on = {name for name, wanted in course.models.annotations.items() if wanted}
     in_header = "RAG" in document.text

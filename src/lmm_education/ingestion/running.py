@@ -92,7 +92,7 @@ def prepare_document(run: Run, document: Document) -> PreparedDocument | None:
     except LmmError as error:
         run.fail(document.source, error)
         return None
-    run.unannotated += missing_annotations(document, run.course, titles=not _embeds_headings(run.course))
+    run.unannotated += missing_annotations(document, run.course, titles=_uses_titles(run.course))
     return prepared
 
 
@@ -127,9 +127,11 @@ def save_steps(run: Run, document: Document) -> tuple[Path, ...]:
     return tuple(file.path for file in written)
 
 
-def _embeds_headings(course: Course) -> bool:
+def _uses_titles(course: Course) -> bool:
+    """Whether titles, which say where a text stands, add anything: not where headings are embedded anyway, or nothing
+    but the content is."""
     encoding = ENCODINGS[course.settings.encoding]
-    return "full" in (encoding.dense, encoding.sparse, *encoding.multi)
+    return not {"merged", "annotations"}.isdisjoint({encoding.dense, encoding.sparse, *encoding.multi})
 
 
 def tell_of_annotations(run: Run) -> None:

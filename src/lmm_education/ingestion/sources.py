@@ -162,7 +162,7 @@ def _not_a_document(path: Path) -> LmmError:
     if not path.is_file():
         return FileReadError("this is not a file that can be read", where=str(path), hint="check the path")
     return IngestError(
-        "this is no markdown file", where=str(path), hint=f"lmm ingest reads {', '.join(SUFFIXES)}; lmm import others"
+        "this is no markdown file", where=str(path), hint=f"known are {', '.join(SUFFIXES)}; lmm import reads others"
     )
 
 

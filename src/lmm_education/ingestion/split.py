@@ -24,6 +24,9 @@ _ABBREVIATED = (
 )
 _NOT_ABBREVIATED = "".join(rf"(?<!\b{re.escape(word)}\.)" for word in _ABBREVIATED)
 _SENTENCE_END = re.compile(rf"(?<=[.!?…]){_NOT_ABBREVIATED}{_CLOSERS}\s+(?:>[ \t]*)*(?=\S)(?![a-z])|(?<=[。！？])")
+_SPACE = re.compile(r"\s+")
+# The splitter's time grows faster than the text (an image in base64 is one word of a megabyte).
+_WINDOW = 20
 _TABLE_HEAD = re.compile(r"[^\n]*\n[^\n]*(?=\n)")
 _FENCE = re.compile(r"(?P<head>[^\n]*)\n.*\n(?P<foot>[^\n]*)\Z", re.DOTALL)
 
@@ -118,8 +121,21 @@ def _words(text: str, limits: Limits) -> Ranges:
         splitter = TextSplitter(limits.high, trim=False)
     else:
         splitter = TextSplitter.from_callback(limits.measure, limits.high, trim=False)
-    for start, piece in splitter.chunk_indices(text):
-        yield start, start + len(piece)
+    at = 0
+    while at < len(text):
+        end = _window_end(text, at, _WINDOW * limits.high)
+        for start, piece in splitter.chunk_indices(text[at:end]):
+            yield at + start, at + start + len(piece)
+        at = end
+
+
+def _window_end(text: str, start: int, size: int) -> int:
+    """Where to end a piece of about `size` characters: after white space, if there is any."""
+    end = start + size
+    if end >= len(text):
+        return len(text)
+    spaces = [match.end() for match in _SPACE.finditer(text, start, end)]
+    return spaces[-1] if spaces else end
 
 
 def _between(text: str, places: Iterator[int]) -> Ranges:

@@ -204,6 +204,7 @@ def _estimate(run: Run, changed: Sequence[Settled]) -> None:
         check_same(run.course.manifest, store.manifest(), run.course.store.location)
     for group in _groups(run, store, changed):
         pending = [item.pending for item in group]
-        count_embedded(pending, {} if run.options.again else known_vectors(store, pending))
+        if run.course.encoder.vectors:
+            count_embedded(pending, {} if run.options.again else known_vectors(store, pending))
         for item in group:
             run.end(item.report())

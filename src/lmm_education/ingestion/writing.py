@@ -155,7 +155,8 @@ def _encode(
         chunks, languages = [chunk for _, (chunk, _) in part], [language for _, (_, language) in part]
         vectors.update(zip((hash for hash, _ in part), encoder.encode(chunks, language=languages), strict=True))
         on_embedded(len(part))
-    count_embedded(group, known)
+    if encoder.vectors:
+        count_embedded(group, known)
     return vectors
 
 

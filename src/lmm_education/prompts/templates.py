@@ -5,6 +5,7 @@ from __future__ import annotations
 SLOTS: dict[str, tuple[str, ...]] = {
     "answer": ("language",),
     "answer_agent": ("language",),
+    "cards": ("count", "language"),
     "expand": ("count", "question"),
     "history_extraction": ("question",),
     "history_rewrite": ("question",),

@@ -209,7 +209,13 @@ async def _post(url: str, key: str, body: Mapping[str, Any]) -> Any:
             status, (errors.ModelUnavailable if status >= 500 else errors.ModelRejected, "try again")
         )
         said = " ".join(response.text.split())[:200]
-        raise kind(f"the reranker at {url}: HTTP {status}: {said.replace(key, '…') if key else said}", hint=hint)
+        said = said.replace(key, "…") if key else said
+        wait = response.headers.get("retry-after", "")
+        raise kind(
+            f"the reranker at {url}: HTTP {status}: {said}",
+            hint=hint,
+            retry_after=float(wait) if wait.replace(".", "", 1).isdigit() else None,
+        )
     try:
         return response.json()
     except ValueError:

@@ -111,16 +111,15 @@ class Searcher:
     def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> list[Hit]:
         """The best passages for the plan's text, and for further `questions` beside it, which count half.
 
-        At most ``plan.pool`` of them, for companions enough of different sections; a question of which nothing is left but its marks lists what they name.
+        At most ``plan.pool`` of them, for companions enough of different sections. Where nothing is left of the
+        question but its marks, what they name is listed.
         """
         if not plan.text:
             return self._listed(plan)
         self._check_can_be_asked()
         while True:
-            fused = self._fused(plan, [plan.text, *questions])
-            hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
-            sections = {hit.section for hit in hits if hit.section}
-            if not plan.companion or len(sections) >= plan.limit or len(fused) < plan.depth:
+            hits, more = self._found(plan, [plan.text, *questions])
+            if not plan.companion or not more or len({hit.section for hit in hits}) >= plan.limit:
                 return hits
             plan = replace(plan, depth=plan.depth * 4)  # too many passages of too few sections
 
@@ -187,6 +186,16 @@ class Searcher:
                 f"a store with encoding_model '{self._encoder.encoding.name}' cannot be asked in words",
                 hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
             )
+
+    def _found(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Hit], bool]:
+        """The passages to go on with, and whether there may be more candidates."""
+        for _ in range(3):  # a writer may publish between the query and the fetching
+            fused = self._fused(plan, texts)
+            wanted = fused if plan.companion else fused[: plan.pool]
+            hits = self._fetched(wanted, plan.options.fields)
+            if len(hits) == len(wanted):
+                break
+        return hits, len(fused) >= plan.depth
 
     def _fused(self, plan: Plan, texts: Sequence[str]) -> list[Fused]:
         first, *others = [self._fused_for(plan, text) for text in texts]

@@ -34,7 +34,7 @@ from lmm_education.store.generations import (
 from lmm_education.store.layout import COLLECTIONS, as_stored, check_format, check_same, vectors_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
-from lmm_education.store.shard import ROOM, Shard
+from lmm_education.store.shard import NEVER_WRITTEN, ROOM, Shard
 
 MANIFEST = "manifest.json"
 _TO_OPEN = 1 << 20  # bytes that must be free where a shard is opened in place
@@ -217,7 +217,7 @@ class EdgeWriter(EdgeReader):
             if self._base:
                 source = self._base.generation.path / collection
                 check_space(self._generations.folder, ROOM + size_on_disk(source))
-                copy_folder(source, path)
+                copy_folder(source, path, shared=NEVER_WRITTEN)
                 self._shards[collection] = Shard.load(path, collection, vectors)
             else:
                 self._shards[collection] = Shard.create(path, collection, vectors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -53,7 +53,7 @@ def index_params(kind: IndexKind) -> Any:
     """The parameters of an index on a payload field. None builds links for itself into the graph of the vectors:
     that multiplies the time that the graph takes."""
     if kind == "keyword":
-        return engine.KeywordIndexParams(enable_hnsw=False)
+        return engine.KeywordIndexParams(on_disk=True, enable_hnsw=False)
     return engine.TextIndexParams(
         tokenizer=engine.TokenizerType.Word, lowercase=True, phrase_matching=True, on_disk=True, enable_hnsw=False
     )

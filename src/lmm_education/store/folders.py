@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,31 +24,41 @@ def files_of(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in names)
 
 
-def copy_folder(source: Path, target: Path) -> None:
+def copy_folder(source: Path, target: Path, *, shared: Collection[str] = ()) -> None:
     """Copy a folder of files, holes as holes. `target` must not exist.
+
+    Files with a name in `shared`, which nobody ever writes into, get a second name instead of a copy.
 
     Raises:
         OSError: a file cannot be read or written, the disk is full.
     """
-    for place, folders, names in os.walk(source):
-        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
-        into = target / Path(place).relative_to(source)
-        into.mkdir(parents=True)
-        for name in names:
-            copy_file(Path(place, name), into / name)
+    for old, new in _pairs(source, target):
+        if old.name in shared:
+            _link(old, new)
+        else:
+            copy_file(old, new)
 
 
 def link_folder(source: Path, target: Path) -> None:
     """Give a folder's files a second name each, below `target`; where the disk cannot do that, copy them."""
+    for old, new in _pairs(source, target):
+        _link(old, new)
+
+
+def _pairs(source: Path, target: Path) -> Iterator[tuple[Path, Path]]:
+    """The files below `source`, and where they would be below `target`, whose folders are made."""
     for place, folders, names in os.walk(source):
         folders[:] = [name for name in folders if not name.startswith(_PASSING)]
         into = target / Path(place).relative_to(source)
         into.mkdir(parents=True)
-        for name in names:
-            try:
-                (into / name).hardlink_to(Path(place, name))
-            except OSError:
-                copy_file(Path(place, name), into / name)
+        yield from ((Path(place, name), into / name) for name in names)
+
+
+def _link(old: Path, new: Path) -> None:
+    try:
+        new.hardlink_to(old)
+    except OSError:
+        copy_file(old, new)
 
 
 def copy_file(source: Path, target: Path) -> None:

@@ -201,7 +201,7 @@ class Generations:
         removed = 0
         for path in self._folders():
             if (current is None or path.name != current.name) and _nobody_holds(path):
-                removed += remove_folder(path)
+                removed += remove_folder(_set_aside(path))
         return removed
 
     def kept(self) -> int:
@@ -269,9 +269,19 @@ def sync_parent(path: Path) -> None:
             os.close(descriptor)
 
 
+def _set_aside(path: Path) -> Path:
+    """A generation under a name that nobody looks for, so that half of one is never found."""
+    aside = path.with_name(f"{path.name}.gone")
+    return path.rename(aside) if path.suffix != ".gone" else path
+
+
 def _nobody_holds(path: Path) -> bool:
     """Whether no reader has a generation open. One that comes now sees that the pointer names another."""
     if fcntl is None:
+        try:  # Windows renames no folder in which a file is open
+            path.rename(path.with_name(f"{path.name}.gone")).rename(path)
+        except OSError:
+            return False
         return True
     try:
         descriptor = os.open(path / IN_USE, os.O_RDONLY)

@@ -21,6 +21,14 @@ from lmm_education.store.port import CollectionName, Fields, Leg, Point, Scored,
 PAGE = 512
 ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
 INDEX_FROM = 5_000  # points; below, a filter without an index takes milliseconds, and an index ten small files
+# What an optimized segment keeps in files that the engine (0.9) opens for reading only, seen with strace: vectors,
+# their graph, posting lists, indexes. A new generation shares them with the old one. Deletions are in other files.
+NEVER_WRITTEN = frozenset(
+    {
+        *("matrix.dat", "links_compressed.bin", "graph.bin", "inverted_index.dat", "id_tracker.mappings"),
+        *("postings.dat", "vocab.dat", "point_to_tokens_count.dat", "point_to_values.bin", "values_to_points.bin"),
+    }
+)
 
 
 class Shard:

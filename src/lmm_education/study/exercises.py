@@ -54,22 +54,21 @@ def find_exercises(
 
 def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[str]) -> list[Exercise]:
     found: list[Exercise] = []
-    for owner, run in groupby(_owned(document), key=lambda pair: pair[0]):
-        texts = [text for _, text in run]
-        kind = type_of(texts[0])
-        joined = "\n\n".join(text.text for text in texts)
-        if is_one_of(kind, solutions):
-            if found:
-                found[-1] = replace(found[-1], solution=_join(found[-1].solution, joined))
+    last: Heading | Text | None = None
+    for owner, text in _owned(document):
+        kind = type_of(text)
+        if is_one_of(kind, solutions) and found:
+            found[-1] = replace(found[-1], solution=_join(found[-1].solution, text.text))
         elif is_one_of(kind, kinds):
-            found.append(_exercise(document, len(found) + 1, kind, owner, texts[0], joined))
+            if owner is last:  # further texts under its heading
+                found[-1] = replace(found[-1], text=_join(found[-1].text, text.text))
+            else:
+                found.append(_exercise(document, len(found) + 1, kind, owner, text))
+            last = owner
     return found
 
 
-_Owner = tuple[int, Heading | Text]
-
-
-def _owned(document: StudyDocument) -> Iterator[tuple[_Owner, Text]]:
+def _owned(document: StudyDocument) -> Iterator[tuple[Heading | Text, Text]]:
     """Every text with what makes an exercise of it: itself, a heading of that type, or a subheading of such a one."""
     above: list[Heading] = [document.outline.root]
     for item in document.outline.items:
@@ -79,21 +78,15 @@ def _owned(document: StudyDocument) -> Iterator[tuple[_Owner, Text]]:
             above.append(item)
             continue
         typed = max((i for i, heading in enumerate(above) if heading.own.get("type")), default=0)
-        owner: Heading | Text = item if item.own.get("type") else above[min(typed + 1, len(above) - 1)]
-        yield (item.lines.first if isinstance(owner, Text) else owner.line, owner), item
+        yield item if item.own.get("type") else above[min(typed + 1, len(above) - 1)], item
 
 
-def _exercise(
-    document: StudyDocument, number: int, kind: str, owner: _Owner, first: Text, joined: str
-) -> Exercise:
-    _, item = owner
-    solution = item.own.get(_SOLUTION)
+def _exercise(document: StudyDocument, number: int, kind: str, owner: Heading | Text, first: Text) -> Exercise:
     headings, title, line = first.heading.path, "", first.lines.first
-    if isinstance(item, Heading) and item.level:
-        headings, title, line = item.path[:-1], item.title, item.line
-    return Exercise(
-        number, kind, joined, _text(solution), document.title, document.file, line, headings, title
-    )
+    if isinstance(owner, Heading) and owner.level:
+        headings, title, line = owner.path[:-1], owner.title, owner.line
+    solution = _text(owner.own.get(_SOLUTION) or first.own.get(_SOLUTION))
+    return Exercise(number, kind, first.text, solution, document.title, document.file, line, headings, title)
 
 
 def _text(value: Any) -> str:
@@ -108,16 +101,23 @@ def _join(one: str, other: str) -> str:
 
 
 def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = False) -> str:
-    """A sheet: a heading for each document and section, the exercises under it."""
+    """A sheet: a heading for each document and section, the exercises under it.
+
+    >>> exercise = Exercise(1, "exercise", "Why green?", "", "Leaves", "a.md", 5, ("Colour",))
+    >>> print(exercises_as_markdown([exercise]).replace("\\n\\n", "\\n"), end="")
+    # Leaves
+    ## Colour
+    ### 1
+    Why green?
+    """
     parts: list[str] = []
-    for (title, file), of_document in groupby(exercises, key=lambda e: (e.document, e.file)):
+    for (title, _), of_document in groupby(exercises, key=lambda e: (e.document, e.file)):
         parts.append(f"# {title}")
         for headings, in_section in groupby(of_document, key=lambda e: e.headings):
             parts += [f"## {' › '.join(headings)}"] if headings else []
             for exercise in in_section:
-                name = f"**{exercise.kind.capitalize()} {exercise.number}" + (f" ({exercise.title})" if exercise.title else "")
-                parts += [f"{name}** <!-- {file}:{exercise.line} -->", exercise.text]
-                parts += [f"*Solution.* {exercise.solution}"] if solutions and exercise.solution else []
+                parts += [f"### {exercise.number} {exercise.title}".rstrip(), exercise.text]
+                parts += [f"**Solution.** {exercise.solution}"] if solutions and exercise.solution else []
     return "\n\n".join(parts) + ("\n" if parts else "")
 
 

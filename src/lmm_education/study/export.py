@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Literal
 
 from lmm.errors import LmmError, MetadataError
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.join import ended
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree
@@ -143,10 +143,8 @@ def _chosen(tree: HeadingNode, keep: Collection[str]) -> tuple[set[int], list[Le
 
     def visit(node: Node, below: list[bool]) -> bool:
         """Whether something of a node stays. A special heading goes, unless something under it is kept."""
-        if isinstance(node, TextNode):
-            stays[id(node)] = node.block is not None and not is_special(kinds[id(node)], keep)
-        else:
-            stays[id(node)] = any(below) or (node.level > 0 and not is_special(kinds[id(node)], keep))
+        ordinary = _block(node) is not None and not is_special(kinds[id(node)], keep)
+        stays[id(node)] = any(below) or ordinary
         return stays[id(node)]
 
     fold(tree, visit)
@@ -154,7 +152,8 @@ def _chosen(tree: HeadingNode, keep: Collection[str]) -> tuple[set[int], list[Le
     kept = {id(b) for node in nodes if stays[id(node)] for b in (_block(node),) if b is not None}
     texts = [node for node in nodes if isinstance(node, TextNode) and node.block is not None]
     gone = [LeftOut(kinds[id(n)], n.block.line) for n in texts if n.block is not None and not stays[id(n)]]
-    emptied = [(n.title, n.heading.line) for n in nodes if _is_emptied(n, stays)]
+    headings = [node for node in nodes if isinstance(node, HeadingNode) and _is_emptied(node, stays)]
+    emptied = [(node.title, node.heading.line) for node in headings if node.heading is not None]
     return kept, gone, emptied
 
 
@@ -171,8 +170,8 @@ def _block(node: Node) -> Block | None:
     return node.heading if isinstance(node, HeadingNode) else node.block if isinstance(node, TextNode) else None
 
 
-def _is_emptied(node: Node, stays: dict[int, bool]) -> bool:
-    if not isinstance(node, HeadingNode) or node.heading is None or not stays[id(node)]:
+def _is_emptied(node: HeadingNode, stays: dict[int, bool]) -> bool:
+    if not stays[id(node)]:
         return False
     had = [child for child in node.children if _block(child) is not None]
     return bool(had) and not any(stays[id(child)] for child in had)

@@ -56,6 +56,20 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
     return reading
 
 
+def read_course(paths: str | Path | Iterable[str | Path], config: str | Path | None = None) -> list[StudyDocument]:
+    """The documents at a path or several: files, folders, patterns.
+
+    Raises:
+        DocumentError: one cannot be read.
+        ConfigError: the configuration cannot be read, or asks for something unknown.
+    """
+    paths = [paths] if isinstance(paths, str | Path) else list(paths)
+    reading = read_documents(paths, settings_at(paths[0] if paths else ".", config))
+    if reading.errors:
+        raise reading.errors[0]
+    return reading.documents
+
+
 def passed_over(source: Source, text: str) -> str:
     """Why a file in a folder is no document of the course; empty if it is one, or if the file itself was named."""
     if source.named:

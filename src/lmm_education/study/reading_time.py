@@ -58,7 +58,7 @@ def _words(text: str) -> int:
     if is_comment(text):
         return 0
     if kind_of(text.strip("\n")) == "code":
-        return CODE_LINE * sum(bool(line.strip()) and not line.lstrip().startswith(("```", "~~~")) for line in text.splitlines())
+        return CODE_LINE * sum(_is_code(line) for line in text.splitlines())
     counted = 0
 
     def instead(words: int) -> str:
@@ -72,3 +72,7 @@ def _words(text: str) -> int:
     rest = _PICTURE.sub(lambda match: instead(PICTURE) + match[1], rest)
     rest = _RULES.sub(" ", _MARKUP.sub(" ", _LINK.sub(r"\1", rest)).replace("|", " "))
     return counted + count_words(re.sub(r"(?<!\w)[-*_:.,;!?()\[\]{}\"'—–]+(?!\w)", " ", rest))
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith(("```", "~~~"))

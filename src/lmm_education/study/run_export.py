@@ -84,9 +84,7 @@ def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> No
     return notes
 
 
-def export_notes(
-    path: str | Path, output: str | Path, options: ExportOptions = ExportOptions()
-) -> ExportReport:
+def export_notes(path: str | Path, output: str | Path, options: ExportOptions = ExportOptions()) -> ExportReport:
     """Write the clean notes of a file to `output`, or those of a folder's documents into the folder `output`.
 
     A folder is mirrored: its documents, and the files in it that they show or link to. A file whose content
@@ -208,7 +206,13 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
     sources = {source.path for source in inside}
     for source in inside:
         try:
-            _export_one(source, output / source.file, sources, study, options.keep_lines, report)
+            notes = _notes_in(source, study, options.keep_lines)
+            if isinstance(notes, str):
+                report.skipped.append((source.path, notes))
+                continue
+            target = output / source.file
+            _make_folder(target.parent)
+            report.documents.append(_write(source.path, notes, target, sources))
         except LmmError as error:
             report.errors.append(error_of(error, str(source.path)))
     _copy_linked(folder, output, report)
@@ -220,19 +224,13 @@ def _is_in(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def _export_one(
-    source: Source, target: Path, sources: Collection[Path], study: StudySettings, keep_lines: bool, report: ExportReport
-) -> None:
+def _notes_in(source: Source, study: StudySettings, keep_lines: bool) -> Notes | str:
+    """The notes in a document, or why there are none."""
     text = files.read_document(source.path)
     if reason := passed_over(source, text):
-        report.skipped.append((source.path, reason))
-        return
+        return reason
     notes = _clean(source.path, text, study, keep_lines)
-    if notes.nothing_left:
-        report.skipped.append((source.path, _special(notes)))
-        return
-    _make_folder(target.parent)
-    report.documents.append(_write(source.path, notes, target, sources))
+    return _special(notes) if notes.nothing_left else notes
 
 
 def _make_folder(folder: Path) -> None:
@@ -271,5 +269,3 @@ def _copy(path: Path, target: Path, report: ExportReport) -> None:
         report.errors.append(FileReadError(f"cannot be copied: {error.strerror or error}", where=str(path)))
     except LmmError as error:
         report.errors.append(error)
-
-

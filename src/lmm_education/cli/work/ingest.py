@@ -60,6 +60,10 @@ def _once(course: Course, paths: list[Path], options: IngestOptions, as_json: bo
     show = _Show(lines=not as_json, dry_run=options.dry_run)
     try:
         report = ingest_into(course, paths, options, listener=show, ask=ask)
+    except KeyboardInterrupt:
+        show.clear()
+        console.say("\nlmm: interrupted; run it again to go on\n", sys.stderr)
+        return console.INTERRUPTED
     finally:
         show.clear()
     _tell(report, as_json)

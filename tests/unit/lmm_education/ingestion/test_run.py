@@ -10,6 +10,7 @@ from fakes.courses import Course, folder_in_memory
 
 from lmm.errors import ModelRejected, ModelUnavailable
 from lmm_education.errors import IngestError, StoreMismatch
+from lmm_education.ingestion import writing
 from lmm_education.ingestion.report import IngestReport
 
 PARAGRAPH = "Cell number {0} divides, and what it was made of is shared between two of them. " * 4
@@ -266,6 +267,19 @@ def test_files_that_exchange_their_names(course: Course) -> None:
     assert course.embedder.seen == []
     places = {p["text"]: (p["file"], p["document"]) for p, _ in course.contents()["chunks"].values()}
     assert places == {"The first.": ("b.md", "one"), "The second.": ("a.md", "two")}
+
+
+def test_in_a_large_store_the_vectors_of_a_moved_document_are_still_found(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere they are not looked for: embedding a chunk is less work than looking at a hundred thousand."""
+    monkeypatch.setattr(writing, "_POINTS_A_CHUNK", 0)
+    path = course.write("a.md", section("Mitosis", 2))
+    course.ingest()
+    path.rename(course.folder / "b.md")
+    assert course.ingest(moved=True).embedded == 0
+    course.write("c.md", section("Mitosis", 2))
+    assert course.ingest().embedded == 1
 
 
 # -- what is no document ---------------------------------------------------------------------------

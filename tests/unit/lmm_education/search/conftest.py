@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -38,11 +37,11 @@ class Writing:
         self.sections: list[Section] = []
         self.chunks: list[Chunk] = []
 
-    def section(self, heading: str, **passages: str | dict[str, object]) -> Writing:
+    def section(self, heading: str, **passages: str | Mapping[str, object]) -> Writing:
         """A section with passages by name: a text, or the fields of a chunk."""
         section, texts = id_of(f"{self.name}/{heading}"), []
         for name, given in passages.items():
-            fields = {"text": given} if isinstance(given, str) else given
+            fields: Mapping[str, object] = {"text": given} if isinstance(given, str) else given
             line = 10 * len(self.chunks) + 1
             place = Place(self.name, f"notes/{self.name}.md", Lines(line, line + 3), (heading,))
             values = {"title": self.name.title(), **fields}
@@ -114,10 +113,27 @@ def encoder_for(encoding: str, language: str = "en", embedder: HashEmbedder | No
     return open_encoder(settings, load_settings(env={}).embedding, embedder=embedder)
 
 
+@pytest.fixture(scope="session")
+def course_stores() -> Iterator[dict[object, Store]]:
+    """Stores of the course that tests have made, to be read only."""
+    stores: dict[object, Store] = {}
+    yield stores
+    for store in stores.values():
+        store.close()
+
+
 @pytest.fixture(params=["edge", "memory"])
-def open_search(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+def open_search(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, course_stores: dict[object, Store]
+) -> Open:
     """Make a store of some documents, by default the course, and a searcher of it."""
-    opened: list[Store] = []
+
+    def new_store() -> Store:
+        if request.param == "edge":
+            return EdgeStore(tmp_path_factory.mktemp("store") / "course")
+        from qdrant_client import QdrantClient
+
+        return store_on(QdrantClient(":memory:"), StorageSettings(course="course"))
 
     def opening(
         encoding: str = "hybrid",
@@ -127,17 +143,11 @@ def open_search(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open
         embedder: HashEmbedder | None = EMBEDDER,
         **settings: object,
     ) -> Searcher:
-        if request.param == "edge":
-            store: Store = EdgeStore(tmp_path / "store")
-        else:
-            from qdrant_client import QdrantClient
-
-            store = store_on(QdrantClient(":memory:"), StorageSettings(course="course"))
-        opened.append(store)
         encoder = encoder_for(encoding, language, embedder)
-        fill(store, encoder, course() if documents is None else documents)
-        return Searcher(store, encoder, SearchSettings(**settings))  # type: ignore[arg-type]
+        key: object = (request.param, encoding, language) if documents is None else object()
+        if key not in course_stores:
+            course_stores[key] = new_store()
+            fill(course_stores[key], encoder, course() if documents is None else documents)
+        return Searcher(course_stores[key], encoder, SearchSettings(**settings))  # type: ignore[arg-type]
 
-    yield opening
-    for store in opened:
-        store.close()
+    return opening

@@ -1,0 +1,159 @@
+"""Cards that a language model writes: a batch model, which gives sections the field ``~cards``.
+
+It runs as all batch models do: bounded calls, journaled replies, made again only where the text changed, and
+what people wrote or edited is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmm import files
+from lmm.config_files import find_config
+from lmm.errors import LmmError, ModelRejected
+from lmm.extraction.json_reply import NoJson, read_json
+from lmm.markdown.tree import HeadingNode
+from lmm.markdown.words import count_words
+from lmm.models.port import ChatModel, Document, Usage
+from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import Prompts
+from lmm.scan import BatchOptions, scan_batch, scan_batch_text
+from lmm.scan.annotations import language_name
+from lmm.scan.batch import Batch
+from lmm.scan.fields import text_of
+from lmm_education.ingestion.identity import error_of
+from lmm_education.prompts.templates import SLOTS
+from lmm_education.study.material import study_document
+from lmm_education.study.reading import Reading, read_documents, settings_at
+
+FIELD = "cards"
+_LEAST = 40  # words of text below which a section is not worth a call
+_WORDS_A_CARD, _MOST = 80, 6
+_RETRIES = 1
+
+
+@dataclass(slots=True)
+class CardReport:
+    """Documents with the cards that were written; what failed, with its place; what it cost; hints for the author.
+
+    `changed` are files that got cards.
+    """
+
+    reading: Reading
+    failures: list[LmmError] = field(default_factory=list)
+    changed: list[Path] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    hints: list[str] = field(default_factory=list)
+
+
+def write_cards(
+    paths: Iterable[str | Path],
+    *,
+    model: str | ChatModel,
+    config: str | Path | None = None,
+    again: bool = False,
+    save: bool = False,
+) -> CardReport:
+    """The documents at some paths, their sections with cards that a model wrote where there were none.
+
+    Args:
+        model: a name, such as ``OpenAI/gpt-4.1-mini``, or a model.
+        again: ask anew what an earlier run got a reply to.
+        save: write the cards into the documents too, as ``~cards``, where they can be corrected.
+
+    Raises:
+        ConfigError: the configuration asks for something unknown.
+    """
+    paths = list(paths)
+    settings = settings_at(paths[0] if paths else ".", config)
+    report = CardReport(read_documents(paths, settings))
+    named, given = (model, None) if isinstance(model, str) else (None, model)
+    for number, document in enumerate(report.reading.documents):
+        file = Path(document.file)
+        options = BatchOptions(named, find_config(Path(config) if config else None, file), again=again)
+        try:
+            text = _with_cards(file, options, given, report, save)
+        except LmmError as error:
+            report.failures.append(error_of(error, document.file))
+            continue
+        report.reading.documents[number] = study_document(text, file=document.file, id=document.id)
+    report.hints = list(dict.fromkeys(report.hints))
+    return report
+
+
+def _with_cards(file: Path, options: BatchOptions, model: ChatModel | None, report: CardReport, save: bool) -> str:
+    """The text of a file with cards."""
+    prompts = _prompts(file, options)
+
+    async def make(batch: Batch) -> None:
+        await make_cards(batch, prompts)
+
+    if save:
+        done = scan_batch(make, file, options, model=model)
+    else:
+        done = scan_batch_text(make, files.read_document(file), options, model=model, title=file.stem)
+    report.usage += done.usage
+    report.hints += done.hints
+    report.changed += [file] if save and done.changed else []
+    for failure in done.failures:
+        line = failure.node.heading.line if failure.node.heading else 1
+        report.failures.append(LmmError(failure.error.message, where=f"{file}:{line}", hint=failure.error.hint))
+    return done.text
+
+
+def _prompts(file: Path, options: BatchOptions) -> Prompts:
+    folder = options.settings(file, {}).prompts_folder
+    return load_prompts(folder, package="lmm_education.prompts", slots=SLOTS)
+
+
+async def make_cards(batch: Batch, prompts: Prompts) -> None:
+    """Give every section with text of its own, and no cards of its author's, some study cards."""
+    language = language_name(batch.language)
+
+    async def make(node: HeadingNode, text: str) -> list[dict[str, str]]:
+        source = " > ".join((*node.heading_path, node.title))
+        count = min(_MOST, 1 + count_words(text) // _WORDS_A_CARD)
+        prompt = prompts.fill("cards", count=str(count), language=language)
+        problem = ""
+        for _ in range(1 + _RETRIES):
+            again = f"\n\nYour last reply could not be read: {problem}" if problem else ""
+            reply = await batch.ask(prompt + again, Document(text, "text", source))
+            try:
+                return _read(reply)
+            except NoJson as error:
+                problem = str(error)
+        raise ModelRejected(
+            f"{batch.model.name} wrote no cards that can be read: {problem}",
+            hint="choose another model, or run again with --again",
+        )
+
+    await batch.annotate(FIELD, make, source=_source, made_by=f"{prompts.texts['cards']}\0{language}")
+
+
+def _source(node: HeadingNode, below: Any) -> str | None:
+    text = text_of(node)
+    return text if count_words(text) >= _LEAST else None
+
+
+def _read(reply: str) -> list[dict[str, str]]:
+    """The cards in a reply.
+
+    Raises:
+        NoJson: there are none.
+
+    >>> _read('[{"question": "Why?", "answer": "Because."}]')
+    [{'question': 'Why?', 'answer': 'Because.'}]
+    """
+    for value in read_json(reply):
+        entries = value.get("cards", [value]) if isinstance(value, dict) else value
+        cards = [
+            {"question": str(entry["question"]).strip(), "answer": str(entry["answer"]).strip()}
+            for entry in (entries if isinstance(entries, list) else [])
+            if isinstance(entry, dict) and entry.get("question") and entry.get("answer")
+        ]
+        if cards:
+            return cards
+    raise NoJson("it holds no list of objects with 'question' and 'answer'")

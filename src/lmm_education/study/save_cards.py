@@ -1,0 +1,177 @@
+"""Write study cards: CSV, markdown, JSON, or a package for Anki."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib.util
+import io
+import json
+import os
+import re
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from lmm import files
+from lmm.errors import ConfigError, FileWriteError
+from lmm_education.study.card_html import to_html
+from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
+
+if TYPE_CHECKING:
+    from genanki import Deck, Model
+
+# Anki knows note types and decks by number. Changing these makes other cards of those that students have.
+_NOTE_TYPE = 1_763_920_547
+_FIELDS = ("Question", "Answer", "Source", "Id")
+_FRONT = '<div class="question">{{Question}}</div>'
+_BACK = '{{FrontSide}}<hr id="answer"><div class="answer">{{Answer}}</div><div class="source">{{Source}}</div>'
+_STYLE = """
+.card { font-family: sans-serif; font-size: 1.15em; line-height: 1.45; max-width: 42em; margin: 0 auto; }
+.question { font-weight: 600; }
+.source { color: #767676; font-size: .75em; margin-top: 1.5em; }
+pre { overflow-x: auto; font-size: .85em; text-align: left; }
+table { border-collapse: collapse; margin: 0 auto; } td, th { border: 1px solid #999; padding: .2em .5em; }
+img { max-width: 100%; }
+"""
+
+
+def check_output(path: Path) -> None:
+    """Fail before anything is made if cards cannot be written there.
+
+    Raises:
+        ConfigError: the kind of file is not known, its folder is missing, or the packages for it are.
+        FileWriteError: it may not be written.
+    """
+    if path.suffix.lower() not in WRITERS:
+        raise ConfigError(f"cards cannot be written as '{path.suffix}'", where=str(path), hint=f"use {_KINDS}")
+    missing = [name for name in ("genanki", "markdown_it") if importlib.util.find_spec(name) is None]
+    if path.suffix.lower() == ".apkg" and missing:
+        hint = "pip install 'lmmarkdown[anki]', or write .csv, which Anki imports too"
+        raise ConfigError("packages for Anki need a library that is not installed", where=str(path), hint=hint)
+    if not path.resolve().parent.is_dir():
+        raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
+    files.check_writable(path)
+
+
+def save_cards(path: str | Path, cards: Sequence[Card], *, deck: str = "", now: float | None = None) -> None:
+    """Replace a file by these cards; its suffix says how: .csv, .json, .md, .apkg.
+
+    Args:
+        deck: the name of the deck in Anki; below it each document has one of its own.
+        now: seconds since 1970. Anki takes the newer version of a card that it knows.
+
+    Raises:
+        ConfigError, FileWriteError: they cannot be written there.
+    """
+    path = Path(path)
+    check_output(path)
+    files.replace_bytes(path, WRITERS[path.suffix.lower()](cards, deck, time.time() if now is None else now))
+
+
+def _csv(cards: Sequence[Card], deck: str, now: float) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for card in cards:
+        values = card_as_values(card) | {"headings": " > ".join(card.headings)}
+        writer.writerow([values[name] for name in COLUMNS])
+    return text.getvalue().encode("utf-8", "surrogatepass")
+
+
+def _json(cards: Sequence[Card], deck: str, now: float) -> bytes:
+    return (json.dumps([card_as_values(card) for card in cards], ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _markdown(cards: Sequence[Card], deck: str, now: float) -> bytes:
+    return cards_as_markdown(cards).encode("utf-8", "surrogatepass")
+
+
+# -- Anki ------------------------------------------------------------------------------------------
+
+
+def _anki(cards: Sequence[Card], deck: str, now: float) -> bytes:
+    import genanki
+
+    with tempfile.TemporaryDirectory(prefix="lmm-cards-") as folder:
+        pictures = _Pictures(Path(folder))
+        decks: dict[str, Deck] = {}
+        model = _note_type(genanki)
+        for number, card in enumerate(cards):
+            if card.document not in decks:
+                decks[card.document] = genanki.Deck(_number(card.document), _deck_name(deck, card.title))
+            decks[card.document].add_note(
+                genanki.Note(model, _fields(card, pictures), guid=card.id, tags=[_tag(card.title)], due=number)
+            )
+        package, output = genanki.Package(list(decks.values())), io.BytesIO()
+        package.media_files = sorted({str(path) for path in pictures.kept.values()})
+        with warnings.catch_warnings():  # it takes escaped formulas for tags
+            warnings.simplefilter("ignore")
+            try:
+                package.write_to_file(output, timestamp=now)
+            except OSError as error:
+                raise FileWriteError(f"the package cannot be made: {error}") from error
+        return output.getvalue()
+
+
+def _note_type(genanki: Any) -> Model:
+    template = {"name": "Card", "qfmt": _FRONT, "afmt": _BACK}
+    fields = [{"name": name} for name in _FIELDS]
+    note_type: Model = genanki.Model(_NOTE_TYPE, "LM Markdown", fields=fields, templates=[template], css=_STYLE)
+    return note_type
+
+
+def _number(name: str) -> int:
+    """A number that Anki knows a deck by, from the document's id."""
+    return 1 << 40 | int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:5], "big")
+
+
+def _deck_name(deck: str, title: str) -> str:
+    return "::".join(name.replace("::", ": ").strip() for name in (deck, title) if name.strip()) or "Cards"
+
+
+def _tag(title: str) -> str:
+    return re.sub(r"\s+", "-", title.strip()) or "cards"
+
+
+def _fields(card: Card, pictures: _Pictures) -> list[str]:
+    source = " › ".join(dict.fromkeys((card.title, *card.headings)))
+    shown = [to_html(text, picture=pictures.beside(card.file)) for text in (card.question, card.answer)]
+    fields = [*shown, to_html(source).removeprefix("<p>").removesuffix("</p>"), card.id]
+    return [re.sub(r"[\x00-\x08\x0b-\x1f]", "", field) for field in fields]  # \x1f separates fields
+
+
+class _Pictures:
+    """The pictures that cards show, copied under names that no other course uses: Anki has one folder for all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.kept: dict[Path, Path] = {}
+
+    def beside(self, file: str) -> Callable[[str], str]:
+        """Names for the pictures of a document; those that are not files are left as they are."""
+
+        def name(source: str) -> str:
+            path = Path(os.path.normpath(Path(file).parent / unquote(source)))
+            if "://" in source or not path.is_file():
+                return source
+            if path not in self.kept:
+                data = path.read_bytes()
+                self.kept[path] = self._folder / f"lmm-{hashlib.sha256(data).hexdigest()[:10]}{path.suffix}"
+                self.kept[path].write_bytes(data)
+            return self.kept[path].name
+
+        return name
+
+
+WRITERS: dict[str, Callable[[Sequence[Card], str, float], bytes]] = {
+    ".csv": _csv,
+    ".json": _json,
+    ".md": _markdown,
+    ".apkg": _anki,
+}
+_KINDS = ", ".join(WRITERS)

@@ -1,0 +1,99 @@
+"""`lmm eval` as it is typed, on the German course that we wrote for it: the built-in models, real stores."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from edge.support import lmm, run_here
+
+GERMAN = Path(__file__).parents[2] / "benchmarks" / "questions" / "german"
+QUESTIONS = str(GERMAN / "questions.jsonl")
+DOCUMENTS = ("--documents", str(GERMAN))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_figures_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run_here(capsys, "eval", QUESTIONS, *DOCUMENTS)
+    assert (ran.code, ran.err) == (0, "")
+    heading, passage, *_, last = ran.out.splitlines()
+    assert heading.split() == ["%", "questions", "recall@1", "recall@5", "recall@10", "mrr@10", "ndcg@10"]
+    assert passage.split()[:2] == ["passage", "84"]
+    assert re.match(r"\d+ chunks of \d+ characters on average", last)
+    found = json.loads(run_here(capsys, "eval", QUESTIONS, *DOCUMENTS, "--json", "--failures").out)
+    assert found["passage"]["ndcg@10"] > 0.7
+    assert found["section"]["recall@5"] > found["section"]["recall@1"] > 0.5
+    assert len(found["failures"]) == round(84 * (1 - found["passage"]["recall@10"]))
+
+
+def test_a_store_that_was_ingested_is_measured_as_it_is(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "config.toml").write_text('[RAG]\nlanguage = "de"\n', encoding="utf-8")
+    assert run_here(capsys, "ingest", str(GERMAN)).code == 0
+    ran = run_here(capsys, "eval", QUESTIONS, "--failures")
+    assert ran.code == 0
+    assert "by words alone" in ran.err
+    assert "failed (passage)" in ran.out
+    assert "instead:\n  1. " in ran.out
+
+
+def test_a_comparison_as_the_manual_writes_it(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """Further axes are arguments to the shell; the picture is a picture."""
+    words = ("--compare", "encoding=content,hybrid", "max_size=800")
+    ran = run_here(capsys, "eval", QUESTIONS, *words, *DOCUMENTS, "--plot", "picture.png")
+    first, second = ran.out.splitlines()[1:]
+    assert first.startswith("encoding=content max_size=800 ")
+    assert second.startswith("encoding=hybrid max_size=800 ")
+    assert "+" in second
+    assert "chance" not in second
+    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_comparison_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run_here(capsys, "eval", QUESTIONS, "--compare", "encoding=hybrid,content", *DOCUMENTS, "--json")
+    found = json.loads(ran.out)
+    assert [variant["label"] for variant in found["variants"]] == ["encoding=hybrid", "encoding=content"]
+    (difference,) = found["differences"]
+    assert difference["passage"]["ndcg@10"]["real"]
+    assert difference["passage"]["ndcg@10"]["difference"] < -0.1
+
+
+def test_rows_that_cannot_be_used_are_named_and_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    (folder / "mine.csv").write_text("question,document\nWhy?\nHow?,a.md\n", encoding="utf-8")
+    ran = run_here(capsys, "eval", "mine.csv", *DOCUMENTS)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("mine.csv:2: 1 cells under 2 columns\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--compare", "encodng=content"), "did you mean 'encoding'"),
+        (("--tune", "--calibrate"), "--tune and --calibrate are different questions"),
+        (("--tune", "--failures"), "--failures does not go with --tune"),
+        (("--plot", "x.png"), "--plot draws a comparison"),
+        (("--compare", "encoding=content", "--plot", "x.doc"), "no kind of picture"),
+        (("notes.md",), "this is no question file"),
+    ],
+)
+def test_mistakes_are_explained(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run_here(capsys, "eval", QUESTIONS, *words, *DOCUMENTS)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_nothing_ingested_yet() -> None:
+    """In a process of its own: one line on standard error, no traceback."""
+    ran = lmm("eval", QUESTIONS)
+    assert (ran.code, ran.out) == (1, "")
+    assert len(ran.err.splitlines()) == 1
+    assert "ingest" in ran.err

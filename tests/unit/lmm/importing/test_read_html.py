@@ -1,0 +1,85 @@
+"""HTML pages to markdown: the golden files, encodings, images in the page."""
+
+from __future__ import annotations
+
+import pytest
+from golden_files import Case, read_cases
+
+from lmm.errors import FileReadError
+from lmm.importing.imported import Context, Image
+from lmm.importing.read_html import read
+from lmm.markdown import parse_markdown_text
+
+HERE = Context("page.html")
+
+
+@pytest.mark.parametrize("case", read_cases("import_html"), ids=str)
+def test_pages_become_the_markdown_of_the_golden_files(case: Case) -> None:
+    """And nothing in it is metadata, or broken."""
+    body = read(case.source.encode(), HERE).body
+    assert body == case.after
+    assert {block.kind for block in parse_markdown_text(body)} <= {"heading", "text"}
+
+
+def test_title_and_language_are_the_page_s() -> None:
+    """They go into the header of the document."""
+    document = read(b"<html lang=de><title>Eine\n Seite</title><p>Text", HERE)
+    assert (document.title, document.language) == ("Eine Seite", "de")
+
+
+def test_images_in_the_page_are_taken_out() -> None:
+    """A data address becomes a file; one that is damaged goes."""
+    document = read(b'<p><img src="data:image/gif;base64,R0lGODlh" alt="a"> <img src="data:text/html,x">b', HERE)
+    assert document.images == (Image(b"GIF89a", ".gif"),)
+    assert document.body == "![a](lmm-image:0) b\n"
+
+
+def test_relative_links_lead_to_the_page_s_folder() -> None:
+    """If the markdown lies elsewhere; absolute addresses stay."""
+    page = b'<a href="b.html?x#y">b</a> <a href="/c">c</a> <a href="https://d.org">d</a> <img src="./e.png">'
+    body = read(page, Context("page.html", prefix="../in")).body
+    assert body == "[b](../in/b.html?x#y) [c](/c) [d](https://d.org) ![](../in/e.png)\n"
+
+
+def test_what_is_beside_the_main_part_is_told() -> None:
+    """So that nobody thinks that this is all of the page."""
+    page = f"<body><p>{'Beside. ' * 100}</p><main>{'Main. ' * 200}</main>"
+    document = read(page.encode(), HERE)
+    assert "Beside" not in document.body
+    assert document.notes == ("left out: 800 characters outside the page's main part",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "<p>é".encode(),
+        "<p>é".encode("utf-8-sig"),
+        "<p>é".encode("utf-16"),
+        "<p>é".encode("cp1252"),
+        '<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-2"><p>é'.encode("iso-8859-2"),
+        "<meta charset=no-such-thing><p>é".encode(),
+    ],
+)
+def test_encodings(data: bytes) -> None:
+    """As the page says, else as it is."""
+    assert read(data, HERE).body == "é\n"
+
+
+def test_a_page_that_only_a_script_would_fill_is_refused() -> None:
+    """With what to do."""
+    with pytest.raises(FileReadError, match="print it to PDF"):
+        read(b"<div id=app></div><script>app()</script>", HERE)
+
+
+@pytest.mark.parametrize("page", ["<div>" * 5_000, "<b><i>" * 2_000, "<table><tr><td>" * 2_500, "<div>" * 200])
+def test_pages_that_are_nested_without_end_are_refused(page: str) -> None:
+    """At once: no parser is kept busy."""
+    with pytest.raises(FileReadError, match="made to do harm"):
+        read(f"{page}x".encode(), HERE)
+
+
+def test_a_table_of_a_million_cells_is_refused() -> None:
+    """Spans multiply."""
+    page = "<table><tr>" + "<td colspan=1000 rowspan=65000>x" * 300 + "<tr>" * 1_000 + "</table>"
+    with pytest.raises(FileReadError, match="cells"):
+        read(page.encode(), HERE)

@@ -1,0 +1,128 @@
+"""Sub-questions and reranking around a search; the Python interface."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fill, id_of
+
+from lmm.errors import ModelUnavailable
+from lmm.models.testing import ScriptedModel
+from lmm_education import aquerydb, querydb
+from lmm_education.errors import SearchError, StoreMissing
+from lmm_education.open_course import Course, open_course
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.run import open_search, search
+from lmm_education.store.edge import EdgeStore
+
+
+@pytest.fixture
+def botany(tmp_path: Path) -> Iterator[Course]:
+    """The small course, open."""
+    store = EdgeStore(tmp_path / "store")
+    fill(store, encoder_for("hybrid"), course())
+    (tmp_path / "config.toml").write_text("")
+    with open_course(config=tmp_path / "config.toml", store=store, embedder=EMBEDDER, env={}) as opened:
+        yield opened
+    store.close()
+
+
+def test_sub_questions_find_what_the_question_does_not_say(botany: Course) -> None:
+    """They are looked up beside it, and told."""
+    question, model = "What makes leaves green?", ScriptedModel(["How are couples taxed?\nWhere does water rise?"])
+    plain = [hit.id for hit in open_search(botany).search(question).hits]
+    result = open_search(botany, chat=model).search(question, SearchOptions(expand=2))
+    assert result.questions == ("How are couples taxed?", "Where does water rise?")
+    found = [hit.id for hit in result.hits]
+    assert found[0] == id_of("green")
+    for name in ("joint", "xylem"):
+        assert found.index(id_of(name)) < plain.index(id_of(name))
+
+
+def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
+    """What the question's marks ask for holds for all of them."""
+    model = ScriptedModel(["How are couples taxed?"])
+    result = open_search(botany, chat=model).search("chlorophyll @botany *exercise*", SearchOptions(expand=1))
+    assert {hit.place.document for hit in result.hits} == {"botany"}
+    assert result.hits[0].kind == "exercise"
+    assert "exercise" not in model.seen[0].messages[0].text
+
+
+def test_the_reranker_has_the_last_word(botany: Course) -> None:
+    """On passages, and on the sections that they vote for."""
+    options = SearchOptions(reranker="model", limit=2)
+    before = [hit.id for hit in open_search(botany).search("water", replace(options, reranker="none", limit=8)).hits]
+    worst = before.index(id_of("joint")) + 1
+    result = open_search(botany, chat=ScriptedModel([str(worst)])).search("water", options)
+    assert [hit.id for hit in result.hits] == [id_of("joint"), before[0]]
+    assert result.sections[0].place.headings == ("Tax",)
+    assert result.reranker == "model"
+
+
+def test_the_configured_reranker_is_used(botany: Course) -> None:
+    """And left out for one question."""
+    botany.settings = replace(botany.settings, search=replace(botany.settings.search, reranker="model", rerank_limit=3))
+    model = ScriptedModel(["2"])
+    open_search(botany, chat=model).search("water")
+    assert len(model.seen[0].messages[0].documents) >= 3
+    open_search(botany, chat=model).search("water", SearchOptions(reranker="none"))
+    assert len(model.seen) == 1
+
+
+def test_a_model_that_does_not_answer_is_told(botany: Course) -> None:
+    """Rather than the plain result given in its place."""
+    model = ScriptedModel([ModelUnavailable("no"), ModelUnavailable("no")])
+    for options in (SearchOptions(expand=2), SearchOptions(reranker="model")):
+        with pytest.raises(ModelUnavailable):
+            open_search(botany, chat=model).search("water", options)
+    with pytest.raises(SearchError, match=r"\[aux\]"):
+        open_search(botany).search("water", SearchOptions(expand=2))
+
+
+def test_nothing_is_asked_about_a_list(botany: Course) -> None:
+    """Marks alone are no question."""
+    result = open_search(botany, chat=ScriptedModel([])).search("*exercise*", SearchOptions(expand=2, reranker="model"))
+    assert [hit.id for hit in result.hits] == [id_of("alcohol"), id_of("dig")]
+
+
+def test_all_ways_to_ask_find_the_same(botany: Course) -> None:
+    """Sync and async, in scripts and on a loop of one's own."""
+    question, options = "What makes leaves green?", SearchOptions(limit=3)
+    expected = open_search(botany).search(question, options)
+    assert querydb(question, limit=3, course=botany) == expected
+    assert asyncio.run(search(botany, question, options)) == expected
+
+    async def several() -> list[object]:
+        return list(await asyncio.gather(*(aquerydb(question, limit=3, course=botany) for _ in range(5))))
+
+    assert asyncio.run(several()) == [expected] * 5
+
+
+def test_options_of_querydb(botany: Course) -> None:
+    """Single values need no list."""
+    result = querydb("leaves", where={"topic": "colour", "week": [3, 4]}, fields=["topic"], course=botany)
+    assert [hit.payload for hit in result.hits] == [{"topic": "colour"}]
+    assert querydb("count hairs", types=["exercise"], documents=["botany"], course=botany).hits[0].id == id_of("dig")
+    assert querydb("water", companion=True, limit=1, course=botany).hits[0].what == "section"
+
+
+def test_results_are_json(botany: Course) -> None:
+    """What programs read; nothing but plain values."""
+    import json
+
+    found = querydb("What makes leaves green? *exercise*", fields=["topic"], course=botany).as_json()
+    assert json.loads(json.dumps(found)) == found
+    assert found["types"] == ["exercise"]
+    assert set(found["hits"][0]) >= {"id", "score", "file", "lines", "headings", "text", "fields", "type"}
+
+
+def test_querydb_finds_its_course_by_the_configuration(tmp_path: Path) -> None:
+    """And says how to make one."""
+    config = tmp_path / "config.toml"
+    config.write_text('[storage]\nfolder = "here"\n')
+    with pytest.raises(StoreMissing, match="lmm ingest"):
+        querydb("anything", config=config)
