@@ -16,6 +16,7 @@ from benchmarks import (
     parse_serialize,
     retrieval,
     round_trip,
+    store,
 )
 from benchmarks.measure import Row, load_average, machine, table
 
@@ -29,6 +30,7 @@ BENCHMARKS = (
     embed,
     ingest,
     retrieval,
+    store,
 )
 RESULTS = Path(__file__).with_name("results.md")
 

@@ -91,6 +91,10 @@ EDGE = {
     "lmm_education.store.shard",
     "lmm_education.store.transfer",
     "lmm_education.open_course",
+    "lmm_education.study.ask_cards",
+    "lmm_education.study.reading",
+    "lmm_education.study.run_export",
+    "lmm_education.study.card_files",
 }
 IMPURE = {
     *("os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio"),

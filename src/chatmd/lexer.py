@@ -72,6 +72,7 @@ class Flaw(NamedTuple):
 
 Token = TextToken | RawToken | CommentToken | OpenToken | CloseToken
 
+MAX_FLAWS = 1000  # of each kind; a text made to have more gets no more attention
 OPEN_RAW, CLOSE_RAW = "RAW|", "|RAW"
 _NAMES = "|".join(TAGS)
 _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
@@ -99,7 +100,8 @@ def tokens(text: str, flaws: list[Flaw]) -> Iterator[Token]:
         else:
             token = _tag(text, start)
         if token is None:
-            flaws.append(_flaw(text, start, stop[0]))
+            if len(flaws) < MAX_FLAWS or stop[0] == "<!--":
+                flaws.append(_flaw(text, start, stop[0]))
             at = stop.end()
             continue
         if token.start > begin:

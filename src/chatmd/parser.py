@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmd.lexer import CloseToken, CommentToken, Flaw, OpenToken, RawToken, TextToken, Token, tokens
+from chatmd.lexer import OPEN_RAW, CloseToken, CommentToken, Flaw, OpenToken, RawToken, TextToken, Token, tokens
 from chatmd.nodes import Attribute, Comment, Document, Element, Node, Problem, Source, Span, Text
 from chatmd.strict_lexer import strict_tokens
 from chatmd.tags import DOCUMENT, VOID, imports_into
@@ -40,6 +40,9 @@ def parse_body(text: str, *, file: str = "", strict: bool = False) -> Document:
     """
     return _Builder(Source(text, file), strict).build(imports=True, is_body=True)
 
+MAX_PROBLEMS = 1000
+"""How many errors, and how many warnings, a document tells of; nobody reads more."""
+
 
 class _Frame:
     """An element that is open: what it has so far, and the text that is still growing."""
@@ -59,6 +62,7 @@ class _Builder:
     def __init__(self, source: Source, strict: bool) -> None:
         self.source, self.strict = source, strict
         self.problems: list[Problem] = []
+        self.counts = {True: 0, False: 0}  # errors, warnings
         self.stack: list[_Frame] = []
 
     def build(self, *, imports: bool, is_body: bool = False) -> Document:
@@ -80,21 +84,20 @@ class _Builder:
         frame = self.stack[-1]
         if isinstance(token, TextToken):
             self._add_text(frame, token.start, self.source.text[token.start : token.end])
-        elif isinstance(token, OpenToken):
-            self._open(frame, token)
         elif isinstance(token, CloseToken):
             self._close(frame, token)
+        elif isinstance(token, OpenToken):
+            self._open(frame, token)
         elif isinstance(token, RawToken):
             self._add_text(frame, token.start, token.value)
             frame.raw = True
             if not token.closed:
-                self._problem(
-                    token.end - len(token.value) - 4, token.end, "this RAW block never ends", "end it with |RAW"
-                )
+                start = token.end - len(OPEN_RAW) - len(token.value)
+                self._problem(start, token.end, "this RAW block never ends", "end it with |RAW")
         elif isinstance(token, CommentToken):
             self._end_text(frame, token.start)
             value = self.source.text[token.start + 4 : token.end - 3]
-            frame.children.append(Comment(value, self._span(token.start, token.end)))
+            frame.children.append(Comment(value, Span(self.source, token.start, token.end)))
 
     def _open(self, frame: _Frame, token: OpenToken) -> None:
         start, end, tag, attributes, empty = token
@@ -105,7 +108,7 @@ class _Builder:
             self._problem(start, end, f"elements stand more than {MAX_DEPTH} deep in each other", "close some of them")
         elif empty:
             self._end_text(frame, start)
-            frame.children.append(Element(tag, attributes, (), self._span(start, end)))
+            frame.children.append(Element(tag, attributes, (), Span(self.source, start, end)))
         else:
             self._end_text(frame, start)
             role = next((value for name, value in reversed(attributes) if name == "role"), None)
@@ -113,27 +116,25 @@ class _Builder:
 
     def _close(self, frame: _Frame, token: CloseToken) -> None:
         start, end, tag = token
-        depth = next((n for n in range(len(self.stack) - 1, 0, -1) if self.stack[n].tag == tag), 0)
-        if not depth:
-            self._add_text(frame, start, self.source.text[start:end])
-            if tag != "import" or frame.imports:
-                self._problem(start, end, f"</{tag}> closes nothing", _stray_hint(tag, frame.tag))
-            return
-        while len(self.stack) - 1 > depth:
-            self._end_unclosed(start, f"is not closed before </{tag}>")
+        if frame.tag != tag:
+            if all(open_.tag != tag for open_ in self.stack):
+                self._add_text(frame, start, self.source.text[start:end])
+                if tag != "import" or frame.imports:
+                    self._problem(start, end, f"</{tag}> closes nothing", _stray_hint(tag, frame.tag))
+                return
+            while self.stack[-1].tag != tag:
+                self._end_unclosed(start, f"is not closed before </{tag}>")
         done = self.stack.pop()
         self._end_text(done, start)
-        element = Element(
-            tag, done.attributes, tuple(done.children), self._span(done.start, done.end), self._span(start, end)
-        )
-        self.stack[-1].children.append(element)
+        opening, closing = Span(self.source, done.start, done.end), Span(self.source, start, end)
+        self.stack[-1].children.append(Element(tag, done.attributes, tuple(done.children), opening, closing))
 
     def _end_unclosed(self, at: int, how: str) -> None:
         """End the innermost element at `at`, where no closing tag stands."""
         done = self.stack.pop()
         self._end_text(done, at)
         parent, tag = self.stack[-1], done.tag
-        opening = self._span(done.start, done.end)
+        opening = Span(self.source, done.start, done.end)
         if tag in VOID:  # what follows it was not meant as its content
             parent.children.append(Element(tag, done.attributes, (), opening))
             parent.children.extend(done.children)
@@ -152,15 +153,14 @@ class _Builder:
         if not frame.texts:
             return
         value = frame.texts[0] if len(frame.texts) == 1 else "".join(frame.texts)
-        frame.children.append(Text(value, frame.raw, self._span(frame.text_start, end)))
+        frame.children.append(Text(value, frame.raw, Span(self.source, frame.text_start, end)))
         frame.texts.clear()
         frame.raw = False
 
-    def _span(self, start: int, end: int) -> Span:
-        return Span(self.source, start, end)
-
     def _problem(self, start: int, end: int, message: str, hint: str, *, error: bool = True) -> None:
-        self.problems.append(Problem(self._span(start, end), message, hint, "error" if error else "warning"))
+        if self.counts[error] < MAX_PROBLEMS:
+            self.problems.append(Problem(Span(self.source, start, end), message, hint, "error" if error else "warning"))
+        self.counts[error] += 1
 
 
 def _stray_hint(tag: str, inside: str) -> str:

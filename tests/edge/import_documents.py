@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 Ast = dict[str, Any]
 ATTR: list[Any] = ["", [], []]
-FORMULAS = (r"x^2", r"\frac{a}{b+1}", r"\sum_{i=1}^n x_i", r"\beta \leq \sqrt{2}", r"\alpha_{i,j}", r"e^{-x}", r"\sin x",
-            r"\int_0^1 f(x)dx", r"\hat{\theta}", r"A \cup B", r"\mathbb{R}^n", r"f'(x)", r"\lim_{x\to 0} g",
+FORMULAS = (r"x^2", r"\frac{a}{b+1}", r"\sum_{i=1}^n x_i", r"\beta \leq \sqrt{2}", r"\alpha_{i,j}", r"e^{-x}",
+            r"\sin x", r"\int_0^1 f(x)dx", r"\hat{\theta}", r"A \cup B", r"\mathbb{R}^n", r"f'(x)", r"\lim_{x\to 0} g",
             r"\overline{X}", r"\begin{matrix} 1 & 2 \\ 3 & 4 \end{matrix}", r"\left(\frac{1}{2}\right)^2")  # fmt: skip
 
 # What markdown, YAML, TeX, HTML or knitr could take for more than text.
-PIECES = [*"aB1.,*_`~^$#@<>&[](){}|\\!-+=:;/\"'%?é", "word", "1.", "1)", "(a)", "---", "...", "```", "$$", "<!--", "-->",
-          "http://a.b", "&amp;", "x_y", "[^1]", "[@k]", "![", "](", "]:", "{#i}", "#", "###", "- a", "title:", "`r", "{r}",
-          "?:", "\\alpha", "<b>", "~~~", "|a|", "+---+", ":", "%"]  # fmt: skip
+PIECES = [*"aB1.,*_`~^$#@<>&[](){}|\\!-+=:;/\"'%?é", "word", "1.", "1)", "(a)", "---", "...", "```", "$$", "<!--",
+          "-->", "http://a.b", "&amp;", "x_y", "[^1]", "[@k]", "![", "](", "]:", "{#i}", "#", "###", "- a", "title:",
+          "`r", "{r}", "?:", "\\alpha", "<b>", "~~~", "|a|", "+---+", ":", "%"]  # fmt: skip
 
 
 @lru_cache
@@ -59,7 +59,8 @@ def plain(blocks: list[Ast], *, word: bool = False) -> list[Any]:
 
 
 def _block(block: Ast, word: bool) -> Any:
-    kind, content = block["t"], block.get("c")
+    kind: str = block["t"]
+    content: Any = block.get("c")
     match kind:
         case "Header":
             return ["heading", content[0], inline(content[2])]
@@ -87,7 +88,8 @@ def inline(nodes: list[Ast]) -> list[Any]:
     """Inline nodes: neighbouring texts as one, formats by their names."""
     found: list[Any] = []
     for node in nodes:
-        kind, content = node["t"], node.get("c")
+        kind: str = node["t"]
+        content: Any = node.get("c")
         if kind in ("Str", "Space", "SoftBreak"):
             text = content if kind == "Str" else " "
             if found and isinstance(found[-1], str):

@@ -242,14 +242,14 @@ def test_generations_share_what_did_not_change(store: EdgeStore, folder: Path) -
 def test_what_optimized_segments_share_is_never_written(folder: Path) -> None:
     """Whatever a later run does to the points of a segment with a graph and indexes: the older generation, which
     shares its largest files, keeps every byte."""
-    manifest, store = replace(MANIFEST, dimensions=512), EdgeStore(folder)
+    manifest, store = replace(MANIFEST, dimensions=64), EdgeStore(folder)
     with store.writing(manifest) as writer:
-        writer.upsert("chunks", (wide(i) for i in range(5500)))
+        writer.upsert("chunks", (wide(i) for i in range(20_100)))
     first = current(folder)
     shared = {file.name for file in (first / "chunks").rglob("*") if file.name in NEVER_WRITTEN}
     assert {"matrix.dat", "inverted_index.dat", "postings.dat"} <= shared
     holder, before = EdgeStore(folder), contents(first)
-    assert holder.count("chunks") == 5500
+    assert holder.count("chunks") == 20_100
     for turn in range(3):
         with store.writing(manifest) as writer:
             writer.upsert("chunks", [wide(i, "changed") for i in range(turn, 900, 3)])
@@ -258,15 +258,15 @@ def test_what_optimized_segments_share_is_never_written(folder: Path) -> None:
         matrix = next((current(folder) / "chunks").rglob("matrix.dat"))
         assert turn or matrix.stat().st_nlink > 1
         assert contents(first) == before
-    assert store.count("chunks") == 5200
+    assert store.count("chunks") == 19_800
     assert holder.manifest() is not None
     holder.close()
     store.close()
 
 
 def wide(number: int, text: str = "text") -> Point:
-    """A point with many dimensions, so that few make a segment that is worth a graph."""
-    vector = [float((number * (j + 1)) % 17) for j in range(512)]
+    """A point of a store that is large enough for every index."""
+    vector = [float((number * (j + 1)) % 17) for j in range(64)]
     payload = {"document": f"d{number % 9}", "kind": "text", "text": f"{text} {number}"}
     return Point(str(uuid.UUID(int=number)), payload, {"dense": vector, "sparse": SparseVector((number % 50,), (1.0,))})
 

@@ -107,6 +107,7 @@ def test_a_chunks_lines_are_those_of_its_text(text: str, settings: Preparation) 
 
 def stands_in(body: str, lines: Sequence[str]) -> bool:
     wanted = [line.strip(_WHITE) for line in body.split("\n") if line.strip(_WHITE)]
+    lines = [line for line in lines if line.strip(_WHITE)]
     if not wanted or wanted[0] not in lines[0] or wanted[-1] not in lines[-1]:
         return False
     rest = iter(lines)

@@ -125,6 +125,17 @@ STEPS = (
         ),
         file="03-generalized.md",
     ),
+    Step(
+        "Search it",
+        "`lmm search` finds passages by their words and by their meaning, and shows where they stand.",
+        ("search", "--limit", "2", "which assumptions must the errors meet?"),
+    ),
+    Step(
+        "Ask it",
+        "`lmm ask` answers from the course alone, with numbered sources. The built-in model quotes; a language model\n"
+        "would write, and numbers that it was not shown would be taken out of its answer.",
+        ("ask", "What is a confidence interval?"),
+    ),
 )
 
 

@@ -68,9 +68,9 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     blocks = parse_markdown_text(document.body)
     headings = [block for block in blocks if isinstance(block, HeadingBlock) and block.title]
     title = _line(document.title) or (_unescaped(headings[0].title) if headings else "") or name
-    if sum(heading.level == 1 for heading in headings) > 1 and blocks[0] is headings[0]:
-        if headings[0].level == 1 and _unescaped(headings[0].title) == title:
-            blocks = blocks[1:]  # a title page: the header says it
+    chapters = [heading for heading in headings if heading.level == 1]
+    if len(chapters) > 1 and blocks[0] is chapters[0] and _unescaped(chapters[0].title) == title:
+        blocks = blocks[1:]  # a title page: the header says it
     values = {"title": title, "source": source, "lang": language_tag(document.language)}
     header = HeaderBlock.make({key: value for key, value in values.items() if value}).source
     return f"{header}\n{link_images(serialize(blocks), document.images, folder)}"

@@ -101,6 +101,15 @@ def find_encoding(name: str, *, where: str = "") -> Encoding:
     raise ConfigError(f"unknown encoding model '{name}'", where=where, hint=hint)
 
 
+def uses_idf(sparse_model: str) -> bool:
+    """Whether a store has to weigh words by how rare they are; learned models that weigh words themselves do without.
+
+    >>> uses_idf("Builtin/bm25"), uses_idf("FastEmbed/prithivida/Splade_PP_en_v1")
+    (True, False)
+    """
+    return any(part in sparse_model.lower() for part in ("bm25", "bm42", "minicoil"))
+
+
 def source_text(chunk: Chunk, source: Source) -> str:
     """The text of a chunk that feeds a vector.
 

@@ -13,9 +13,6 @@ from lmm.files import cache_folder
 from lmm_education.course import SparseVector
 from lmm_education.encode.bm25 import BUILTIN, Bm25Encoder, sparse_vector
 
-# Models of FastEmbed whose weights are term frequencies of some kind, made for stores with IDF.
-_WITH_IDF = ("bm25", "bm42", "minicoil")
-
 
 class SparseEncoder(Protocol):
     """What makes sparse vectors. `name` includes everything that changes those of documents."""
@@ -32,15 +29,6 @@ class SparseEncoder(Protocol):
     def query(self, text: str, languages: Collection[str]) -> SparseVector:
         """The question as it is to be compared with texts in all of these languages."""
         ...
-
-
-def uses_idf(name: str) -> bool:
-    """Whether the store has to weigh words by how rare they are, for a sparse model of this name.
-
-    >>> uses_idf("Builtin/bm25"), uses_idf("FastEmbed/prithivida/Splade_PP_en_v1")
-    (True, False)
-    """
-    return any(part in name.lower() for part in _WITH_IDF)
 
 
 def open_sparse(name: str) -> SparseEncoder:
@@ -92,7 +80,9 @@ def _load_fastembed(model: str) -> Any:
     known = {str(row["model"]).lower(): str(row["model"]) for row in SparseTextEmbedding.list_supported_models()}
     if model.lower() not in known:
         raise ModelNotFound(
-            f"FastEmbed has no sparse model '{model}'", where="[RAG] sparse_model", hint="it has: " + ", ".join(known)
+            f"FastEmbed has no sparse model '{model}'",
+            where="[RAG] sparse_model",
+            hint="it has: " + ", ".join(known.values()),
         )
     # FastEmbed's own default is the folder for temporary files.
     weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")

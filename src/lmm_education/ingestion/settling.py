@@ -138,7 +138,7 @@ def _without_prepared(
         if not instead and document.prepared is None and not document.source.named:
             instead = _stored_as_prepared(document, known, root)
         if instead:
-            settlement.skipped.append((document, f"stored as edited in {instead}"))
+            settlement.skipped.append((document, f"{instead} is stored in its place"))
         else:
             yield document
 

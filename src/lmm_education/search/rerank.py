@@ -103,7 +103,9 @@ def _load_fastembed(model: str) -> Any:
     known = {str(row["model"]).lower(): str(row["model"]) for row in TextCrossEncoder.list_supported_models()}
     if model.lower() not in known:
         raise errors.ModelNotFound(
-            f"FastEmbed has no cross-encoder '{model}'", where="[search] reranker", hint="it has: " + ", ".join(known)
+            f"FastEmbed has no cross-encoder '{model}'",
+            where="[search] reranker",
+            hint="it has: " + ", ".join(known.values()),
         )
     weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")
     try:

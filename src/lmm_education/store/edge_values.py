@@ -9,18 +9,19 @@ from uuid import UUID
 import qdrant_edge as engine
 
 from lmm_education.course import SparseVector
-from lmm_education.store.layout import INDEXED, UNUSED, IndexKind, Vectors, engine_path
-from lmm_education.store.port import CollectionName, Contains, Fields, Leg, Match, Point, Scored, Stored, Vector, Where
+from lmm_education.store.layout import UNUSED, Vectors, engine_path
+from lmm_education.store.port import Contains, Fields, Leg, Match, Point, Scored, Stored, Vector, Where
 
-# Up to 10 MB of vectors are compared one by one (under a millisecond); what is more gets a graph. Merging segments
-# means to build their graph anew, so a small change must not cause it: up to 8 may stand side by side.
+# A segment of more than 2 MB of vectors becomes one that is only read: it opens in a millisecond, where one that
+# grows needs 33 ms for each thousand chunks. Merging two means to write them anew, so up to 8 stand side by side.
 _OPTIMIZERS = engine.EdgeOptimizersConfig(
-    indexing_threshold=10_000, default_segment_number=8, deleted_threshold=0.2, vacuum_min_vector_number=1000
+    indexing_threshold=2_000, default_segment_number=8, deleted_threshold=0.2, vacuum_min_vector_number=1000
 )
+_GRAPH, _NO_GRAPH = 16, 0  # links of a point
 
 
-def config_for(vectors: Vectors) -> engine.EdgeConfig:
-    """The configuration of a new shard, which keeps it.
+def config_for(vectors: Vectors, *, graph: bool) -> engine.EdgeConfig:
+    """The configuration of a shard, which keeps it; `graph` decides whether dense vectors get one.
 
     Without a write-ahead log, several processes may open it. Vectors are read from the disk when they are needed:
     opening takes a third of the time, and the system keeps in memory what is used.
@@ -32,39 +33,36 @@ def config_for(vectors: Vectors) -> engine.EdgeConfig:
         dense["multi"] = _dense(
             vectors.multi,
             multivector_config=engine.MultiVectorConfig(engine.MultiVectorComparator.MaxSim),
-            hnsw_config=engine.HnswIndexConfig(m=0, ef_construct=100, full_scan_threshold=10_000),
+            hnsw_config=_hnsw(_NO_GRAPH),
         )
     name = "sparse" if vectors.sparse else UNUSED
-    sparse = {name: engine.EdgeSparseVectorParams(modifier=engine.Modifier.Idf)}
     return engine.EdgeConfig(
         vectors=dense or None,
-        sparse_vectors=sparse,
+        sparse_vectors={name: engine.EdgeSparseVectorParams(modifier=engine.Modifier.Idf)},
+        hnsw_config=_hnsw(_GRAPH if graph else _NO_GRAPH),
         optimizers=_OPTIMIZERS,
         payload_memory=engine.Memory.Cold,
         wal_enabled=False,
     )
 
 
+def _hnsw(links: int) -> engine.HnswIndexConfig:
+    return engine.HnswIndexConfig(m=links, ef_construct=100, full_scan_threshold=10_000)
+
+
 def _dense(size: int, **options: Any) -> engine.EdgeVectorParams:
     return engine.EdgeVectorParams(size, engine.Distance.Cosine, memory=engine.Memory.Cold, **options)
 
 
-def index_params(kind: IndexKind) -> Any:
-    """The parameters of an index on a payload field. None builds links for itself into the graph of the vectors:
-    that multiplies the time that the graph takes."""
-    if kind == "keyword":
-        return engine.KeywordIndexParams(on_disk=True, enable_hnsw=False)
-    return engine.TextIndexParams(
-        tokenizer=engine.TokenizerType.Word, lowercase=True, phrase_matching=True, on_disk=True, enable_hnsw=False
-    )
-
-
-def indexes(collection: CollectionName) -> list[engine.UpdateOperation]:
-    """What makes the indexes of a collection."""
-    return [
-        engine.UpdateOperation.create_field_index(field, index_params(kind))
-        for field, kind in INDEXED[collection].items()
-    ]
+def index(field: str, kind: str) -> engine.UpdateOperation:
+    """What makes an index on a payload field. None builds links for itself into the graph of the vectors: that would
+    multiply the time that the graph takes."""
+    params: Any = engine.KeywordIndexParams(on_disk=True, enable_hnsw=False)
+    if kind == "text":
+        params = engine.TextIndexParams(
+            tokenizer=engine.TokenizerType.Word, lowercase=True, phrase_matching=True, on_disk=True, enable_hnsw=False
+        )
+    return engine.UpdateOperation.create_field_index(field, params)
 
 
 def to_points(points: Iterable[Point]) -> list[engine.Point]:

@@ -135,7 +135,7 @@ class ServerReader:
         Raises:
             StoreMissing: nothing was ever stored.
         """
-        if INDEXED["chunks"].get(key) == "keyword":
+        if key in INDEXED["chunks"] and INDEXED["chunks"][key].kind == "keyword":
             arguments = {"key": key, "facet_filter": values.to_filter(where), "limit": limit + 1, "exact": True}
             answer = self._there(self._call("facet", "chunks", **arguments))
             return most_first({str(hit.value): hit.count for hit in answer.hits}, limit)
@@ -223,9 +223,9 @@ class ServerWriter(ServerReader):
 
     def index_fields(self, collection: CollectionName, there: Collection[str]) -> None:
         """Make the indexes that are not there."""
-        for field, kind in INDEXED[collection].items():
+        for field, index in INDEXED[collection].items():
             if field not in there:
-                schema = values.index_schema(kind)
+                schema = values.index_schema(index.kind)
                 self._call("create_payload_index", collection, field_name=field, field_schema=schema, wait=True)
 
     def _index(self, kinds: Mapping[str, str]) -> None:

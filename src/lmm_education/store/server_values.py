@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm_education.course import SparseVector
 from lmm_education.settings import StorageSettings
-from lmm_education.store.layout import IndexKind, Vectors, engine_path
+from lmm_education.store.layout import Vectors, engine_path
 from lmm_education.store.port import Contains, Fields, Leg, Match, Point, Scored, Stored, Vector, Where
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
     return wrong
 
 
-def index_schema(kind: IndexKind) -> Any:
+def index_schema(kind: str) -> Any:
     """The parameters of an index on a payload field."""
     from qdrant_client import models
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import qdrant_edge as engine
 
@@ -18,9 +19,10 @@ from lmm_education.store.folders import check_space, disk_full, size_on_disk
 from lmm_education.store.layout import INDEXED, Vectors, engine_path, most_first, tally, values_at
 from lmm_education.store.port import CollectionName, Fields, Leg, Point, Scored, Stored, Where
 
-PAGE = 512
+PAGE, FACET_PAGE = 512, 4096  # points
 ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
-INDEX_FROM = 5_000  # points; below, a filter without an index takes milliseconds, and an index ten small files
+ROOM_FROM = 1_000  # points; from there on, optimizing may write everything once more
+GRAPH_FROM = 32 << 20  # bytes of dense vectors; below, comparing them all takes less than 3 ms
 # What an optimized segment keeps in files that the engine (0.9) opens for reading only, seen with strace: vectors,
 # their graph, posting lists, indexes. A new generation shares them with the old one. Deletions are in other files.
 NEVER_WRITTEN = frozenset(
@@ -36,6 +38,7 @@ class Shard:
 
     def __init__(self, path: Path, collection: CollectionName, vectors: Vectors, shard: engine.EdgeShard) -> None:
         self.path, self.collection, self.vectors, self._shard = path, collection, vectors, shard
+        self._has_graph: bool | None = None
 
     @classmethod
     def create(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
@@ -46,8 +49,9 @@ class Shard:
         """
         path.mkdir()
         check_space(path, ROOM)
+        config = values.config_for(vectors, graph=False)
         with telling(path):
-            return cls(path, collection, vectors, engine.EdgeShard.create(str(path), values.config_for(vectors)))
+            return cls(path, collection, vectors, engine.EdgeShard.create(str(path), config))
 
     @classmethod
     def load(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
@@ -112,14 +116,24 @@ class Shard:
 
     def scroll(self, where: Where, fields: Fields, vectors: bool) -> Iterator[Stored]:
         """See `port.Reader.scroll`."""
-        offset, condition, selector = None, values.to_filter(where), values.to_selector(fields)
+        pages = self._pages(values.to_filter(where), values.to_selector(fields), vectors, PAGE)
         while True:
             with telling(self.path):
-                request = engine.ScrollRequest(
-                    offset=offset, limit=PAGE, filter=condition, with_payload=selector, with_vector=vectors
+                page = next(pages, None)
+            if page is None:
+                return
+            yield from map(values.to_stored, page)
+
+    def _pages(self, condition: Any, selector: Any, vectors: bool, size: int) -> Iterator[list[engine.Record]]:
+        """The points that fit, page by page."""
+        offset = None
+        while True:
+            page, offset = self._shard.scroll(
+                engine.ScrollRequest(
+                    offset=offset, limit=size, filter=condition, with_payload=selector, with_vector=vectors
                 )
-                records, offset = self._shard.scroll(request)
-            yield from map(values.to_stored, records)
+            )
+            yield page
             if offset is None:
                 return
 
@@ -130,14 +144,14 @@ class Shard:
 
     def facet(self, key: str, where: Where, limit: int) -> dict[str, int]:
         """See `port.Reader.facet`. The engine counts texts only, and only where there is an index."""
-        if INDEXED[self.collection].get(key) == "keyword" and key in self._shard.info().payload_schema:
-            request = engine.FacetRequest(
-                key=engine_path(key), limit=limit + 1, exact=True, filter=values.to_filter(where)
-            )
-            with telling(self.path):
+        condition = values.to_filter(where)
+        with telling(self.path):
+            if key in INDEXED[self.collection] and key in self._shard.info().payload_schema:
+                request = engine.FacetRequest(key=engine_path(key), limit=limit + 1, exact=True, filter=condition)
                 return most_first({str(hit.value): hit.count for hit in self._shard.facet(request).hits}, limit)
-        found = self.scroll(where, (key,), False)
-        return tally((value for point in found for value in values_at(point.payload, key)), limit)
+            pages = self._pages(condition, [engine_path(key)], False, FACET_PAGE)
+            payloads = (record.payload for page in pages for record in page)
+            return tally((value for payload in payloads for value in values_at(payload, key)), limit)
 
     # -- changing ----------------------------------------------------------------------------------
 
@@ -148,6 +162,19 @@ class Shard:
             check_space(self.path, ROOM + 3 * sum(map(_size, batch)))
             with telling(self.path):
                 self._shard.update(engine.UpdateOperation.upsert_points(values.to_points(batch)))
+            self._grow()
+
+    def _grow(self) -> None:
+        """Let the vectors have a graph once they are many; before, it would cost more than it gains."""
+        if self._has_graph is None:
+            self._has_graph = has_graph(self.path)
+        with telling(self.path):
+            if self._has_graph or 4 * self.vectors.dense * self._shard.info().points_count < GRAPH_FROM:
+                return
+            self._shard.flush()
+            self._shard.close()
+            self._shard = engine.EdgeShard.load(str(self.path), values.config_for(self.vectors, graph=True))
+        self._has_graph = True
 
     def set_payload(self, payloads: Mapping[str, Mapping[str, object]]) -> None:
         """See `port.Writer.set_payload`."""
@@ -167,9 +194,10 @@ class Shard:
         """Make indexes where they pay, let the engine optimize where enough has changed, write everything, close."""
         with telling(self.path):
             info = self._shard.info()
-            if info.points_count >= INDEX_FROM:
-                for operation in values.indexes(self.collection) if not info.payload_schema else []:
-                    self._shard.update(operation)
+            for field, index in INDEXED[self.collection].items():
+                if info.points_count >= index.since and field not in info.payload_schema:
+                    self._shard.update(values.index(field, index.kind))
+            if info.points_count >= ROOM_FROM:
                 check_space(self.path, ROOM + 2 * size_on_disk(self.path))
             self._shard.optimize()
             self._shard.flush()
@@ -181,6 +209,12 @@ class Shard:
         """What the engine says of itself."""
         info = self._shard.info()
         return {"segments": info.segments_count, "indexed vectors": info.indexed_vectors_count or 0}
+
+
+def has_graph(path: Path) -> bool:
+    """Whether the engine's own configuration in a shard's folder asks for graphs."""
+    config = json.loads((path / "edge_config.json").read_bytes())
+    return bool((config.get("hnsw_config") or {}).get("m"))
 
 
 def _size(point: Point) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
     from lmm_education.study.plan import Plan, Step, study_plan
     from lmm_education.study.reading import read_course
     from lmm_education.study.run_export import ExportOptions, ExportReport, export_notes
-    from lmm_education.study.save_cards import save_cards
+    from lmm_education.study.card_files import save_cards
     from lmm_education.study.toc import Entry, table_of_contents
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
@@ -38,7 +38,7 @@ _PUBLIC = {
     "export_notes": "run_export",
     "find_exercises": "exercises",
     "read_course": "reading",
-    "save_cards": "save_cards",
+    "save_cards": "card_files",
     "study_cards": "cards",
     "study_document": "material",
     "study_plan": "plan",

@@ -95,6 +95,8 @@ def _with_cards(file: Path, options: BatchOptions, model: ChatModel | None, repo
         done = scan_batch(make, file, options, model=model)
     else:
         done = scan_batch_text(make, files.read_document(file), options, model=model, title=file.stem)
+    if done.interrupted:  # what was made is in the journal, and in the file if it is saved
+        raise KeyboardInterrupt
     report.usage += done.usage
     report.hints += done.hints
     report.changed += [file] if save and done.changed else []
@@ -120,7 +122,7 @@ async def make_cards(batch: Batch, prompts: Prompts) -> None:
         problem = ""
         for _ in range(1 + _RETRIES):
             again = f"\n\nYour last reply could not be read: {problem}" if problem else ""
-            reply = await batch.ask(prompt + again, Document(text, "text", source))
+            reply = await batch.ask(prompt + again, Document(text, "text", source), task="extract")
             try:
                 return _read(reply)
             except NoJson as error:

@@ -115,7 +115,6 @@ def _units(document: StudyDocument, depth: int) -> list[Unit]:
 def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep: Collection[str]) -> Step:
     read = [text for text in unit.texts if not is_special(type_of(text), keep)]
     words = sum(words_to_read(text.text) for text in read)
-    words += sum(len(heading.title.split()) for heading in unit.headings if heading.level and read)
     others: list[Text] = [text for text in unit.texts if is_special(type_of(text), keep)]
     summary = unit.heading.own.get("summary")
     return Step(

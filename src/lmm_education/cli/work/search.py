@@ -45,7 +45,10 @@ def search(
     with open_course(config=config, course=course) as opened:
         searching = open_search(opened)
         result = searching.searcher.fetch(ids, fields=wanted) if ids else searching.search(question, options)
-        notices = (*opened.encoder.notices, *result.notices)
+        notices = [*opened.encoder.notices, *result.notices]
+        threshold = opened.settings.search.threshold
+    if threshold is not None and result.relevance is not None and result.relevance < threshold:
+        notices.append(f"nothing fits well: relevance {result.relevance:.2f}, the threshold is {threshold:g}")
     for notice in notices:
         console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(notice)}\n", sys.stderr)
     if as_json:

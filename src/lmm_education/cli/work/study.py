@@ -18,7 +18,7 @@ from lmm_education.study.cards import Card, card_as_values, cards_as_markdown, s
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
 from lmm_education.study.plan import plan_as_markdown, plan_as_values, study_plan
 from lmm_education.study.reading import Reading, read_documents, settings_at
-from lmm_education.study.save_cards import check_output, save_cards
+from lmm_education.study.card_files import check_output, save_cards
 from lmm_education.study.toc import table_of_contents, toc_as_markdown, toc_as_text, toc_as_values
 
 

@@ -349,6 +349,16 @@ def test_a_store_is_not_made_anew_without_some_of_its_documents(course: Course) 
     assert course.files() == ["a.md"]
 
 
+@pytest.mark.parametrize(("encoding", "embedded"), [("none", 0), ("sparse", 1), ("content", 2), ("multivector", 2)])
+def test_every_encoding_is_counted_as_it_is(course: Course, encoding: str, embedded: int) -> None:
+    """Without vectors nothing is embedded; what is encoded alike, once."""
+    course.config.write_text(f'[RAG]\nencoding_model = "{encoding}"\n')
+    asked = "---\n~questions: [Why?]\n---\n"
+    course.write("a.md", f"{asked}# A\n\nOne.\n\n{asked}# A\n\nTwo.\n")
+    assert course.ingest(dry_run=True).embedded == course.ingest().embedded == embedded
+    assert course.texts() == ["One.", "Two."]
+
+
 def test_a_setting_of_the_document_is_followed(course: Course) -> None:
     """What the header says about cutting holds for this document, and needs no other store."""
     course.write("a.md", section("Mitosis", 12))

@@ -115,7 +115,7 @@ def test_an_edited_file_stands_for_its_document(course: Course) -> None:
     assert (document.state, document.embedded) == ("changed", 1)
     assert "Leaves are mostly green." in course.texts()
     (reason,) = {d.reason for d in course.ingest().documents if d.file == "leaves.md"}
-    assert reason == "stored as edited in leaves.chunks.md"
+    assert reason == "leaves.chunks.md is stored in its place"
     assert "Leaves are mostly green." in course.texts()
     both = course.ingest("leaves.md", "leaves.chunks.md")
     assert [d.state for d in both.documents if d.file == "leaves.md"].count("unchanged") == 1

@@ -1,0 +1,278 @@
+"""`lmm import` as people run it, on files that real programs wrote."""
+
+from __future__ import annotations
+
+import re
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from edge.import_documents import (
+    FORMULAS,
+    documents,
+    has_formula_marks,
+    inline,
+    pandoc,
+    plain,
+    read_back,
+    words,
+    written,
+)
+from edge.knit_tools import need
+from edge.support import lmm, run_here
+from fakes.pdf_writer import PdfPage, pdf_of
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lmm.errors import FileReadError, FileWriteError
+from lmm.importing import import_file, read_docx, read_html
+from lmm.importing.elements import element
+from lmm.importing.imported import Context, compose
+from lmm.importing.to_markdown import to_markdown
+from lmm.markdown import parse_markdown_text
+
+pytestmark = pytest.mark.knit
+
+SOURCE = """\
+---
+title: Leaves
+lang: en
+---
+
+# Colour
+
+A leaf is *green*,[^1] because $E = \\frac{hc}{\\lambda}$.
+
+| Tree  | Months |
+|:------|-------:|
+| oak   |      6 |
+| beech |      7 |
+
+```python
+x = 1
+```
+
+![A dot](dot.png)
+
+[^1]: Or red.
+"""
+DOT = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef"
+    "0000000049454e44ae426082"
+)
+BODY = """\
+# Colour
+
+A leaf is *green*,[^1] because $E=\\frac{hc}{\\lambda}$.
+
+| Tree | Months |
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A folder with the source as Word, HTML and EPUB files."""
+    need("pandoc")
+    (tmp_path / "dot.png").write_bytes(DOT)
+    for suffix in ("docx", "html", "epub"):
+        options = ("--resource-path", str(tmp_path), "--mathml", "-s", "-o", str(tmp_path / f"leaves.{suffix}"))
+        pandoc(SOURCE.encode(), "-f", "markdown", *options)
+    return tmp_path
+
+
+# -- what people do --------------------------------------------------------------------------------------
+
+
+def test_word_to_markdown_with_its_images_beside_it(made: Path) -> None:
+    """A header, the text, the table, the formula, the footnote, the image."""
+    ran = lmm("import", made / "leaves.docx")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"{made / 'leaves.md'}: 1 heading, 1 table, 1 image in leaves_files\n"
+    text = (made / "leaves.md").read_text()
+    assert text.startswith(f"---\ntitle: Leaves\nsource: leaves.docx\nlang: en\n---\n\n{BODY}")
+    assert "```\nx = 1\n```\n\n![A dot](leaves_files/image-1.png)" in text
+    assert text.endswith("\n[^1]: Or red.\n")
+    assert (made / "leaves_files" / "image-1.png").read_bytes() == DOT
+
+
+def test_several_files_into_a_folder(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Relative links in a page lead back to where it lies; a file that cannot be read does not stop the others."""
+    (made / "out").mkdir()
+    (made / "bad.pdf").write_bytes(b"no")
+    (made / "leaves.epub").rename(made / "book.epub")
+    names = ("leaves.html", "bad.pdf", "book.epub")
+    ran = run_here(capsys, "import", *(str(made / name) for name in names), "-o", str(made / "out"))
+    assert ran.code == 1
+    assert "bad.pdf: this is no PDF file" in ran.err
+    page, book = ((made / "out" / name).read_text() for name in ("leaves.md", "book.md"))
+    assert "$E = \\frac{hc}{\\lambda}$" in page
+    assert "```python\nx = 1\n```" in page
+    assert "![A dot](../dot.png)" in page
+    assert "![A dot](book_files/image-1.png)" in book
+    assert "[^1]: Or red." in book
+
+
+def test_what_exists_is_not_replaced(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither the markdown nor an image, unless it is asked for."""
+    source, target = str(made / "leaves.docx"), made / "leaves.md"
+    target.write_text("mine")
+    refused = run_here(capsys, "import", source)
+    assert (refused.code, target.read_text()) == (1, "mine")
+    assert "--force replaces it" in refused.err
+    target.unlink()
+    picture = made / "leaves_files" / "image-1.png"
+    picture.parent.mkdir()
+    picture.write_bytes(b"mine")
+    assert run_here(capsys, "import", source).code == 1
+    assert picture.read_bytes() == b"mine"
+    assert not target.exists()
+    assert run_here(capsys, "import", source, "--force").code == 0
+    assert picture.read_bytes() == DOT
+
+
+def test_wrong_usage_is_told_before_anything_is_read(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 and what to do."""
+    docx, html = str(made / "leaves.docx"), str(made / "leaves.html")
+    for options, told in (
+        ((docx, html), "would become one file"),
+        ((docx, html, "-o", str(made / "x.md")), "several files need a folder"),
+        ((docx, "-o", str(made / "x.Rmd")), "end its name in .md"),
+        ((str(made / "x.doc"),), "save it as .docx"),
+    ):
+        ran = run_here(capsys, "import", *options)
+        assert (ran.code, told in ran.err) == (2, True), ran.err
+    assert not list(made.glob("*.md"))
+
+
+# -- files that mean harm --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[str]]]:
+    """A server that nobody should ask, and what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(404)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_address[1]}", asked
+        running.shutdown()
+
+
+def test_nothing_is_fetched(tmp_path: Path, server: tuple[str, list[str]]) -> None:
+    """Remote images stay links."""
+    address, asked = server
+    page = f'<link rel=stylesheet href="{address}/a.css"><p>x <img src="{address}/b.png" srcset="{address}/c.png 2x">'
+    (tmp_path / "a.html").write_text(page)
+    report = import_file(tmp_path / "a.html")
+    assert report.text.endswith(f"x ![]({address}/b.png)\n")
+    assert asked == []
+
+
+def test_no_module_is_taken_from_the_folder_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A downloaded folder may have a selectolax.py."""
+    (tmp_path / "selectolax.py").write_text("raise SystemExit('run')")
+    (tmp_path / "a.html").write_text("<p>x")
+    monkeypatch.chdir(tmp_path)
+    assert import_file("a.html").text.endswith("\n\nx\n")
+
+
+def test_a_file_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    """The process that reads it ends with it."""
+    page = PdfPage(parts=["BT /plain 10 Tf (x) Tj ET"] * 2_000_000)
+    (tmp_path / "a.pdf").write_bytes(pdf_of([page]))
+    with pytest.raises(FileReadError, match=r"took more than 1 seconds|characters|crashed"):
+        import_file(tmp_path / "a.pdf", timeout=1)
+    assert not (tmp_path / "a.md").exists()
+
+
+def test_a_file_that_takes_too_much_memory_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says so; nothing is left behind."""
+    monkeypatch.setattr("lmm.importing.run.MEMORY", 400_000_000)
+    (tmp_path / "a.html").write_text("<p>x <b>y</b>" * 1_000_000)
+    with pytest.raises(FileReadError, match=r"memory|crashed"):
+        import_file(tmp_path / "a.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
+    """Forty megabytes of XML in forty kilobytes."""
+    with zipfile.ZipFile(tmp_path / "a.docx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"<a>" + b"x" * 40_000_000 + b"</a>")
+    with pytest.raises(FileReadError, match="40 MB of XML"):
+        import_file(tmp_path / "a.docx")
+
+
+def test_a_target_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """A folder of that name, for one."""
+    (tmp_path / "a.html").write_text("<p>x")
+    (tmp_path / "a.md").mkdir()
+    with pytest.raises(FileWriteError, match="folder"):
+        import_file(tmp_path / "a.html")
+
+
+# -- what comes through ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=20)
+@given(documents())
+def test_what_pandoc_writes_as_html_comes_back_as_it_was(blocks: list[dict[str, object]]) -> None:
+    """Headings, texts and formats, lists, tables cell by cell, code, formulas: Pandoc reads the same document."""
+    need("pandoc")
+    assume(not has_formula_marks(blocks))
+    page = written(blocks, "-s", "-t", "html", "--mathjax", "--metadata", "title=T")
+    text = compose(read_html.read(page, Context("a.html")), source="a.html", name="a", folder="f")
+    assert {block.kind for block in parse_markdown_text(text)[1:]} <= {"heading", "text"}
+    assert plain(read_back(text)) == plain(blocks)
+
+
+@settings(max_examples=20)
+@given(documents(formulas=False))
+def test_what_pandoc_writes_as_word_comes_back_as_it_was(blocks: list[dict[str, object]]) -> None:
+    """But for the language of code and the first number of a list, which Word documents do not have as such."""
+    need("pandoc")
+    assume(not has_formula_marks(blocks))
+    file = written(blocks, "-t", "docx", "-o", "-")
+    text = compose(read_docx.read(file, Context("a.docx")), source="a.docx", name="a", folder="f")
+    assert {block.kind for block in parse_markdown_text(text)[1:]} <= {"heading", "text"}
+    assert plain(read_back(text), word=True) == plain(blocks, word=True)
+
+
+@settings(max_examples=5)
+@given(st.lists(words(), min_size=60, max_size=60))
+def test_any_text_is_text_for_pandoc_too(texts: list[list[dict[str, str]]]) -> None:
+    """Many nasty paragraphs at once, with rules between them."""
+    need("pandoc")
+    lines = ["".join(node.get("c", " ") for node in nodes) for nodes in texts]
+    body = element("body", *(node for line in lines for node in (element("p", line), element("hr"))))
+    blocks = read_back("---\ntitle: T\n---\n\n" + to_markdown(body))
+    assert [block["t"] for block in blocks] == ["Para", "HorizontalRule"] * len(lines)
+    assert [inline(block["c"]) for block in blocks[::2]] == [[line] for line in lines]
+
+
+def test_formulas_mean_the_same_after_word_and_html() -> None:
+    """Pandoc makes the same MathML of ours as of the original."""
+    need("pandoc")
+    blocks = [{"t": "Para", "c": [{"t": "Math", "c": [{"t": "InlineMath"}, tex]}]} for tex in FORMULAS]
+    original = _mathml("\n\n".join(f"${tex}$" for tex in FORMULAS))
+    from_word = read_docx.read(written(blocks, "-t", "docx", "-o", "-"), Context("a.docx")).body
+    assert _mathml(from_word) == original
+    page = re.sub(rb"<annotation.*?</annotation>", b"", written(blocks, "-t", "html", "--mathml"), flags=re.DOTALL)
+    from_page = read_html.read(page, Context("a.html")).body
+    different = [tex for tex, a, b in zip(FORMULAS, _mathml(from_page), original, strict=True) if a != b]
+    assert different == [r"\overline{X}"]  # a short bar, which MathML does not tell from a long one
+
+
+def _mathml(markdown: str) -> list[str]:
+    """What Pandoc makes of each formula."""
+    page = pandoc(markdown.encode(), "-f", "markdown", "-t", "html", "--mathml").decode()
+    page = re.sub(r"<annotation.*?</annotation>", "", page, flags=re.DOTALL)
+    return ["".join(found.split()) for found in re.findall(r"<math.*?</math>", page, re.DOTALL)]

@@ -1,0 +1,67 @@
+"""Archives: what is too much is refused before it is unpacked."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from lmm.errors import FileReadError
+from lmm.importing.archive import Archive, ArchiveLimits, parse_xml
+
+
+def packed(**files: bytes) -> bytes:
+    """An archive of files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def test_members_are_read_and_replaced() -> None:
+    """In memory only."""
+    with Archive(packed(a=b"1", b=b"2"), kind="Word") as archive:
+        assert archive.read("a") == b"1"
+        copy = archive.rewritten({"a": b"3"})
+    with Archive(copy, kind="Word") as archive:
+        assert (archive.read("a"), archive.read("b")) == (b"3", b"2")
+
+
+@pytest.mark.parametrize("limits", [ArchiveLimits(members=1), ArchiveLimits(total=1_000_000)])
+def test_a_bomb_is_refused_by_what_it_says_of_itself(limits: ArchiveLimits) -> None:
+    """Before anything is unpacked."""
+    with pytest.raises(FileReadError, match="too large"):
+        Archive(packed(a=b"\0" * 1_000_000, b=b"\0" * 1_000_000), kind="Word", limits=limits)
+
+
+def test_a_member_that_is_larger_than_it_says_is_not_read_on() -> None:
+    """The sizes in an archive may lie."""
+    data = packed(a=b"\0" * 1_000_000)
+    lying = data.replace((1_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    with Archive(lying, kind="Word") as archive, pytest.raises(FileReadError, match="unpacked"):
+        archive.read("a")
+
+
+def test_xml_is_bounded_and_has_no_entities() -> None:
+    """Entities read other files, and grow to any size."""
+    with Archive(packed(a=b"<a/>" * 100), kind="Word", limits=ArchiveLimits(xml=100)) as archive:
+        with pytest.raises(FileReadError, match="MB of XML"):
+            archive.xml("a")
+        with pytest.raises(FileReadError, match="no 'b'"):
+            archive.xml("b")
+    for encoding in ("utf-8", "utf-16"):
+        bomb = '<!DOCTYPE a [<!ENTITY x "xxx">]><a>&x;</a>'.encode(encoding)
+        with pytest.raises(FileReadError, match="entities"):
+            parse_xml(bomb, "a")
+    assert parse_xml(b'<!DOCTYPE html PUBLIC "x" "y"><a/>', "a").tag == "a"
+
+
+def test_a_password_is_told() -> None:
+    """With what to do."""
+    data = bytearray(packed(a=b"1"))
+    place = data.index(b"PK\x01\x02")
+    data[place + 8] |= 1
+    with pytest.raises(FileReadError, match="password"):
+        Archive(bytes(data), kind="Word")

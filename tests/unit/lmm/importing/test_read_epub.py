@@ -1,0 +1,68 @@
+"""Books, packed by hand."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from lmm.errors import FileReadError
+from lmm.importing.imported import Context, Image, Imported
+from lmm.importing.read_epub import read
+
+PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<metadata><dc:title>A Book</dc:title><dc:language>fr</dc:language></metadata>
+<manifest><item id="n" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="b" href="text/b%20c.xhtml" media-type="application/xhtml+xml"/>
+<item id="a" href="text/a.xhtml" media-type="application/xhtml+xml"/></manifest>
+<spine><itemref idref="n"/><itemref idref="a"/><itemref idref="b"/></spine></package>"""
+FILES = {
+    "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    '<rootfile full-path="OPS/book.opf"/></rootfiles></container>',
+    "OPS/book.opf": PACKAGE,
+    "OPS/nav.xhtml": "<html><body><nav><a href='text/a.xhtml'>One</a></nav></body></html>",
+    "OPS/text/a.xhtml": '<?xml version="1.0"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title/>'
+    '<script src="x.js"/></head><body><h1><a id="x"/>One</h1><p>See <a href="b%20c.xhtml#y">Two</a> and '
+    '<a href="#x">here</a>. <img src="../img/dot.png" alt="dot"/> <img src="../../../../etc/passwd"/></p>'
+    "</body></html>",
+    "OPS/text/b c.xhtml": '<html><body><h1 id="x">Two</h1><p><img src="../img/dot.png"/><img src="https://x.org/a.png"/>'
+    "</p></body></html>",
+    "OPS/img/dot.png": "png",
+    "../../evil.txt": "evil",
+}
+
+
+def book(**changes: str) -> Imported:
+    """The book with some files replaced or added; `OPS__a` is `OPS/a`."""
+    files = FILES | {name.replace("__", "/"): text for name, text in changes.items()}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return read(out.getvalue(), Context("a.epub"))
+
+
+def test_chapters_in_reading_order_with_their_images() -> None:
+    """Links to other chapters are text, as these are no files any more; no image comes from elsewhere."""
+    document = book()
+    assert (document.title, document.language) == ("A Book", "fr")
+    assert document.body == (
+        "# One {#c1-x}\n\nSee Two and [here](#c1-x). ![dot](lmm-image:0)\n\n# Two\n\n![](lmm-image:0)\n"
+    )
+    assert document.images == (Image(b"png", ".png"),)
+
+
+def test_a_protected_book_is_refused_and_scrambled_fonts_are_not() -> None:
+    """What the publisher protects stays so."""
+    method = '<encryption xmlns="e"><EncryptedData><EncryptionMethod Algorithm="{}"/></EncryptedData></encryption>'
+    book(**{"META-INF__encryption.xml": method.format("http://www.idpf.org/2008/embedding")})
+    with pytest.raises(FileReadError, match="copy-protected"):
+        book(**{"META-INF__encryption.xml": method.format("http://www.w3.org/2001/04/xmlenc#aes128-cbc")})
+
+
+def test_a_book_of_pictures_is_refused() -> None:
+    """There is no text to import."""
+    empty = "<html><body><img src='x.png'/></body></html>"
+    with pytest.raises(FileReadError, match="pictures"):
+        book(**{"OPS__text__a.xhtml": empty, "OPS__text__b c.xhtml": empty})

@@ -1,0 +1,211 @@
+"""PDF to markdown: by structure and by looks, and what is refused."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+from fakes.pdf_writer import HEIGHT, WIDTH, PdfPage, pdf_of
+
+from lmm.errors import FileReadError
+from lmm.importing.imported import Context
+from lmm.importing.read_pdf import png, read
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "import"
+HERE = Context("a.pdf")
+PROSE = (
+    "The leaf of the oak is lobed, and it stays on the branch until the wind of",
+    "late autumn takes it. The beech keeps its leaves longer, as every hedge that is",
+    "made of it shows in winter, and loses them only when new ones come.",
+)
+
+
+def body(*pages: PdfPage, outline: tuple[tuple[str, int], ...] = ()) -> str:
+    """The markdown of a PDF with these pages."""
+    return read(pdf_of(pages, outline=outline), HERE).body
+
+
+def test_a_tagged_pdf_is_read_by_its_structure() -> None:
+    """A page as a browser prints it: headings, list, table, code, image, link, formats."""
+    document = read((FIXTURES / "leaves.pdf").read_bytes(), HERE)
+    assert (document.title, document.language, len(document.images)) == ("Leaves", "en", 1)
+    assert document.body == (
+        "# Leaves\n\n# Colour\n\n"
+        "A leaf is green because it holds *chlorophyll*, says [a page](https://example.org/leaf). In **autumn** the "
+        "tree takes it back.\n\n## Names\n\n1. oak\n2. beech\n\n"
+        "| Tree | Leaf | Months |\n| --- | --- | --- |\n| oak | lobed | 6 |\n| beech | entire | 7 |\n\n"
+        '```\ndef fall(leaf):\n    return leaf.colour != "green"\n```\n\n![A green dot](lmm-image:0)\n'
+    )
+    assert document.images[0].data.startswith(b"\x89PNG")
+
+
+def test_headings_paragraphs_lists_code_and_images_by_their_looks() -> None:
+    """A page without structure."""
+    page = PdfPage()
+    page.text(72, 80, "Of Leaves", size=20, font="bold")
+    page.text(72, 120, "1 Colour", size=14, font="bold")
+    y = page.lines(72, 145, PROSE)
+    page.text(72, y + 20, "1.1 Names", font="bold")
+    y = page.lines(72, y + 40, ["\x95 oak", "\x95 beech, which keeps its leaves for the whole of the"])
+    y = page.lines(81, y, ["winter"])
+    y = page.lines(72, y + 14, ["def fall(leaf):", "    return leaf.colour"], font="code")
+    page.image(72, y + 10, 80, 60)
+    page.text(72, y + 100, "That was an image.")
+    page.text(300, 800, "1")
+    assert body(page) == (
+        f"# Of Leaves\n\n## 1 Colour\n\n{' '.join(PROSE)}\n\n### 1.1 Names\n\n"
+        "- oak\n- beech, which keeps its leaves for the whole of the winter\n\n"
+        "```\ndef fall(leaf):\n    return leaf.colour\n```\n\n![](lmm-image:0)\n\nThat was an image.\n"
+    )
+
+
+def test_columns_are_read_one_after_the_other() -> None:
+    """Not line by line across the page; a title stands above both."""
+    page = PdfPage()
+    page.text(72, 80, "A title over both of the columns of this page", size=20, font="bold")
+    left = [f"left {number} words that fill their column" for number in range(8)]
+    right = [f"right {number} words that fill their column" for number in range(8)]
+    page.lines(72, 120, left)
+    page.lines(320, 120, right)
+    text = body(page)
+    assert text.index("left 7") < text.index("right 0")
+    assert text.startswith("# A title over both")
+
+
+def test_a_table_with_a_grid() -> None:
+    """Cells by their lines, also those of several lines."""
+    page = PdfPage()
+    rows = [("Tree", "Leaf"), ("oak", "lobed"), ("beech", "entire")]
+    for number, row in enumerate(rows):
+        for column, text in enumerate(row):
+            page.text(80 + 120 * column, 100 + 40 * number, text, font="plain" if number else "bold")
+    page.text(200, 152, "and green")
+    for y in (85, 125, 165, 205):
+        page.rule(72, y, 320, y)
+    for x in (72, 192, 320):
+        page.rule(x, 85, x, 205)
+    assert body(page) == "| Tree | Leaf |\n| --- | --- |\n| oak | lobed and green |\n| beech | entire |\n"
+
+
+def test_a_table_between_rules_and_one_without() -> None:
+    """As books set them: cells that stand in columns."""
+    page = PdfPage()
+    for number, row in enumerate([("Tree", "Leaf", "n"), ("oak", "lobed", "6"), ("beech", "entire", "7")]):
+        for column, text in enumerate(row):
+            page.text(80 + 90 * column, 100 + 14 * number, text)
+            page.text(80 + 90 * column, 300 + 14 * number, text)
+    for y in (88, 104, 136):
+        page.rule(72, y, 300, y)
+    page.lines(72, 200, PROSE)
+    cells = "| oak | lobed | 6 |\n| beech | entire | 7 |\n"
+    with_head = f"| Tree | Leaf | n |\n| --- | --- | --- |\n{cells}"
+    without = f"|  |  |  |\n| --- | --- | --- |\n| Tree | Leaf | n |\n{cells}"
+    assert body(page) == f"{with_head}\n{' '.join(PROSE)}\n\n{without}"
+
+
+def test_running_heads_and_page_numbers_are_left_out_and_paragraphs_go_on_over_pages() -> None:
+    """What stands on every page is no text of the document."""
+    pages = []
+    for number in range(4):
+        page = PdfPage()
+        page.text(72, 40, f"Of Leaves, chapter {number + 1}")
+        page.text(300, 810, str(number + 1))
+        page.lines(72, 100, [*PROSE[:2], "made of it shows, and goes on over the end of the page it stands on, where"])
+        pages.append(page)
+    pages[1].parts[2:] = []
+    pages[1].lines(72, 100, ["the next one takes it up."])
+    text = body(*pages)
+    assert "chapter" not in text
+    assert "stands on, where the next one takes it up." in text
+
+
+def test_a_hyphen_at_a_line_s_end_goes_unless_the_word_has_one() -> None:
+    """What the document writes elsewhere decides."""
+    page = PdfPage()
+    page.lines(72, 100, ["The chlorophyll and the well-known leaf stand here in a line that is long; the chloro-",
+                         "phyll and the well-", "known leaf once more"])  # fmt: skip
+    assert body(page).endswith("long; the chlorophyll and the well-known leaf once more\n")
+
+
+def test_the_outline_says_which_lines_are_headings() -> None:
+    """And a bold line that is not in it is none."""
+    page = PdfPage()
+    page.text(72, 100, "Colour", font="bold")
+    page.lines(72, 130, PROSE)
+    page.text(72, 200, "Not a heading", font="bold")
+    page.lines(72, 230, PROSE)
+    text = body(page, outline=(("Colour", 0),))
+    assert text.startswith("# Colour\n")
+    assert "\n**Not a heading**\n" in text
+
+
+def test_a_table_of_contents_is_left_out() -> None:
+    """The headings say it again."""
+    page = PdfPage()
+    page.text(72, 80, "Contents", size=14, font="bold")
+    page.lines(72, 110, [f"{n} Part {'. ' * 20}{n}" for n in range(1, 5)])
+    page.lines(72, 200, PROSE)
+    assert body(page) == f"{' '.join(PROSE)}\n"
+
+
+@pytest.mark.parametrize("turns", [90, 180, 270])
+def test_turned_text_is_left_out(turns: int) -> None:
+    """Such as the stamp at the margin of a paper."""
+    page = PdfPage(rotate=turns)
+    page.lines(72, 100, PROSE)
+    upright = PdfPage()
+    upright.lines(72, 100, ["Upright text."])
+    assert body(page, upright) == "Upright text.\n"
+
+
+@pytest.mark.parametrize(("turns", "matrix"), [(90, "0 1 -1 0 {y} {x}"), (270, "0 -1 1 0 {v} {h}")])
+def test_pages_that_are_shown_turned_are_read_as_they_are_shown(turns: int, matrix: str) -> None:
+    """A wide table on a page of its own."""
+    page = PdfPage(rotate=turns)
+    for number, text in enumerate(PROSE):
+        x, y = 72, 100 + 12 * number
+        place = matrix.format(x=x, y=y, v=WIDTH - y, h=HEIGHT - x)
+        page.parts.append(f"BT /plain 10 Tf {place} Tm ({text}) Tj ET")
+    assert body(page) == f"{' '.join(PROSE)}\n"
+
+
+def test_a_title_that_no_one_gave_is_none() -> None:
+    """Programs write the name of the file."""
+    page = PdfPage()
+    page.text(72, 100, "Some text.")
+    assert read(pdf_of([page], title="Microsoft Word - notes.doc"), HERE).title == ""
+    assert read(pdf_of([page], title="Leaves"), HERE).title == "Leaves"
+
+
+def test_pages_that_are_pictures_are_refused_or_told() -> None:
+    """With the program that recognises text."""
+    scanned, written = PdfPage(), PdfPage()
+    scanned.image(0, 0, 595, 842)
+    written.text(72, 100, "Some text.")
+    with pytest.raises(FileReadError, match="ocrmypdf"):
+        read(pdf_of([scanned, scanned]), HERE)
+    notes = read(pdf_of([written, scanned, scanned]), HERE).notes
+    assert notes[0].startswith("pages without text, perhaps scanned: 2–3; ")
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ((FIXTURES / "encrypted.pdf").read_bytes(), "qpdf --decrypt"),
+        (b"hello", "no PDF"),
+        (b"", "no PDF"),
+        (pdf_of([PdfPage()])[:300], "no PDF|pictures"),
+    ],
+)
+def test_what_cannot_be_read_is_told(data: bytes, told: str) -> None:
+    """Encrypted, something else, cut off."""
+    with pytest.raises(FileReadError, match=told):
+        read(data, HERE)
+
+
+def test_png_has_the_pixels() -> None:
+    """BGR becomes RGB, padding goes."""
+    data = png(b"\x01\x02\x03\x09\x04\x05\x06\x09", 1, 2, 4, "BGR")
+    at = data.index(b"IDAT") + 4
+    assert zlib.decompress(data[at:-16]) == b"\0\x03\x02\x01\0\x06\x05\x04"

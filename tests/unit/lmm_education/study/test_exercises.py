@@ -1,0 +1,112 @@
+"""Exercises and their solutions."""
+
+from __future__ import annotations
+
+from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
+from lmm_education.study.material import study_document
+
+TEXT = """# A
+
+---
+type: exercise
+solution: Because.
+---
+Why?
+
+---
+type: exercise
+---
+How?
+
+---
+type: solution
+---
+So.
+
+---
+type: solution
+---
+```r
+1
+```
+
+---
+type: topic
+---
+Know this.
+
+---
+type: exercise
+---
+## Exercises
+
+Do all of them.
+
+### First
+
+One.
+
+Two.
+
+---
+type: solution
+---
+Three.
+
+Four.
+
+---
+solution: Six.
+---
+### Second
+
+Five.
+"""
+FOUND = find_exercises([study_document(TEXT, file="a.md")])
+
+
+def test_texts_and_sections_are_exercises() -> None:
+    """A typed text is one; under a typed heading, its text and each subheading are."""
+    assert [(e.number, e.title, e.text, e.line) for e in FOUND] == [
+        (1, "", "Why?", 7),
+        (2, "", "How?", 12),
+        (3, "Exercises", "Do all of them.", 34),
+        (4, "First", "One.\n\nTwo.\n\nFour.", 38),
+        (5, "Second", "Five.", 54),
+    ]
+    assert [e.headings for e in FOUND] == [("A",), ("A",), ("A",), ("A", "Exercises"), ("A", "Exercises")]
+
+
+def test_solutions_stand_in_metadata_or_follow() -> None:
+    """Those that follow may be several texts."""
+    assert [e.solution for e in FOUND] == ["Because.", "So.\n\n```r\n1\n```", "", "Three.", "Six."]
+
+
+def test_other_types() -> None:
+    """Topics of an exam are listed in the same way; names in another language too."""
+    (topic,) = find_exercises([study_document(TEXT, file="a.md")], kinds=["Topic"])
+    assert topic.text == "Know this."
+    german = "# A\n\n---\ntype: Aufgabe\n---\nWarum?\n\n---\ntype: Lösung\n---\nDarum.\n"
+    (found,) = find_exercises([study_document(german, file="a.md")], kinds=["aufgabe"], solutions=["lösung"])
+    assert (found.text, found.solution) == ("Warum?", "Darum.")
+
+
+def test_markdown_with_and_without_solutions() -> None:
+    """A sheet, by section."""
+    sheet = exercises_as_markdown(FOUND[:2])
+    assert sheet == "# A\n\n## A\n\n### 1\n\nWhy?\n\n### 2\n\nHow?\n"
+    assert exercises_as_markdown(FOUND[:1], solutions=True).endswith("Why?\n\n**Solution.** Because.\n")
+
+
+def test_json_tells_solutions_only_when_asked() -> None:
+    """But always whether there is one."""
+    plain, solved = exercises_as_values(FOUND), exercises_as_values(FOUND, solutions=True)
+    assert not any("solution" in value for value in plain)
+    assert [value["has_solution"] for value in plain] == [True, True, False, True, True]
+    assert solved[0]["solution"] == "Because."
+
+
+def test_a_solution_without_an_exercise_is_nothing() -> None:
+    """No exercise is made of it."""
+    text = "# A\n\n---\ntype: solution\n---\nBecause.\n"
+    assert find_exercises([study_document(text, file="a.md")]) == []

@@ -1,0 +1,77 @@
+"""Study plans."""
+
+from __future__ import annotations
+
+from lmm_education.study.material import study_document
+from lmm_education.study.plan import plan_as_markdown, plan_as_values, study_plan
+
+TEXT = """---
+title: Botany
+summary: All about leaves.
+requires: Chemistry
+---
+
+---
+~summary: Leaves are green.
+---
+# Leaves
+
+{words}
+
+## Colour
+
+### Chlorophyll
+
+One two three.
+
+---
+type: exercise
+---
+Why?
+
+---
+type: exercise
+---
+How?
+""".replace("{words}", "word " * 398)
+
+
+def test_a_plan() -> None:
+    """Times, summaries, what to know before, exercises to do."""
+    plan = study_plan([study_document(TEXT, file="b.md")])
+    assert plan_as_markdown(plan) == (
+        "# Study plan\n\n2 sections, about 2 min to read, at 200 words a minute.\n\nBefore you begin: Chemistry.\n\n"
+        "## Botany (b.md, 2 min)\n\n"
+        "- [ ] Leaves (2 min)\\\n  Leaves are green.\n"
+        "  - [ ] Colour (1 min, 2 exercises)\n"
+    )
+
+
+def test_depth_and_pace() -> None:
+    """Deeper sections count with the one that they are in."""
+    one = study_plan([study_document(TEXT, file="b.md")], depth=1, words_per_minute=100)
+    assert [(step.title, step.words, step.minutes) for step in one.steps] == [("Leaves", 401, 4)]
+    three = study_plan([study_document(TEXT, file="b.md")], depth=3)
+    assert [step.title for step in three.steps] == ["Leaves", "Colour", "Chlorophyll"]
+    assert one.words == three.words == 401
+
+
+def test_types_that_are_read_with_the_text_count() -> None:
+    """As the notes have them."""
+    plan = study_plan([study_document(TEXT, file="b.md")], keep=["exercise"])
+    assert plan.steps[1].words == 3 + 2
+    assert plan.steps[1].material == {}
+
+
+def test_text_above_the_first_heading_is_a_step() -> None:
+    """Called as the document."""
+    plan = study_plan([study_document("Words before.\n\n# A\n\nText.\n", file="notes.md")])
+    assert [(step.title, step.level, step.line) for step in plan.steps] == [("A", 0, 1), ("A", 1, 3)]
+
+
+def test_json() -> None:
+    """All that a step says."""
+    values = plan_as_values(study_plan([study_document(TEXT, file="b.md")]))
+    assert values["minutes"] == 2
+    assert values["steps"][0]["beforehand"] == ["Chemistry"]
+    assert values["steps"][1]["material"] == {"exercise": 2}
