@@ -90,6 +90,7 @@ EDGE = {
     "lmm_education.store.server_values",
     "lmm_education.store.shard",
     "lmm_education.store.transfer",
+    "lmm_education.store.view",
     "lmm_education.open_course",
     "lmm_education.study.ask_cards",
     "lmm_education.study.reading",

@@ -77,9 +77,7 @@ OPEN_RAW, CLOSE_RAW = "RAW|", "|RAW"
 _NAMES = "|".join(TAGS)
 _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
 # RAW| counts at the start of a word, and directly behind the end of another RAW block.
-_STOP = re.compile(
-    rf"<(?:!--|/?(?:{_NAMES})(?=[ \t\r\n]|/?>))|R(?:(?<![A-Za-z0-9_]R)|(?<=\|RAWR))AW\|"
-)
+_STOP = re.compile(rf"<(?:!--|/?(?:{_NAMES})(?=[ \t\r\n]|/?>))|R(?:(?<![A-Za-z0-9_]R)|(?<=\|RAWR))AW\|")
 _OPEN = re.compile(rf"<({_NAMES})(?=[ \t\r\n]|/?>)((?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+)>")
 _CLOSE = re.compile(rf"</({_NAMES})[ \t\r\n]*+>")
 _MARKUP_END = re.compile(r"</?[A-Za-z_][^>]*>\Z")
@@ -158,4 +156,6 @@ def _flaw(text: str, start: int, mark: str) -> Flaw:
     hint = "close its quotes" if has_open_quote(inside) else "end it with >"
     if has_open_quote(inside) and re.search(r"\\[\"']", inside):
         hint = "a backslash before a quote keeps the value open: write / or &#92;"
-    return Flaw(start, f"'{mark}' begins no complete tag, and is read as text", f"{hint}, or put it in RAW|…|RAW", False)
+    return Flaw(
+        start, f"'{mark}' begins no complete tag, and is read as text", f"{hint}, or put it in RAW|…|RAW", False
+    )

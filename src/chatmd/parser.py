@@ -16,6 +16,8 @@ from chatmd.tags import DOCUMENT, VOID, imports_into
 
 MAX_DEPTH = 64
 """How deep elements may stand in each other; a tag any deeper is text, and an error."""
+MAX_PROBLEMS = 1000
+"""How many errors, and how many warnings, a document tells of; nobody reads more."""
 
 
 def parse(text: str, *, file: str = "", strict: bool = False) -> Document:
@@ -39,9 +41,6 @@ def parse_body(text: str, *, file: str = "", strict: bool = False) -> Document:
     (Text(value='Be brief.', raw=False),)
     """
     return _Builder(Source(text, file), strict).build(imports=True, is_body=True)
-
-MAX_PROBLEMS = 1000
-"""How many errors, and how many warnings, a document tells of; nobody reads more."""
 
 
 class _Frame:

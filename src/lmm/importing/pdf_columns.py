@@ -52,7 +52,8 @@ def _gutter(lines: Sequence[Segment], width: float) -> float | None:
 
 
 def _is_text(lines: Sequence[Segment]) -> bool:
-    """Whether most lines fill their column, as the cells of a table do not."""
+    """Whether lines are long, and many fill their column, as the cells of a table do not."""
     x0, x1 = min(line.x0 for line in lines), max(line.x1 for line in lines)
     full = sum(line.x1 - line.x0 > 0.7 * (x1 - x0) for line in lines)
-    return full >= 0.5 * len(lines) and x1 - x0 > 80
+    letters = sum(len(line.text) for line in lines)
+    return full >= 0.3 * len(lines) and letters >= 22 * len(lines)

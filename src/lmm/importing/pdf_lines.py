@@ -141,7 +141,8 @@ class Words:
     """The words of a document: they tell whether a hyphen at a line's end belongs to the word."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._known = Counter(word.lower() for text in texts for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text))
+        found = (re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text) for text in texts)
+        self._known = Counter(word.lower() for line in found for word in line[1:-1])  # others may be parts of words
 
     def join(self, before: str, after: str) -> str:
         """Two lines as one.

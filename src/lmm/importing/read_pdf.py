@@ -9,11 +9,12 @@ import hashlib
 import re
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import Element, Node, text_of, words_of
+from lmm.importing.elements import HEADINGS, Element, Node, text_of, words_of
 from lmm.importing.imported import Context, Image, Imported
 from lmm.importing.pdf_chars import read_page
 from lmm.importing.pdf_layout import elements_of_layout
@@ -148,7 +149,15 @@ def _body(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Element:
         if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
             blocks[-1], found = joined, found[1:]
         blocks += found
-    return Element("body", {}, tuple(blocks))
+    return Element("body", {}, tuple(blocks if tagged else _with_levels_in_a_row(blocks)))
+
+
+def _with_levels_in_a_row(blocks: Sequence[Node]) -> Iterator[Node]:
+    """Headings without gaps between their levels: a size of letters that is no heading's after all took one."""
+    used = sorted({block.tag for block in blocks if isinstance(block, Element) and block.tag in HEADINGS})
+    tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
+    for block in blocks:
+        yield replace(block, tag=tags.get(block.tag, block.tag)) if isinstance(block, Element) else block
 
 
 def _joined(before: Node, after: Node) -> Element | None:

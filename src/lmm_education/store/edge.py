@@ -8,11 +8,7 @@ generation; nobody sees that before the pointer moves.
 from __future__ import annotations
 
 import contextlib
-import errno
-import json
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,93 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from lmm_education.errors import StoreBusy, StoreError, StoreMissing
-from lmm_education.store.folders import check_space, copy_folder, disk_full, link_folder, remove_folder, size_on_disk
+from lmm_education.store.folders import check_space, copy_folder, link_folder, remove_folder, size_on_disk
 from lmm_education.store.generations import (
     Generation,
     Generations,
     Lease,
-    Stamp,
-    cannot_write,
-    check_sizes,
-    damaged,
 )
-from lmm_education.store.layout import COLLECTIONS, as_stored, check_format, check_same, vectors_of
+from lmm_education.store.layout import COLLECTIONS, as_stored, check_same, vectors_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
 from lmm_education.store.shard import NEVER_WRITTEN, ROOM, Shard
-
-MANIFEST = "manifest.json"
-_TO_OPEN = 1 << 20  # bytes that must be free where a shard is opened in place
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class View:
-    """A generation that is open for reading. It is closed when it was retired and nobody uses it any more."""
-
-    def __init__(self, generation: Generation, lease: Lease, stamp: Stamp) -> None:
-        self.generation, self.stamp = generation, stamp
-        self._lease, self._shards, self._lock = lease, dict[CollectionName, Shard](), threading.Lock()
-        self._users, self._retired = 0, False
-        self._private: tempfile.TemporaryDirectory[str] | None = None
-        try:
-            check_sizes(generation)
-            self.manifest = read_manifest(generation.path)
-        except BaseException:
-            lease.release()
-            raise
-
-    def shard(self, collection: CollectionName) -> Shard:
-        """A collection, opened when it is first asked for.
-
-        Raises:
-            StoreDamaged: the engine does not know its files.
-            StoreError: it cannot be opened.
-        """
-        with self._lock:
-            if collection not in self._shards:
-                self._shards[collection] = self._open(collection)
-            return self._shards[collection]
-
-    def _open(self, collection: CollectionName) -> Shard:
-        """The engine opens files for writing even to read them, and replaces a small one: where that is forbidden, or
-        the disk is full, it gets a copy in the system's folder for temporary files."""
-        path, vectors = self.generation.path, vectors_of(self.manifest, collection)
-        if os.access(path, os.W_OK) and shutil.disk_usage(path).free > _TO_OPEN:
-            return Shard.load(path / collection, collection, vectors)
-        if self._private is None:
-            self._private = tempfile.TemporaryDirectory(prefix="lmm-store-", ignore_cleanup_errors=True)
-        copy = Path(self._private.name) / collection
-        with _telling_of_files(Path(self._private.name)):
-            copy_folder(path / collection, copy)
-        return Shard.load(copy, collection, vectors)
-
-    def enter(self) -> None:
-        """Begin to use it."""
-        with self._lock:
-            self._users += 1
-
-    def leave(self) -> None:
-        """End using it."""
-        with self._lock:
-            self._users -= 1
-        self._close_if_unused()
-
-    def retire(self) -> None:
-        """Nobody will enter any more."""
-        self._retired = True
-        self._close_if_unused()
-
-    def _close_if_unused(self) -> None:
-        with self._lock:
-            if not self._retired or self._users:
-                return
-            shards, self._shards = list(self._shards.values()), {}
-        for shard in shards:
-            with contextlib.suppress(StoreError):  # nothing of ours is lost: it was only read
-                shard.close()
-        if self._private is not None:
-            self._private.cleanup()
-        self._lease.release()
+from lmm_education.store.view import View, telling_of_files, write_manifest
 
 
 class EdgeReader:
@@ -336,7 +256,7 @@ class EdgeStore(EdgeReader):
                 self._generations.sweep()
             writer = EdgeWriter(self._generations, None if anew else view, as_stored(manifest))
             try:
-                with _telling_of_files(self._generations.folder):
+                with telling_of_files(self._generations.folder):
                     yield writer
                     changed = writer.commit()
             finally:
@@ -396,39 +316,6 @@ class EdgeStore(EdgeReader):
             self._retire()
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of a generation.
-
-    Raises:
-        StoreDamaged: it is not there, or not one.
-        StoreMismatch: another version of lmm wrote it.
-    """
-    try:
-        values = json.loads((path / MANIFEST).read_bytes())
-        check_format(values["format"], str(path.parent.parent))
-        return Manifest.from_json(values)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise damaged(path / MANIFEST, "this is no manifest of ours") from error
-
-
-def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Write the manifest into a generation."""
-    (path / MANIFEST).write_text(json.dumps(manifest.as_json(), ensure_ascii=False, indent=1), encoding="utf-8")
-
-
 def _chained(first: Point, rest: Iterable[Point]) -> Iterator[Point]:
     yield first
     yield from rest
-
-
-@contextmanager
-def _telling_of_files(folder: Path) -> Iterator[None]:
-    """Failures to write the store's files, as errors of ours; what the block's own work raises passes through."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise disk_full(folder) from error
-        if error.filename is not None and Path(os.fsdecode(error.filename)).is_relative_to(folder):
-            raise cannot_write(folder, error) from error
-        raise

@@ -77,6 +77,10 @@ class Lease:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):  # opening may have failed
+            self.release()
+
 
 class Generations:
     """The generations of one store, in `folder`, which need not exist."""

@@ -1,0 +1,337 @@
+"""A document to the agent that it means, with everything that is wrong with it on the way."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Literal, cast
+
+from chatmd.attributes import attribute_offset
+from chatmd.errors import InvalidDocument
+from chatmd.items import (
+    EFFORTS,
+    AgentSpec,
+    CallItem,
+    Config,
+    Content,
+    Doc,
+    Img,
+    Item,
+    ItemRole,
+    MessageItem,
+    OutputItem,
+    Part,
+    ReasoningItem,
+    SubAgent,
+    Tool,
+)
+from chatmd.nodes import BLANK, Document, Element, Problem, Span, Text, body
+from chatmd.tags import ROLES
+
+_KINDS = {"command": "command", "agent": "agent", "mcp_server": "mcp"}
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def read_agent(document: Document) -> AgentSpec:
+    """The agent that a document means; its imports must be resolved before, or they are left out.
+
+    Raises:
+        InvalidDocument: the document has errors.
+
+    >>> from chatmd.parser import parse
+    >>> spec = read_agent(parse('<config model="m"/><tool name="read_file"/><user>Hi <doc src="a" local/></user>'))
+    >>> spec.config.model, spec.tools[0].kind, spec.items[0].content
+    ('m', 'builtin', ('Hi ', Doc(src='a', local=True, strip=False, markdown=False)))
+    """
+    spec, found = interpret(document)
+    errors = tuple(problem for problem in (*document.problems, *found) if problem.severity == "error")
+    if errors:
+        raise InvalidDocument(errors)
+    return spec
+
+
+def interpret(document: Document) -> tuple[AgentSpec, tuple[Problem, ...]]:
+    """The agent as far as it can be made out, and what is wrong; never raises."""
+    reader = _Reader(document.strict)
+    for node in document.children:
+        if isinstance(node, Element):
+            reader.read(node)
+        elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
+            reader.stray_text(node)
+    spec = AgentSpec(reader.config or Config(), tuple(reader.tools), tuple(reader.items), document.file)
+    return spec, tuple(reader.problems)
+
+
+def attribute_span(element: Element, name: str) -> Span:
+    """Where an attribute stands; the opening tag, if it is not there."""
+    opening = element.opening
+    if opening is None or not element.has(name):
+        return element.span if opening is None else opening
+    inside = opening.start + 1 + len(element.tag)
+    return opening._replace(start=inside + attribute_offset(opening.source.text[inside : opening.end - 1], name))
+
+
+class _Reader:
+    """Elements to values; what is wrong is added to `problems`, and reading goes on."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.config: Config | None = None
+        self.tools: list[Tool] = []
+        self.items: list[Item] = []
+        self.problems: list[Problem] = []
+
+    def read(self, element: Element) -> None:
+        """Read one element at the top of the document."""
+        reader = _READERS.get(element.tag)
+        if reader is not None:
+            reader(self, element)
+
+    def stray_text(self, node: Text) -> None:
+        """Report text that stands in no element."""
+        span = node.span
+        if span is not None:
+            offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
+            span = span._replace(start=min(span.start + offset, span.end))
+            self._problem(span, "this text stands in no element, and would not be sent", _meant_tag(node.value))
+
+    # -- elements ------------------------------------------------------------------------------------
+
+    def _config(self, element: Element) -> None:
+        if self.config is not None:
+            self._problem(
+                element.span, "there is a <config> already, and this one is ignored", "delete one of them",
+                error=self.strict,
+            )  # fmt: skip
+            return
+        self.config = Config(
+            (element.get("model") or "").strip(),
+            self._integer(element, "max_tokens"),
+            self._number(element, "temperature"),
+            self._effort(element),
+            self._flag(element, "show_tool_call"),
+            element.get("id") or "",
+            element.span,
+        )
+
+    def _effort(self, element: Element) -> str:
+        written = (element.get("reasoning_effort") or "").strip().lower()
+        if written and written not in EFFORTS:
+            self._bad(element, "reasoning_effort", "is no effort", f"one of {', '.join(EFFORTS)}")
+            return ""
+        return EFFORTS[written] if written else ""
+
+    def _tool(self, element: Element) -> None:
+        given = [name for name in _KINDS if element.has(name)]
+        name = (element.get("name") or "").strip()
+        if len(given) > 1:
+            self._problem(
+                attribute_span(element, given[1]), f"a tool cannot have both {' and '.join(given)}", "keep one of them"
+            )
+        for attribute in given[:1]:
+            if not (element.get(attribute) or "").strip():
+                self._bad(element, attribute, "is empty", "say what it is")
+        if not name and given[:1] != ["mcp_server"]:
+            self._problem(element.span, "this tool has no name", 'write name="…"')
+        elif name and any(tool.name == name and tool.kind != "mcp" for tool in self.tools):
+            self._bad(element, "name", "is the name of another tool", "give each its own")
+        kind = cast(Literal["builtin", "command", "agent", "mcp"], _KINDS[given[0]] if given else "builtin")
+        self.tools.append(self._made_tool(element, kind, name))
+
+    def _made_tool(self, element: Element, kind: Literal["builtin", "command", "agent", "mcp"], name: str) -> Tool:
+        def text(attribute: str) -> str:
+            return (element.get(attribute) or "").strip()
+
+        chosen = (name, text("include"), *text("includes").split(",")) if kind == "mcp" else ()
+        # The most particular choice counts: a name, else include, else includes.
+        include = chosen[:1] if name else chosen[1:2] if text("include") else chosen[2:]
+        return Tool(
+            kind, name, element.get("description") or "", text("command"), text("agent"), self._flag(element, "local"),
+            text("mcp_server"), tuple(word.strip() for word in include if word.strip()), self._flag(element, "strict"),
+            text("client_id_env"), text("client_secret_env"), element.span,
+        )  # fmt: skip
+
+    def _msg(self, element: Element) -> None:
+        role = (element.get("role") or "").strip().lower()
+        if not element.has("role"):
+            self._problem(element.span, "this message has no role", f'write role="…": {", ".join(ROLES)}')
+        elif role not in ROLES:
+            self._bad(element, "role", "is no role", f"one of {', '.join(ROLES)}")
+        elif role == "tool":
+            self._response(element)
+        elif role == "assistant" and self._flag(element, "tool_call"):
+            self._call(element)
+        else:
+            self._message(element, role)
+
+    def _said(self, element: Element) -> None:
+        self._message(element, element.tag)
+
+    def _message(self, element: Element, role: str) -> None:
+        if self.strict and role == "assistant" and element.get("status") and not element.get("id"):
+            self._problem(element.span, "an assistant's status needs an id", "add the id, or delete the status")
+        self.items.append(
+            MessageItem(
+                cast(ItemRole, role),
+                self._content(element),
+                element.get("name") or "",
+                element.get("id") or "",
+                element.get("status") or "",
+                element.get("phase") or "",
+                element.span,
+            )
+        )
+
+    def _call(self, element: Element) -> None:
+        arguments = self._content(element)
+        if not any(not isinstance(part, str) or part.strip(BLANK) for part in arguments):
+            self._problem(element.span, "this call has no arguments", "write {} for none")
+        self.items.append(
+            CallItem(
+                self._required(element, "tool_call_id"),
+                self._required(element, "function_name"),
+                arguments,
+                element.get("id") or "",
+                element.get("type") == "custom_tool_call",
+                element.span,
+            )
+        )
+
+    def _response(self, element: Element) -> None:
+        self.items.append(
+            OutputItem(
+                self._required(element, "tool_call_id"),
+                self._content(element),
+                element.get("name") or "",
+                element.get("status") == "failed",
+                element.get("type") == "custom_tool_call",
+                element.span,
+            )
+        )
+
+    def _reasoning(self, element: Element) -> None:
+        summaries = []
+        for part in body(element.children):
+            if isinstance(part, str):
+                summaries += [part.strip(BLANK)] if part.strip(BLANK) else []
+            elif part.tag == "summary":
+                summaries.append(self._summary(part))
+        self.items.append(
+            ReasoningItem(
+                self._required(element, "id", may_be_empty=True),
+                tuple(summaries),
+                element.get("status") or "",
+                element.get("signature") or "",
+                element.get("provider") or "",
+                element.span,
+            )
+        )
+
+    def _summary(self, element: Element) -> str:
+        """Its text, without the white space around it; but RAW is what was thought, character for character."""
+        texts = [node for node in element.children if isinstance(node, Text)]
+        value = "".join(node.value for node in texts)
+        return value if any(node.raw for node in texts) and not self.strict else value.strip(BLANK)
+
+    # -- contents ------------------------------------------------------------------------------------
+
+    def _content(self, element: Element) -> Content:
+        parts = body(element.children)
+        return tuple(value for part in parts if (value := self._part(part)) is not None)
+
+    def _part(self, part: str | Element) -> Part | None:
+        """A part of a message, or None for an element that means nothing there."""
+        if isinstance(part, str):
+            return part
+        if part.tag == "doc":
+            src, local = self._src(part)
+            return Doc(src, local, self._flag(part, "strip"), self._flag(part, "markdown"), part.span)
+        if part.tag == "img":
+            src, local = self._src(part)
+            return Img(src, local, part.span)
+        if part.tag == "agent":
+            src, local = self._src(part)
+            return SubAgent(src, local, self._content(part), part.span)
+        return None
+
+    def _src(self, element: Element) -> tuple[str, bool]:
+        src, local = self._required(element, "src"), self._flag(element, "local")
+        if src and local and src.lower().startswith(("http://", "https://")):
+            self._bad(element, "src", "is a URL, and 'local' says that it is a file", "delete 'local'", error=False)
+        elif src and not local and not _URL.match(src):
+            self._bad(element, "src", "is no URL", "write 'local' for a file on disk", error=False)
+        return src, local
+
+    # -- attributes ----------------------------------------------------------------------------------
+
+    def _required(self, element: Element, name: str, *, may_be_empty: bool = False) -> str:
+        value = element.get(name)
+        if value is None:
+            self._problem(element.span, f"<{element.tag}> has no {name}", f'write {name}="…"')
+        elif not value.strip() and not may_be_empty:
+            self._bad(element, name, "is empty", "give it a value")
+        return value or ""
+
+    def _flag(self, element: Element, name: str) -> bool:
+        """Whether a flag is set; ``"false"`` clears it, where the reference would take it for set."""
+        if not element.has(name):
+            return False
+        if (element.get(name) or "").strip().lower() != "false":
+            return True
+        hint = "delete it: other programs take its presence for true"
+        self._bad(element, name, "sets the flag" if self.strict else "is read as not set", hint, error=False)
+        return self.strict
+
+    def _integer(self, element: Element, name: str) -> int | None:
+        number = self._number(element, name)
+        if number is None or (number == int(number) and number > 0):
+            return None if number is None else int(number)
+        self._bad(element, name, "is no whole number above 0", 'write it as in max_tokens="1024"')
+        return None
+
+    def _number(self, element: Element, name: str) -> float | None:
+        written = element.get(name)
+        if written is None:
+            return None
+        try:
+            number = float(written)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number) and number >= 0:
+            return number
+        self._bad(element, name, "is no number", "write digits, such as 0.2 or 1024")
+        return None
+
+    # -- problems ------------------------------------------------------------------------------------
+
+    def _bad(self, element: Element, name: str, what: str, hint: str, *, error: bool = True) -> None:
+        self._problem(attribute_span(element, name), f'{name}="{element.get(name) or ""}" {what}', hint, error=error)
+
+    def _problem(self, span: Span, message: str, hint: str, *, error: bool = True) -> None:
+        self.problems.append(Problem(span, message, hint, "error" if error else "warning"))
+
+
+_READERS: dict[str, Callable[[_Reader, Element], None]] = {
+    "config": _Reader._config,
+    "tool": _Reader._tool,
+    "msg": _Reader._msg,
+    "user": _Reader._said,
+    "assistant": _Reader._said,
+    "system": _Reader._said,
+    "developer": _Reader._said,
+    "tool_call": _Reader._call,
+    "tool_response": _Reader._response,
+    "reasoning": _Reader._reasoning,
+}
+
+
+def _meant_tag(text: str) -> str:
+    """What to do about text at the top; a tag in it may be a misspelt one of ours."""
+    found = re.search(r"</?([A-Za-z_][\w-]*)", text)
+    known: Iterable[str] = _READERS
+    close = get_close_matches(found[1].lower(), known, n=1, cutoff=0.75) if found else []
+    if found and close and found[1] != close[0]:
+        return f"did you mean <{close[0]}>?"
+    return "put it in <user>…</user> or another message, or in <!-- … -->"

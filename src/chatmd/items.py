@@ -1,0 +1,176 @@
+"""What a ChatMD document means, as values: configuration, tools, and the items of the conversation.
+
+Contents are not expanded: a `Doc`, an `Img`, a `SubAgent` says what has to be fetched, and where it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from chatmd.nodes import BLANK, NOWHERE, Span
+
+ItemRole = Literal["user", "assistant", "system", "developer"]
+
+# What can be asked of a model's reasoning. The published example says "detailed", which asks for detailed
+# summaries and no particular effort; it is read as the most that every provider offers.
+EFFORTS = {
+    **{name: name for name in ("none", "minimal", "low", "medium", "high", "xhigh")},
+    "detailed": "high",
+}
+
+
+def _span() -> Span:
+    return field(default=NOWHERE, compare=False, repr=False)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`<config>`; what is None or empty was not said. `reasoning_effort` is a value of `EFFORTS`."""
+
+    model: str = ""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    reasoning_effort: str = ""
+    show_tool_call: bool = False
+    id: str = ""
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """`<tool>`: a built-in one by its name, a program, another agent, or tools of an MCP server.
+
+    Of an MCP server, `include` names the tools that are offered; none means all.
+    """
+
+    kind: Literal["builtin", "command", "agent", "mcp"]
+    name: str
+    description: str = ""
+    command: str = ""
+    agent: str = ""
+    local: bool = False
+    server: str = ""
+    include: tuple[str, ...] = ()
+    strict: bool = False
+    client_id_env: str = ""
+    client_secret_env: str = ""
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Doc:
+    """`<doc>`: the text of a document. Stripped of tags or converted to markdown, not both."""
+
+    src: str
+    local: bool = False
+    strip: bool = False
+    markdown: bool = False
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Img:
+    """`<img>`: an image on disk (`local`), or the address that the provider fetches it from."""
+
+    src: str
+    local: bool = False
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class SubAgent:
+    """`<agent>`: the answer of another ChatMD file, with `content` as further input of its user."""
+
+    src: str
+    local: bool = False
+    content: tuple[Part, ...] = ()
+    span: Span = _span()
+
+
+Part = str | Doc | Img | SubAgent
+Content = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageItem:
+    """What somebody said. `name` is a label; `id` the provider's, of an assistant's message."""
+
+    role: ItemRole
+    content: Content = ()
+    name: str = ""
+    id: str = ""
+    status: str = ""
+    phase: str = ""
+    span: Span = _span()
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is said: the place where the user is to write.
+
+        >>> MessageItem("user", ("\\n\\n",)).is_blank
+        True
+        """
+        return all(isinstance(part, str) and not part.strip(BLANK) for part in self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class CallItem:
+    """A call of a tool: `arguments` are JSON, or with `custom` free text, as the model wrote them."""
+
+    call: str
+    name: str
+    arguments: Content
+    id: str = ""
+    custom: bool = False
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputItem:
+    """What the call with the id `call` returned. `name` is the function's, if it is told here."""
+
+    call: str
+    content: Content = ()
+    name: str = ""
+    failed: bool = False
+    custom: bool = False
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningItem:
+    """What a model thought, in the order in which it thought."""
+
+    id: str
+    summaries: tuple[str, ...] = ()
+    status: str = ""
+    signature: str = ""
+    provider: str = ""
+    span: Span = _span()
+
+
+Item = MessageItem | CallItem | OutputItem | ReasoningItem
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """What a document means: how the model is called, its tools, and the conversation so far."""
+
+    config: Config = Config()
+    tools: tuple[Tool, ...] = ()
+    items: tuple[Item, ...] = ()
+    file: str = ""
+
+    @property
+    def waits_for_user(self) -> bool:
+        """Whether it is the user's turn: nothing is said yet, or what comes last says nothing."""
+        last = self.items[-1] if self.items else None
+        if isinstance(last, MessageItem):
+            return last.role == "assistant" or last.is_blank or last.role in ("system", "developer")
+        return last is None
+
+    def unanswered(self) -> tuple[CallItem, ...]:
+        """The calls that no output answers: a run was interrupted."""
+        answered = {item.call for item in self.items if isinstance(item, OutputItem)}
+        return tuple(item for item in self.items if isinstance(item, CallItem) and item.call not in answered)
