@@ -24,7 +24,7 @@ from lmm_education.course import SparseVector
 from lmm_education.settings import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Leg, Point, Store
+from lmm_education.store.port import Leg, Point, Store, Vector
 from lmm_education.store.server import store_on
 
 SIZES = (10_000, 100_000)
@@ -72,7 +72,7 @@ class Data:
                 "text": text,
                 "metadata": {"topic": f"topic {i % 12}"},
             }
-            vectors = {"dense": self.vector(), "sparse": self.words(110)}
+            vectors: dict[str, Vector] = {"dense": self.vector(), "sparse": self.words(110)}
             yield Point(str(uuid.UUID(int=i)), payload, vectors)
 
     def questions(self, count: int) -> list[Question]:

@@ -10,7 +10,8 @@ what is wrong with it. Importing this package reads no file, writes no file and 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
-    from chatmd.agent import AgentSpec, read_agent
+    from chatmd.agent import read_agent
+    from chatmd.items import AgentSpec
     from chatmd.lint import check
     from chatmd.nodes import Attribute, Comment, Document, Element, Problem, Text
     from chatmd.parser import parse
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
-    "AgentSpec": "chatmd.agent",
+    "AgentSpec": "chatmd.items",
     "Attribute": "chatmd.nodes",
     "Comment": "chatmd.nodes",
     "Document": "chatmd.nodes",

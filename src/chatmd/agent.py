@@ -187,7 +187,7 @@ class _Reader:
     def _call(self, element: Element) -> None:
         arguments = self._content(element)
         if not any(not isinstance(part, str) or part.strip(BLANK) for part in arguments):
-            self._problem(element.span, "this call has no arguments", "write {} for none")
+            self._problem(element.span, "this call has no arguments", "write {} for none", error=self.strict)
         self.items.append(
             CallItem(
                 self._required(element, "tool_call_id"),
@@ -220,7 +220,7 @@ class _Reader:
                 summaries.append(self._summary(part))
         self.items.append(
             ReasoningItem(
-                self._required(element, "id", may_be_empty=True),
+                self._required(element, "id"),
                 tuple(summaries),
                 element.get("status") or "",
                 element.get("signature") or "",
@@ -257,7 +257,7 @@ class _Reader:
         return None
 
     def _src(self, element: Element) -> tuple[str, bool]:
-        src, local = self._required(element, "src"), self._flag(element, "local")
+        src, local = self._required(element, "src", may_be_empty=False), self._flag(element, "local")
         if src and local and src.lower().startswith(("http://", "https://")):
             self._bad(element, "src", "is a URL, and 'local' says that it is a file", "delete 'local'", error=False)
         elif src and not local and not _URL.match(src):
@@ -266,7 +266,7 @@ class _Reader:
 
     # -- attributes ----------------------------------------------------------------------------------
 
-    def _required(self, element: Element, name: str, *, may_be_empty: bool = False) -> str:
+    def _required(self, element: Element, name: str, *, may_be_empty: bool = True) -> str:
         value = element.get(name)
         if value is None:
             self._problem(element.span, f"<{element.tag}> has no {name}", f'write {name}="…"')

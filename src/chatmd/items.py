@@ -21,7 +21,7 @@ EFFORTS = {
 
 
 def _span() -> Span:
-    return field(default=NOWHERE, compare=False, repr=False)  # type: ignore[no-any-return]
+    return field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,23 @@ class AgentSpec:
 
     @property
     def waits_for_user(self) -> bool:
-        """Whether it is the user's turn: nothing is said yet, or what comes last says nothing."""
+        """Whether it is the user's turn: what comes last is no question, and no result for the model.
+
+        >>> AgentSpec(items=(MessageItem("user", ("\\n",)),)).waits_for_user
+        True
+        >>> AgentSpec(items=(MessageItem("user", ("Why?",)),)).waits_for_user
+        False
+        """
         last = self.items[-1] if self.items else None
-        if isinstance(last, MessageItem):
-            return last.role == "assistant" or last.is_blank or last.role in ("system", "developer")
-        return last is None
+        return last is None or (isinstance(last, MessageItem) and (last.role != "user" or last.is_blank))
 
     def unanswered(self) -> tuple[CallItem, ...]:
-        """The calls that no output answers: a run was interrupted."""
-        answered = {item.call for item in self.items if isinstance(item, OutputItem)}
-        return tuple(item for item in self.items if isinstance(item, CallItem) and item.call not in answered)
+        """The calls that no later output answers: a run was interrupted. Ids may come again and again."""
+        waiting: dict[str, list[CallItem]] = {}
+        for item in self.items:
+            if isinstance(item, CallItem):
+                waiting.setdefault(item.call, []).append(item)
+            elif isinstance(item, OutputItem) and waiting.get(item.call):
+                waiting[item.call].pop(0)
+        left = {id(item) for items in waiting.values() for item in items}
+        return tuple(item for item in self.items if id(item) in left and isinstance(item, CallItem))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from chatmd.attributes import write_attributes
 from chatmd.lexer import CLOSE_RAW, OPEN_RAW
 from chatmd.nodes import Comment, Document, Element, Node, Text
 from chatmd.parser import MAX_DEPTH
-from chatmd.tags import DOCUMENT, TAGS, imports_into
+from chatmd.tags import TAGS, imports_into
 
 _SPLIT = "|RAWRAW|"
 _END_MARK_PARTS = tuple((CLOSE_RAW[:n], CLOSE_RAW[n:]) for n in (3, 2, 1))
@@ -59,7 +60,7 @@ def write(tree: Document | Iterable[Node]) -> str:
 def _inside(nodes: tuple[Node, ...], imports: bool, depth: int) -> str:
     if depth > MAX_DEPTH:
         raise ValueError(f"elements stand more than {MAX_DEPTH} deep in each other")
-    for before, node in zip(nodes, nodes[1:], strict=False):
+    for before, node in pairwise(nodes):
         if isinstance(before, Text) and isinstance(node, Text):
             raise ValueError("two texts side by side are one text")
     written = []

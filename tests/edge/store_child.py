@@ -15,7 +15,7 @@ from pathlib import Path
 from lmm_education.course import SparseVector
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Leg, Match, Point, Store
+from lmm_education.store.port import Leg, Match, Point, Store, Vector
 
 MANIFEST = Manifest("hybrid", "test", 4, "Builtin/bm25")
 CHUNKS, SECTIONS = 40, 10
@@ -48,7 +48,7 @@ def chunk(version: int, i: int) -> Point:
     """A point of a run; every second one has an id of its own in every other run."""
     number = i if i % 2 else i + 1000 * (version % 2)
     payload = {"version": version, "turn": version % 2, "text": f"text {i} " * 50}
-    vectors = {"dense": [1.0, float(i), 0.0, 1.0], "sparse": SparseVector((1, 2 + i), (1.0, 1.0))}
+    vectors: dict[str, Vector] = {"dense": [1.0, float(i), 0.0, 1.0], "sparse": SparseVector((1, 2 + i), (1.0, 1.0))}
     return Point(str(uuid.UUID(int=number)), payload, vectors)
 
 

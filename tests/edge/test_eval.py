@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from edge.support import lmm, run_here
+from fakes.openai_server import Recorded, ScriptedServer
 
 GERMAN = Path(__file__).parents[2] / "benchmarks" / "questions" / "german"
 QUESTIONS = str(GERMAN / "questions.jsonl")
@@ -97,3 +98,24 @@ def test_nothing_ingested_yet() -> None:
     assert (ran.code, ran.out) == (1, "")
     assert len(ran.err.splitlines()) == 1
     assert "ingest" in ran.err
+
+
+def test_sub_questions_and_rerankers_are_settings_like_others(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """A reranker that puts the second passage first ruins what was right, and the comparison says so."""
+    rows = Path(QUESTIONS).read_text(encoding="utf-8").splitlines()[:12]
+    (folder / "few.jsonl").write_text("\n".join(rows), encoding="utf-8")
+
+    def answer(request: Recorded) -> str:
+        return "2, 1" if "You rank passages" in request.last else "Was ist eine Stichprobe?"
+
+    with ScriptedServer(answer) as server:
+        (folder / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')
+        words = ("--compare", "rerank=none,model", "expand=0,2")
+        ran = run_here(capsys, "eval", "few.jsonl", *words, *DOCUMENTS, "--json")
+    assert ran.code == 0, ran.err
+    plain, expanded, reranked, both = (v["passage"] for v in json.loads(ran.out)["variants"])
+    assert plain["recall@1"] > reranked["recall@1"]
+    assert plain["recall@5"] == pytest.approx(reranked["recall@5"], abs=0.2)
+    assert expanded["questions"] == both["questions"] == 12
+    asked = [request for request in server.requests if "You rank passages" not in request.last]
+    assert len(asked) == 2 * 12, "each question once in two variants"

@@ -249,15 +249,20 @@ def test_get_keeps_the_order_and_leaves_out_what_is_not_there(store: Store) -> N
 @pytest.mark.parametrize("fields", [True, False, ["text"], ["metadata.a b", "headings"], []])
 def test_payload_fields(store: Store, fields: Fields) -> None:
     """All, none, or those named; names may have spaces."""
-    payload = {"text": "t", "headings": ["A", "Bé 😀"], "metadata": {"a b": {"x": [1, None, 2.5]}, "c": 1}}
+    payload: dict[str, object] = {
+        "text": "t",
+        "headings": ["A", "Bé 😀"],
+        "metadata": {"a b": {"x": [1, None, 2.5]}, "c": 1},
+    }
     fill(store, Point(point_id(1), payload))
-    expected: dict[str, object] = {
+    expected: dict[str, dict[str, object]] = {
         "True": payload,
         "['text']": {"text": "t"},
         "['metadata.a b', 'headings']": {"headings": ["A", "Bé 😀"], "metadata": {"a b": {"x": [1, None, 2.5]}}},
-    }.get(str(fields), {})
-    assert store.get("chunks", [point_id(1)], fields=fields)[0].payload == expected
-    assert next(store.scroll("chunks", fields=fields)).payload == expected
+    }
+    wanted = expected.get(str(fields), {})
+    assert store.get("chunks", [point_id(1)], fields=fields)[0].payload == wanted
+    assert next(store.scroll("chunks", fields=fields)).payload == wanted
 
 
 def test_scroll_gives_every_point_once(store: Store) -> None:

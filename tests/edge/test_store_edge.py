@@ -66,7 +66,7 @@ def generations(folder: Path) -> list[Path]:
 
 def current(folder: Path) -> Path:
     """The generation that counts."""
-    return folder / "generations" / json.loads((folder / "current").read_text())["generation"]
+    return folder / "generations" / str(json.loads((folder / "current").read_text())["generation"])
 
 
 # -- crashes ------------------------------------------------------------------------------------------

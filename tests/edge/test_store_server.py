@@ -21,7 +21,7 @@ from lmm_education.settings import StorageSettings, load_course_settings
 from lmm_education.store import server_requests
 from lmm_education.store.manifest import FORMAT, Manifest
 from lmm_education.store.open import open_store
-from lmm_education.store.port import Leg, Match, Point, Store
+from lmm_education.store.port import Leg, Match, Point, Store, Vector
 from lmm_education.store.server import MANIFEST_ID
 
 MANIFEST = Manifest("hybrid", "test", 2, "Builtin/bm25")
@@ -49,7 +49,7 @@ def store_at(server: QdrantServer, **env: str) -> Store:
 
 def point(number: int, text: str = "text") -> Point:
     """A chunk."""
-    vectors = {"dense": (1.0, float(number)), "sparse": SparseVector((number,), (1.0,))}
+    vectors: dict[str, Vector] = {"dense": (1.0, float(number)), "sparse": SparseVector((number,), (1.0,))}
     return Point(str(uuid.UUID(int=number)), {"text": text, "document": "d"}, vectors)
 
 

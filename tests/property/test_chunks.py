@@ -177,7 +177,7 @@ def paragraph(at: random.Random, words: int) -> str:
 
 @pytest.mark.parametrize("change", ["insert", "delete", "change"])
 def test_few_chunks_change_with_a_paragraph(change: str) -> None:
-    """In long sections, at most two chunks in nearly all cases, and never many. (No rule can promise it always.)"""
+    """In long sections, at most two chunks in nearly all cases, and never many."""
     at = random.Random(4)
     counts: list[int] = []
     for _ in range(100):

@@ -196,6 +196,8 @@ def unclosed_construct(text: str) -> tuple[int, str] | None:
     (5, '```')
     >>> unclosed_construct("text\\n\\n```r\\nx <- 1\\n```\\n\\ntext") is None
     True
+    >>> unclosed_construct("<!-- a `mark`")
+    (0, '<!--')
     """
     parser, at = _Parser(text), 0
     while True:
@@ -215,4 +217,4 @@ def unclosed_construct(text: str) -> tuple[int, str] | None:
 def _is_inline_code(text: str, opening: re.Match[str]) -> bool:
     """Whether backticks that look like a fence are code within a line: more backticks follow on it."""
     line_end = text.find("\n", opening.end())
-    return "`" in text[opening.end() : line_end if line_end >= 0 else len(text)]
+    return opening["mark"].startswith("`") and "`" in text[opening.end() : line_end if line_end >= 0 else len(text)]

@@ -125,7 +125,8 @@ def source_text(chunk: Chunk, source: Source) -> str:
     if source == "content":
         return content
     if source == "annotations":
-        return "\n".join(chunk.annotations)
+        # A summary is found in every mode, also where only annotations are encoded.
+        return "\n".join((*chunk.annotations, *((chunk.text,) if chunk.kind == "summary" else ())))
     above = (chunk.title, *chunk.place.headings) if source == "full" else ()
     head = "\n".join(_distinct((*above, *chunk.annotations)))
     return "\n\n".join(part for part in (head, content) if part)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmm.errors import LmmError
+from lmm_education.encode.encodings import find_encoding
 from lmm_education.errors import StoreMissing
 from lmm_education.evaluation.calibration import LEAST, Calibration, calibrate
 from lmm_education.evaluation.judge import Target, Text, find_ranks, find_targets, is_document
@@ -48,7 +49,8 @@ def evaluate(
         raise LmmError("none of these questions has an answer", hint="give the document, section or passage of some")
     searcher = open_search(course)
     options = SearchOptions(limit=DEPTH)
-    searcher.search(targets[0].question.text, options)  # opens the store, loads models: no part of asking
+    # Opens the store and loads the embedding model, which is no part of asking; asks no language model.
+    searcher.searcher.search(targets[0].question.text, options)
     outcomes: list[Outcome] = []
     for number, target in enumerate(targets):
         progress(label or "asking", number, len(targets))
@@ -162,7 +164,16 @@ def tune(
 
 
 def tuned_variants(settings: CourseSettings, *, has_legs: bool) -> list[Variant]:
-    """The present settings, and all combinations of `SIZES` and `WEIGHTS`; weights only where there are two legs."""
+    """The present settings, and other combinations of `SIZES` and `WEIGHTS`; weights only where there are two legs."""
     axes = [f"weight={','.join(map(str, WEIGHTS))}"] if has_legs else []
     sized = [make_variants([f"min_size={least}", f"max_size={most}", *axes], settings) for least, most in SIZES]
-    return [Variant(NOW, settings), *(variant for made in sized for variant in made)]
+    others = [v for made in sized for v in made if _tuned(v.settings, has_legs) != _tuned(settings, has_legs)]
+    return [Variant(NOW, settings), *others]
+
+
+def _tuned(settings: CourseSettings, has_legs: bool) -> tuple[object, ...]:
+    """What tuning changes: two settings that agree here are the same."""
+    search, encoding = settings.search, find_encoding(settings.encoding)
+    sparse = encoding.weight("sparse") if search.sparse_weight is None else search.sparse_weight
+    dense = encoding.weight("dense") if search.dense_weight is None else search.dense_weight
+    return settings.preparation, round(sparse / ((sparse + dense) or 1.0), 4) if has_legs else None

@@ -5,8 +5,8 @@ made from how it begins and nothing else. A sequence that is too long is cut bef
 key among those that leave enough on both sides, and the two halves likewise. What is inserted somewhere
 rarely has the highest key, so the cuts around it stay, and only the piece that it falls into changes.
 
-No rule that knows the text alone can promise that always: how often it holds depends on how much freedom
-there is in where to cut. docs/chunks.md has the figures.
+How often more than two pieces change depends on how much freedom there is in where to cut; docs/chunks.md
+has the figures.
 """
 
 from __future__ import annotations

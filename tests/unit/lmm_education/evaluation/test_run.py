@@ -11,6 +11,7 @@ import pytest
 from lmm.errors import LmmError
 from lmm.models.testing import HashEmbedder
 from lmm_education.errors import StoreMissing
+from lmm_education.evaluation import run
 from lmm_education.evaluation.calibration import KEPT
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.report import Mean
@@ -100,8 +101,10 @@ def test_a_stored_document_that_is_gone_is_named(course: Course, tmp_path: Path)
         evaluate_variants(course, QUESTIONS, make_variants(["prefetch=30"], course.settings))
 
 
-def test_tuning_finds_out_that_words_should_weigh_more(course: Course) -> None:
+def test_tuning_finds_out_that_words_should_weigh_more(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     """The present settings look at the dense leg only, which is hardly better than chance here."""
+    monkeypatch.setattr(run, "SIZES", ((1, 150), (1, 400)))
+    monkeypatch.setattr(run, "WEIGHTS", (1.0, 0.5, 0.0))
     search = replace(course.settings.search, sparse_weight=0.0, dense_weight=1.0)
     course.settings = replace(course.settings, search=search)
     found = tune(course, QUESTIONS, by=BY)
@@ -110,6 +113,7 @@ def test_tuning_finds_out_that_words_should_weigh_more(course: Course) -> None:
     assert found.held_out.mean > found.now.mean + 0.2
     assert "sparse_weight" not in found.best
     assert "weight=" in found.best
+    assert len(found.means) == 6, "one combination is the present one"
 
 
 def test_a_threshold_keeps_the_answerable_and_rejects_the_others(course: Course) -> None:

@@ -15,7 +15,7 @@ from lmm_education.ingestion.prepared import step_files
 from lmm_education.settings import AnnotationModel, Preparation
 
 BOTANY = GOLDEN / "prepare" / "botany.md"
-CORPUS = Path("/work/shared/corpus")
+CORPUS = Path(__file__).resolve().parents[5] / "shared" / "corpus"
 
 
 def shown(item: Chunk | Section, kind: str) -> str:

@@ -59,7 +59,7 @@ def test_values_that_are_no_words_are_not_counted() -> None:
 
 def test_metadata_of_mixed_kinds_gets_no_index() -> None:
     """Nor do long texts, tables, empty values, and names that cannot be quoted."""
-    payloads = [
+    payloads: list[dict[str, Any]] = [
         {"metadata": {"a": 1, "b": "x" * 65, "c": {"d": 1}, "e": None, 'f"g': "h", "i": ["x", "y"], "j.k": True}},
         {"metadata": {"a": "one", "i": []}},
         {"metadata": None},

@@ -1,0 +1,1 @@
+"""The commands of ChatMD; `lmm.cli.commands` names them."""

@@ -1,0 +1,52 @@
+"""What is done by `lmm check`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from chatmd.imports import resolve_imports
+from chatmd.lint import check as find_problems
+from chatmd.nodes import Problem
+from chatmd.parser import parse
+from lmm.cli import console
+from lmm.errors import LmmError
+from lmm.files import read_document
+
+
+def check(files: list[Path], strict: bool, roots: list[Path], as_json: bool) -> int:
+    """Report the problems of ChatMD files and of the files that they import."""
+    code, found = console.DONE, 0
+    for path in files:
+        try:
+            document = resolve_imports(parse(read_document(path), file=str(path), strict=strict), roots=roots)
+        except LmmError as error:
+            console.tell_error(error)
+            code = console.FAILED
+            continue
+        for problem in find_problems(document):
+            found += 1
+            sys.stdout.write(_json(problem) if as_json else _line(problem))
+            if problem.severity == "error":
+                code = console.FAILED
+    if not as_json and not found and code == console.DONE:
+        sys.stdout.write(f"{console.count(len(files), 'file')}: no problems\n")
+    return code
+
+
+def _line(problem: Problem) -> str:
+    warning = "warning: " if problem.severity == "warning" else ""
+    return console.printable(f"{problem.span.where}: {warning}{problem.message} ({problem.hint})") + "\n"
+
+
+def _json(problem: Problem) -> str:
+    row = {
+        "path": problem.span.file,
+        "line": problem.span.line,
+        "column": problem.span.column,
+        "severity": problem.severity,
+        "message": problem.message,
+        "hint": problem.hint,
+    }
+    return json.dumps(row, ensure_ascii=False) + "\n"

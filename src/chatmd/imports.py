@@ -1,0 +1,128 @@
+"""`<import>`: other files, put in place of the element before anything else is read.
+
+A path is relative to the file that it stands in. In a message, the file is read as the inside of that message,
+so that it may be plain prose; between messages, as a document. Files are confined, by their real paths, to the
+folder of the first one and to further `roots`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chatmd.agent import attribute_span
+from chatmd.nodes import Document, Element, Node, Problem
+from chatmd.parser import parse, parse_body
+from lmm.errors import LmmError
+from lmm.files import read_document
+
+MAX_IMPORTS = 1000
+"""How many imports one document may make, those of imported files included."""
+MAX_SIZE = 10_000_000
+"""How many bytes an imported file may have."""
+
+_Chain = tuple[tuple[Path, Path], ...]
+"""The files that import each other, outermost first: each as it was named, and its real path."""
+
+
+def resolve_imports(document: Document, *, roots: Sequence[Path] = ()) -> Document:
+    """The document with its imports in place; the spans of nodes from other files say so.
+
+    `document.file` is the path that imports are relative to (without one, the current folder). An import that
+    fails stays where it is, and is one more of the document's `problems`. Texts from several files stand side
+    by side.
+    """
+    if not _has_imports(document.children):
+        return document
+    path = Path(document.file or "document")
+    resolver = _Resolver(document, tuple(folder.resolve() for folder in (path.parent, *roots)))
+    children = resolver.nodes(document.children, ((path, path.resolve()),), document.is_body)
+    return replace(document, children=children, problems=(*document.problems, *resolver.problems))
+
+
+def _has_imports(children: tuple[Node, ...]) -> bool:
+    return any(
+        isinstance(node, Element) and (node.tag == "import" or _has_imports(node.children)) for node in children
+    )
+
+
+class _Refused(Exception):
+    """An import cannot be made: why, and what to do."""
+
+    def __init__(self, why: str, hint: str) -> None:
+        super().__init__(why)
+        self.why, self.hint = why, hint
+
+
+class _Resolver:
+    """The imports of one document; each file is read once."""
+
+    def __init__(self, document: Document, allowed: tuple[Path, ...]) -> None:
+        self.strict, self.allowed = document.strict, allowed
+        self.problems: list[Problem] = []
+        self.read: dict[tuple[Path, bool], Document] = {}
+        self.count = 0
+
+    def nodes(self, children: tuple[Node, ...], chain: _Chain, in_body: bool) -> tuple[Node, ...]:
+        """`children` with the imports among and inside them in place."""
+        made: list[Node] = []
+        for node in children:
+            if not isinstance(node, Element):
+                made.append(node)
+            elif node.tag == "import":
+                made += self._imported(node, chain, in_body)
+            elif _has_imports(node.children):
+                made.append(replace(node, children=self.nodes(node.children, chain, True)))
+            else:
+                made.append(node)
+        return tuple(made)
+
+    def _imported(self, element: Element, chain: _Chain, in_body: bool) -> tuple[Node, ...]:
+        """What stands for an import; the element itself, if there is a problem."""
+        try:
+            path, real = self._find(element.get("src") or "", chain)
+            document = self._document(path, real, in_body)
+        except (_Refused, LmmError) as error:
+            message = error.why if isinstance(error, _Refused) else f"cannot be imported: {error.message}"
+            self.problems.append(Problem(attribute_span(element, "src"), message, error.hint))
+            return (element,)
+        return self.nodes(document.children, (*chain, (path, real)), in_body)
+
+    def _find(self, src: str, chain: _Chain) -> tuple[Path, Path]:
+        """The file that `src` names, as named and really."""
+        self.count += 1
+        if self.count > MAX_IMPORTS:
+            raise _Refused(f"more than {MAX_IMPORTS} imports", "import less")
+        if not src.strip() or "\0" in src:
+            raise _Refused("this import names no file", 'write src="…"')
+        if src.lower().startswith(("http://", "https://", "file:")):
+            raise _Refused("only files can be imported, no URL", "save it beside this file")
+        path = chain[-1][0].parent / src.strip()
+        try:
+            real = path.resolve()
+        except (OSError, RuntimeError) as error:  # a loop of links, a name that is too long
+            raise _Refused(f"cannot be imported: {error}", "check the path") from error
+        if not any(real.is_relative_to(folder) for folder in self.allowed):
+            raise _Refused(
+                f"'{src}' lies outside of {self.allowed[0]}", f"allow its folder: --root {path.parent}"
+            )
+        files = [file for _, file in chain]
+        if real in files:
+            names = [str(name) for name, _ in chain[files.index(real) :]]
+            raise _Refused(f"imports go round: {' → '.join([*names, names[0]])}", "delete one of them")
+        return path, real
+
+    def _document(self, path: Path, real: Path, in_body: bool) -> Document:
+        """The file as a tree; its problems are told once."""
+        if (known := self.read.get((real, in_body))) is not None:
+            return known
+        if real.exists() and not real.is_file() and not real.is_dir():
+            raise _Refused("this is no ordinary file", "import a text file")
+        if real.is_file() and real.stat().st_size > MAX_SIZE:
+            raise _Refused(f"this file has more than {MAX_SIZE // 1_000_000} MB", "import a smaller one")
+        text = read_document(real).removeprefix("\ufeff")
+        document = (parse_body if in_body else parse)(text, file=str(path), strict=self.strict)
+        self.problems += document.problems
+        self.read[real, in_body] = document
+        return document

@@ -1,0 +1,279 @@
+"""Items of a conversation to the messages that are exchanged with a model, and such messages to text.
+
+The two are inverse: whatever a model said or a tool returned, the text that is appended to the file parses to
+those very messages. Only NUL and halves of surrogate pairs cannot stand in a file of ours: they are refused,
+and `storable` replaces them before anything is sent or written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from chatmd.attributes import write_attributes
+from chatmd.errors import ChatmdError, NotStorable
+from chatmd.items import CallItem, Content, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, SubAgent
+from chatmd.nodes import Attribute, Element, Node, Text
+from chatmd.writer import write
+from lmm.models.port import Image, Message, Reasoning, ToolCall, ToolResult, render
+
+Expand = Callable[[Doc | Img | SubAgent], str | Image]
+"""What a document, a local image or an agent stands for; who runs a conversation knows, we do not."""
+
+_DATA_URI = re.compile(r"data:([\w.+/-]*)(?:;[\w=.-]+)*;base64,", re.IGNORECASE)
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
+
+
+# -- items to messages ---------------------------------------------------------------------------
+
+
+def refuse(part: Doc | Img | SubAgent) -> str | Image:
+    """The `Expand` of who fetches nothing."""
+    what = type(part).__name__.lower()
+    raise ChatmdError(f"what <{what.replace('sub', '')}> stands for is not known here", where=part.span.where)
+
+
+def messages_of(items: Iterable[Item], *, expand: Expand = refuse) -> tuple[Message, ...]:
+    """The messages that a model gets. Reasoning, text and calls of one reply are one message, as they came.
+
+    `expand` is asked for everything that is not inline; images at an address are left to the provider.
+
+    Raises:
+        ChatmdError: from `expand`, or for an inline image that cannot be read.
+    """
+    conversation = _Conversation(expand)
+    for item in items:
+        conversation.add(item)
+    return tuple(conversation.messages)
+
+
+class _Conversation:
+    """Messages as they grow; `stage` says what the last one is made of so far."""
+
+    def __init__(self, expand: Expand) -> None:
+        self.expand, self.stage = expand, ""
+        self.messages: list[Message] = []
+        self.names: dict[str, str] = {}
+
+    def add(self, item: Item) -> None:
+        """Add an item as a message, or to the message that it belongs to."""
+        if isinstance(item, ReasoningItem):
+            last = self._last("reasoning", {"reasoning"}, Message("assistant", ""))
+            self.messages[-1] = replace(last, reasoning=(*last.reasoning, *_thoughts(item)))
+        elif isinstance(item, CallItem):
+            last = self._last("calls", {"reasoning", "text", "calls"}, Message("assistant", ""))
+            call = ToolCall(item.call, item.name, self._joined(item.arguments), item.id)
+            self.names[item.call] = item.name
+            self.messages[-1] = replace(last, calls=(*last.calls, call))
+        elif isinstance(item, OutputItem):
+            last = self._last("results", {"results"}, Message("tool", ""))
+            self.messages[-1] = replace(last, results=(*last.results, self._result(item)))
+        elif item.role == "assistant":
+            last = self._last("text", {"reasoning"}, Message("assistant", ""))
+            self.messages[-1] = replace(last, text=self._joined(item.content), item=item.id)
+        else:
+            parts = tuple(self._expanded(part) for part in item.content)
+            first = parts[0] if parts and isinstance(parts[0], str) else None
+            self.stage = ""
+            self.messages.append(Message(item.role, first or "", content=parts if first is None else parts[1:]))
+
+    def _last(self, stage: str, joins: set[str], new: Message) -> Message:
+        """The message that goes on: the last one, if its stage is one of `joins`, else a new one."""
+        if self.stage not in joins:
+            self.messages.append(new)
+        self.stage = stage
+        return self.messages[-1]
+
+    def _result(self, item: OutputItem) -> ToolResult:
+        parts = [self._expanded(part) for part in item.content]
+        text = "\n".join(part for part in parts if isinstance(part, str))
+        images = tuple(part for part in parts if isinstance(part, Image))
+        return ToolResult(item.call, item.name or self.names.get(item.call, ""), text, images, item.failed)
+
+    def _joined(self, content: Content) -> str:
+        """Parts as the one text that a provider takes from an assistant; an image is told of by its tag."""
+        texts = []
+        for part in content:
+            value = write([_img_element(part)]) if isinstance(part, Img) else self._expanded(part)
+            texts.append(value if isinstance(value, str) else "")
+        return "\n".join(texts)
+
+    def _expanded(self, part: str | Doc | Img | SubAgent) -> str | Image:
+        if isinstance(part, str):
+            return part
+        inline = image_of(part) if isinstance(part, Img) else None
+        return inline or self.expand(part)
+
+
+def _thoughts(item: ReasoningItem) -> Iterator[Reasoning]:
+    """One `Reasoning` per summary; the signature is the first one's, as providers send it."""
+    for number, text in enumerate(item.summaries or ("",)):
+        yield Reasoning(text, item.id, "" if number else item.signature, item.provider)
+
+
+def image_of(img: Img) -> Image | None:
+    """An image that needs no reading: inline, or at an address that the provider fetches. None for a local one.
+
+    Raises:
+        ChatmdError: an inline image that is no base64.
+    """
+    data = _DATA_URI.match(img.src)
+    if data is None:
+        return None if img.local else Image(url=img.src)
+    try:
+        return Image(base64.b64decode(img.src[data.end() :], validate=True), media_type=data[1] or "image/png")
+    except binascii.Error as error:
+        raise ChatmdError("this inline image is no base64", where=img.span.where) from error
+
+
+def _img_element(img: Img) -> Element:
+    return Element("img", (Attribute("src", img.src), *([Attribute("local")] if img.local else [])))
+
+
+# -- messages to text ----------------------------------------------------------------------------
+
+
+def transcript_text(messages: Iterable[Message]) -> str:
+    """The text to append to a file for messages, one element after the other, each ending its line.
+
+    Raises:
+        NotStorable: a message holds a NUL or half of a surrogate pair.
+
+    >>> print(transcript_text([Message("assistant", "Close with |RAW</user>.", item="m1")]), end="")
+    <assistant id="m1">
+    RAW|Close with ||RAWRAW|RAW</user>.|RAW</assistant>
+    """
+    return "".join(f"{element_text(element)}\n" for element in elements_of(messages))
+
+
+def elements_of(messages: Iterable[Message]) -> tuple[Element, ...]:
+    """The elements that stand for messages. Neighbouring texts of a message become one."""
+    return tuple(element for message in messages for element in _elements(message))
+
+
+def element_text(element: Element) -> str:
+    """An element as it stands in a transcript: RAW blocks and summaries begin on a line of their own.
+
+    Raises:
+        NotStorable: it holds a NUL or half of a surrogate pair.
+    """
+    text = _laid_out(element)
+    found = _UNSTORABLE.search(text)
+    if found:
+        what = "NUL" if found[0] == "\0" else f"half a character (U+{ord(found[0]):04X})"
+        raise NotStorable(f"a text with {what} cannot stand in a file", hint="replace it: chatmd.transcript.storable")
+    return text
+
+
+def storable(text: str) -> str:
+    """`text` with U+FFFD for what no file of ours can hold; do this before a tool's output is sent.
+
+    >>> storable("a\\x00b")
+    'a\\ufffdb'
+    """
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def call_element(call: ToolCall, *, stored_at: str = "") -> Element:
+    """A call; with `stored_at`, its arguments are in that file, relative to the transcript."""
+    return Element("tool_call", _call_attributes(call), _body(call.arguments, stored_at))
+
+
+def result_element(result: ToolResult, *, stored_at: str = "") -> Element:
+    """A result; with `stored_at`, its text is in that file, relative to the transcript."""
+    attributes = [Attribute("tool_call_id", result.call)]
+    attributes += [Attribute("name", result.name)] if result.name else []
+    attributes += [Attribute("status", "failed")] if result.failed else []
+    children = (*_body(result.text, stored_at), *(image_element(image) for image in result.images))
+    return Element("tool_response", tuple(attributes), children)
+
+
+def image_element(image: Image) -> Element:
+    """An image, inline unless it is at an address."""
+    data = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
+    return _img_element(Img(image.url or data))
+
+
+def reasoning_elements(thoughts: Sequence[Reasoning]) -> Iterator[Element]:
+    """Thoughts; those that their provider counts as one (same id) are the summaries of one element."""
+    group: list[Reasoning] = []
+    for before, thought in pairwise((None, *thoughts)):
+        assert thought is not None
+        if before and not (thought.id and (thought.id, thought.provider) == (before.id, before.provider)
+                           and not thought.signature):  # fmt: skip
+            yield _reasoning(group)
+            group = []
+        group.append(thought)
+    if group:
+        yield _reasoning(group)
+
+
+def _reasoning(group: Sequence[Reasoning]) -> Element:
+    first = group[0]
+    attributes = [Attribute("id", first.id)]
+    attributes += [Attribute("signature", first.signature)] if first.signature else []
+    attributes += [Attribute("provider", first.provider)] if first.provider else []
+    summaries = tuple(Element("summary", (), (Text(thought.text, raw=True),)) for thought in group)
+    return Element("reasoning", tuple(attributes), summaries)
+
+
+def _elements(message: Message) -> Iterator[Element]:
+    if message.role == "tool":
+        yield from (result_element(result) for result in message.results)
+    elif message.role == "assistant":
+        yield from reasoning_elements(message.reasoning)
+        text = _whole_text(message)
+        if text or message.item or not message.calls:
+            yield Element("assistant", _item(message.item), _body(text))
+        yield from (call_element(call) for call in message.calls)
+    else:
+        yield Element(message.role, (), tuple(_content(message)))
+
+
+def _whole_text(message: Message) -> str:
+    return "\n".join(part for part in (render(message), *message.content) if isinstance(part, str) and part)
+
+
+def _content(message: Message) -> Iterator[Node]:
+    """Texts and images in order; documents as the model sees them."""
+    texts: list[str] = []
+    for part in (render(message), *message.content):
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        if any(texts):
+            yield Text("".join(texts))
+        texts = []
+        yield image_element(part)
+    if any(texts):
+        yield Text("".join(texts))
+
+
+def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
+    """What a model or a tool said: always RAW, as it is when it arrives piece by piece."""
+    if stored_at:
+        return (Element("doc", (Attribute("src", stored_at), Attribute("local"))),)
+    return (Text(text, raw=True),) if text else ()
+
+
+def _item(id: str) -> tuple[Attribute, ...]:
+    return (Attribute("id", id),) if id else ()
+
+
+def _call_attributes(call: ToolCall) -> tuple[Attribute, ...]:
+    return (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_item(call.item))
+
+
+def _laid_out(element: Element) -> str:
+    children = element.children
+    if not children:
+        return write([element])
+    if element.tag == "reasoning":
+        inside = "".join(f"\n{_laid_out(child)}" for child in children if isinstance(child, Element)) + "\n"
+    else:  # white space before RAW| is eaten
+        inside = "\n" * (isinstance(children[0], Text) and children[0].raw) + write(children)
+    return f"<{element.tag}{write_attributes(element.attributes)}>{inside}</{element.tag}>"
