@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 # Files that may touch the outside world: disk, clock, network, environment, terminal.
 EDGE = {
+    "chatmd.imports",
     "lmm.__main__",
     "lmm.config_files",
     "lmm.conversation",
@@ -103,11 +104,31 @@ EDGE = {
 }
 IMPURE = {
     *("os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio"),
-    *("httpx", "httpx2", "typer", "pydantic_ai", "openai", "filelock", "platformdirs", "watchfiles", "qdrant_edge", "qdrant_client"),
+    *(
+        "httpx",
+        "httpx2",
+        "typer",
+        "pydantic_ai",
+        "openai",
+        "filelock",
+        "platformdirs",
+        "watchfiles",
+        "qdrant_edge",
+        "qdrant_client",
+    ),
     *("open", "print", "input"),
 }
 # The command line is the outermost edge; package __init__ files only re-export.
-ORDER = ["lmm.errors", "lmm.markdown", "lmm.models", "lmm.scan", "lmm.extraction", "lmm.importing", "lmm.conversation", "lmm.cli"]
+ORDER = [
+    "lmm.errors",
+    "lmm.markdown",
+    "lmm.models",
+    "lmm.scan",
+    "lmm.extraction",
+    "lmm.importing",
+    "lmm.conversation",
+    "lmm.cli",
+]
 # The same for lmm_education, several to a floor; the longest name that fits counts.
 FLOORS: list[tuple[str, ...]] = [
     ("errors",),
@@ -118,6 +139,17 @@ FLOORS: list[tuple[str, ...]] = [
     ("ingestion",),
     ("search", "exports"),
     ("answer", "evaluation", "study"),
+    ("cli",),
+]
+# And for chatmd.
+CHATMD_FLOORS: list[tuple[str, ...]] = [
+    ("nodes", "tags"),
+    ("errors", "attributes", "items"),
+    ("lexer",),
+    ("strict_lexer",),
+    ("parser",),
+    ("writer", "agent", "mend"),
+    ("transcript", "lint", "imports"),
     ("cli",),
 ]
 
@@ -154,7 +186,7 @@ def imports(name: str, *, top_level: bool = False) -> set[str]:
 
 def is_edge(name: str) -> bool:
     """Whether a module may touch the outside world."""
-    return name in EDGE or name.startswith(("lmm.cli", "lmm_education.cli")) or name in PACKAGES
+    return name in EDGE or name.startswith(("lmm.cli", "lmm_education.cli", "chatmd.cli")) or name in PACKAGES
 
 
 PACKAGES = {module_name(path) for path in SOURCE.rglob("__init__.py")}
@@ -188,11 +220,11 @@ def test_layers_import_downwards_only(name: str) -> None:
 
 
 def floor_of(name: str) -> int:
-    """The floor of a module of lmm_education; its __init__ is the roof."""
-    fits = {
-        part: i for i, parts in enumerate(FLOORS) for part in parts if f"{name}.".startswith(f"lmm_education.{part}.")
-    }
-    return fits[max(fits, key=len)] if fits else len(FLOORS)
+    """The floor of a module of lmm_education or chatmd; the package's __init__ is the roof."""
+    package = name.split(".")[0]
+    floors = CHATMD_FLOORS if package == "chatmd" else FLOORS
+    fits = {part: i for i, parts in enumerate(floors) for part in parts if f"{name}.".startswith(f"{package}.{part}.")}
+    return fits[max(fits, key=len)] if fits else len(floors)
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("lmm_education.")])
@@ -202,6 +234,15 @@ def test_floors_of_lmm_education(name: str) -> None:
     wrong |= {other for other in imports(name) if other.startswith("chatmd")}
     assert not wrong, f"{name} imports {', '.join(sorted(wrong))}"
     assert floor_of(name) < len(FLOORS), f"{name} has no floor"
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n.startswith("chatmd.")])
+def test_floors_of_chatmd(name: str) -> None:
+    """A module imports from its own floor and those below, and nothing of lmm_education."""
+    wrong = {other for other in imports(name) if other.startswith("chatmd") and floor_of(other) > floor_of(name)}
+    wrong |= {other for other in imports(name) if other.startswith("lmm_education")}
+    assert not wrong, f"{name} imports {', '.join(sorted(wrong))}"
+    assert floor_of(name) < len(CHATMD_FLOORS), f"{name} has no floor"
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if not is_edge(n)])
@@ -237,6 +278,7 @@ def test_importing_lmm_imports_no_vendor() -> None:
 
     code = (
         "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names, lmm.extraction.table, lmm.conversation;"
+        "import chatmd.lint, chatmd.imports, chatmd.transcript;"
         "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich', "
         "'jsonschema', 'pyarrow'} & set(sys.modules);"
         "sys.exit(f'imported: {bad}' if bad else 0)"

@@ -10,12 +10,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from chatmd.nodes import Problem
 from lmm.errors import LmmError
-
-if TYPE_CHECKING:
-    from chatmd.nodes import Problem
 
 
 class ChatmdError(LmmError):

@@ -42,9 +42,7 @@ def resolve_imports(document: Document, *, roots: Sequence[Path] = ()) -> Docume
 
 
 def _has_imports(children: tuple[Node, ...]) -> bool:
-    return any(
-        isinstance(node, Element) and (node.tag == "import" or _has_imports(node.children)) for node in children
-    )
+    return any(isinstance(node, Element) and (node.tag == "import" or _has_imports(node.children)) for node in children)
 
 
 class _Refused(Exception):
@@ -104,9 +102,7 @@ class _Resolver:
         except (OSError, RuntimeError) as error:  # a loop of links, a name that is too long
             raise _Refused(f"cannot be imported: {error}", "check the path") from error
         if not any(real.is_relative_to(folder) for folder in self.allowed):
-            raise _Refused(
-                f"'{src}' lies outside of {self.allowed[0]}", f"allow its folder: --root {path.parent}"
-            )
+            raise _Refused(f"'{src}' lies outside of {self.allowed[0]}", f"allow its folder: --root {path.parent}")
         files = [file for _, file in chain]
         if real in files:
             names = [str(name) for name, _ in chain[files.index(real) :]]

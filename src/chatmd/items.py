@@ -20,10 +20,6 @@ EFFORTS = {
 }
 
 
-def _span() -> Span:
-    return field(default=NOWHERE, compare=False, repr=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Config:
     """`<config>`; what is None or empty was not said. `reasoning_effort` is a value of `EFFORTS`."""
@@ -34,7 +30,7 @@ class Config:
     reasoning_effort: str = ""
     show_tool_call: bool = False
     id: str = ""
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class Tool:
     strict: bool = False
     client_id_env: str = ""
     client_secret_env: str = ""
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class Doc:
     local: bool = False
     strip: bool = False
     markdown: bool = False
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class Img:
 
     src: str
     local: bool = False
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ class SubAgent:
     src: str
     local: bool = False
     content: tuple[Part, ...] = ()
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Part = str | Doc | Img | SubAgent
@@ -102,7 +98,7 @@ class MessageItem:
     id: str = ""
     status: str = ""
     phase: str = ""
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def is_blank(self) -> bool:
@@ -123,7 +119,7 @@ class CallItem:
     arguments: Content
     id: str = ""
     custom: bool = False
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ class OutputItem:
     name: str = ""
     failed: bool = False
     custom: bool = False
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +143,7 @@ class ReasoningItem:
     status: str = ""
     signature: str = ""
     provider: str = ""
-    span: Span = _span()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Item = MessageItem | CallItem | OutputItem | ReasoningItem

@@ -79,6 +79,9 @@ _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
 # RAW| counts at the start of a word, and directly behind the end of another RAW block.
 _STOP = re.compile(rf"<(?:!--|/?(?:{_NAMES})(?=[ \t\r\n]|/?>))|R(?:(?<![A-Za-z0-9_]R)|(?<=\|RAWR))AW\|")
 _OPEN = re.compile(rf"<({_NAMES})(?=[ \t\r\n]|/?>)((?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+)>")
+_TORN = re.compile(
+    rf"<(?:{_NAMES})[ \t\r\n](?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+(?:\"(?:[^\"\\]|\\\"?)*|'(?:[^'\\]|\\'?)*)?\Z"
+)
 _CLOSE = re.compile(rf"</({_NAMES})[ \t\r\n]*+>")
 _MARKUP_END = re.compile(r"</?[A-Za-z_][^>]*>\Z")
 
@@ -146,6 +149,15 @@ def _tag(text: str, start: int) -> OpenToken | CloseToken | None:
     tag, inside = opening.groups()
     empty = inside.endswith("/")
     return OpenToken(start, opening.end(), tag, read_attributes(inside[:-1] if empty else inside), empty)
+
+
+def is_torn_tag(text: str, start: int) -> bool:
+    """Whether the text ends in the middle of an opening tag that begins at `start`.
+
+    >>> is_torn_tag('<user>x</user><doc src="a', 14)
+    True
+    """
+    return _TORN.match(text, start) is not None
 
 
 def _flaw(text: str, start: int, mark: str) -> Flaw:

@@ -9,7 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from chatmd.lexer import CLOSE_RAW, OPEN_RAW, CloseToken, OpenToken, RawToken, TextToken, Token, tokens
+from chatmd.lexer import (
+    CLOSE_RAW,
+    OPEN_RAW,
+    CloseToken,
+    Flaw,
+    OpenToken,
+    RawToken,
+    TextToken,
+    Token,
+    is_torn_tag,
+    tokens,
+)
 from chatmd.nodes import BLANK
 from chatmd.parser import MAX_DEPTH
 from chatmd.tags import TAGS, VOID
@@ -34,12 +45,16 @@ class Mending:
 def mend(text: str) -> Mending:
     """How to make a torn transcript whole; nothing is changed in one that is not torn.
 
-    >>> mend("<user>Why?</user>\\n<assistant>\\nRAW|Because |RA").apply("<user>Why?</user>\\n<assistant>\\nRAW|Because |RA")
+    >>> torn = "<user>Why?</user>\\n<assistant>\\nRAW|Because |RA"
+    >>> mend(torn).apply(torn)
     '<user>Why?</user>\\n<assistant>\\nRAW|Because |RAW</assistant>\\n'
     >>> mend("<user>Why?</user>\\n<tool_call tool_ca")
     Mending(keep=18, suffix='')
     """
-    open_, last = _open_at_end(text)
+    flaws: list[Flaw] = []
+    open_, last = _open_at_end(text, flaws)
+    if flaws and is_torn_tag(text, flaws[-1].start):  # whatever its values hold was no token
+        return mend(text[: flaws[-1].start])
     if open_ and open_[0].tag not in _KEPT:
         return Mending(open_[0].start, "")
     keep, suffix = len(text), ""
@@ -56,11 +71,11 @@ def mend(text: str) -> Mending:
     return Mending(keep, whole + "\n" if open_ else whole)
 
 
-def _open_at_end(text: str) -> tuple[list[OpenToken], Token | None]:
+def _open_at_end(text: str, flaws: list[Flaw]) -> tuple[list[OpenToken], Token | None]:
     """The elements that are open at the end of a text, outermost first, and its last token."""
     open_: list[OpenToken] = []
     token: Token | None = None
-    for token in tokens(text, []):
+    for token in tokens(text, flaws):
         if isinstance(token, OpenToken) and not token.empty and token.tag not in VOID:
             if len(open_) < MAX_DEPTH:
                 open_.append(token)
@@ -88,9 +103,9 @@ def _without_torn_mark(text: str, last: TextToken, inside: str) -> tuple[int, st
 
 
 def _is_torn_tag(torn: str) -> bool:
-    """Whether a text could go on to be one of our tags.
+    """Whether a text could go on to be one of our tags, of which only the name is there.
 
-    >>> _is_torn_tag("<tool_r"), _is_torn_tag('<doc src="a'), _is_torn_tag("<b"), _is_torn_tag("<docs")
+    >>> _is_torn_tag("<tool_r"), _is_torn_tag("<doc/"), _is_torn_tag("<b"), _is_torn_tag("<docs")
     (True, True, False, False)
     """
     name = re.match(r"</?([a-z_]+)", torn)
@@ -98,4 +113,4 @@ def _is_torn_tag(torn: str) -> bool:
         return False
     if name.end() == len(torn):
         return any(tag.startswith(name[1]) for tag in TAGS)
-    return name[1] in TAGS and torn[name.end()] in BLANK + "/"
+    return name[1] in TAGS and torn[name.end() :] in ("/", *BLANK)

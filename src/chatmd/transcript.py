@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from chatmd.attributes import write_attributes
 from chatmd.errors import ChatmdError, NotStorable
-from chatmd.items import CallItem, Content, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, SubAgent
+from chatmd.items import CallItem, Content, Doc, Img, Item, OutputItem, ReasoningItem, SubAgent
 from chatmd.nodes import Attribute, Element, Node, Text
 from chatmd.writer import write
 from lmm.models.port import Image, Message, Reasoning, ToolCall, ToolResult, render

@@ -9,7 +9,8 @@ LmmError
 │   └── StoreUnavailable   the server does not answer, or refuses
 ├── IngestError            a document that cannot be prepared or stored
 ├── ExportError            a document that cannot be exported as it is
-└── SearchError            a question that cannot be asked
+├── SearchError            a question that cannot be asked
+└── RequestError           an HTTP request that cannot be read
 """
 
 from __future__ import annotations
@@ -51,3 +52,12 @@ class ExportError(LmmError):
 
 class SearchError(LmmError):
     """A question cannot be asked as it is."""
+
+
+class RequestError(LmmError):
+    """An HTTP request cannot be read, or asks for what this server does not do. `status` is HTTP's; `param` is the
+    field of the request that it is about."""
+
+    def __init__(self, message: str, *, hint: str = "", status: int = 400, param: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status, self.param = status, param

@@ -1,4 +1,4 @@
-"""The tables of ``config.toml`` that are this package's, from [RAG] to [study].
+"""The tables of ``config.toml`` that are this package's, from [RAG] to [serve].
 
 `TABLES` names every key with its default; a key that is not there, or a value of the wrong kind, is refused
 with what was probably meant. A document's header may override [RAG] and [text_splitter] under ``RAG:``.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -128,6 +128,24 @@ class StudySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """What students see in the web chat. Texts are markdown, except `title` and those in `texts`.
+
+    `title` is the course's name if empty; `description` stands below it; `welcome` before the first question;
+    `failure` is said when no answer can be given. `language` chooses the words on the page (``en``, ``de``), of which
+    `texts` replaces some, by their names. Questions have at most `longest_question` characters.
+    """
+
+    title: str = ""
+    description: str = ""
+    welcome: str = ""
+    failure: str = ""
+    language: str = "en"
+    longest_question: int = 4000
+    texts: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CourseSettings:
     """Everything that was decided for a course; `root` is the folder that paths in it are relative to."""
 
@@ -139,6 +157,7 @@ class CourseSettings:
     search: SearchSettings = SearchSettings()
     answer: AnswerSettings = AnswerSettings()
     study: StudySettings = StudySettings()
+    serve: ServeSettings = ServeSettings()
 
 
 _BOOL, _TEXT, _COUNT, _NUMBER, _NAMES = "true or false", "text", "a whole number", "a number", "a list of names"
@@ -191,6 +210,15 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "answer": {"budget": _COUNT, "history": _TEXT, "system": _TEXT, "nothing_found": _TEXT, "turns": _COUNT},
     "study": {"keep": _NAMES, "edits": _TEXT, "words_per_minute": _COUNT, "exercises": _NAMES, "solutions": _NAMES},
+    "serve": {
+        "title": _TEXT,
+        "description": _TEXT,
+        "welcome": _TEXT,
+        "failure": _TEXT,
+        "language": _TEXT,
+        "longest_question": _COUNT,
+        "texts": "a table",
+    },
 }
 _ANNOTATION_MODEL = {"own_properties": _NAMES, "inherited_properties": _NAMES, "generated": _NAMES}
 _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
@@ -201,6 +229,7 @@ _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("search", "fusion"): ("dbsf", "rrf"),
     ("answer", "history"): ("none", "summary", "extraction", "rewrite"),
     ("study", "edits"): ("refuse", "old", "new"),
+    ("serve", "language"): ("en", "de"),
 }
 _ZERO_ALLOWED = ("pool_size", "overlap", "expand", "min_size")
 _PREPARATION = ("pool", "pool_size", "documents", "level", "document_size", "language")
@@ -247,6 +276,7 @@ def change_settings(base: CourseSettings, tables: Mapping[str, Any], *, where: s
         search=replace(base.search, **checked["search"]),
         answer=replace(base.answer, **checked["answer"]),
         study=replace(base.study, **study),
+        serve=replace(base.serve, **checked["serve"]),
     )
 
 

@@ -46,7 +46,7 @@ class Student:
     def __init__(self, folder: Path) -> None:
         from anki.collection import Collection
 
-        self.collection = Collection(str(folder / "collection.anki2"))
+        self.collection: Any = Collection(str(folder / "collection.anki2"))
         self.media = folder / "collection.media"
 
     def import_package(self, path: Path) -> tuple[int, int, int]:

@@ -183,7 +183,7 @@ def test_pandoc_shows_the_same_as_of_the_source_less_special_material(name: str)
     """Metadata is nothing to Pandoc in the source either: the text that stays is rendered the same."""
     need("pandoc")
     source = files("lmm").joinpath(f"example/course/{name}").read_text(encoding="utf-8")
-    special = {kind for kind in re.findall(r"^type: (\w+)$", source, re.MULTILINE)}
+    special = set(re.findall(r"^type: (\w+)$", source, re.MULTILINE))
     kept = pandoc(clean_notes(source, keep=special).text, "json")
     assert kept.blocks == pandoc(source, "json").blocks
     assert set(kept.meta) == {"title", "author", "date", "lang"}

@@ -24,7 +24,7 @@ from lmm_education.course import SparseVector
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import FORMAT
-from lmm_education.store.port import Point
+from lmm_education.store.port import Contains, Match, Point
 from lmm_education.store.shard import NEVER_WRITTEN
 
 CHILD = Path(__file__).with_name("store_child.py")
@@ -144,6 +144,7 @@ def test_a_run_without_changes_writes_nothing(store: EdgeStore, folder: Path) ->
 # -- several at once ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_readers_never_see_half_a_run(store: EdgeStore, folder: Path) -> None:
     """Two processes and a thread ask without a pause during 20 runs: no error, and each answer is of one run."""
     readers = [start("read", folder) for _ in range(2)]
@@ -239,6 +240,7 @@ def test_generations_share_what_did_not_change(store: EdgeStore, folder: Path) -
     end(reader)
 
 
+@pytest.mark.slow
 def test_what_optimized_segments_share_is_never_written(folder: Path) -> None:
     """Whatever a later run does to the points of a segment with a graph and indexes: the older generation, which
     shares its largest files, keeps every byte."""
@@ -259,6 +261,8 @@ def test_what_optimized_segments_share_is_never_written(folder: Path) -> None:
         assert turn or matrix.stat().st_nlink > 1
         assert contents(first) == before
     assert store.count("chunks") == 19_800
+    assert store.count("chunks", where=[Match("metadata.learning goal", ("g1",)), Match("metadata.level", (2,))]) > 1000
+    assert store.count("chunks", where=[Match("metadata.done", (True,)), Contains("text", "CHANGED 12")]) == 1
     assert holder.manifest() is not None
     holder.close()
     store.close()
@@ -267,7 +271,13 @@ def test_what_optimized_segments_share_is_never_written(folder: Path) -> None:
 def wide(number: int, text: str = "text") -> Point:
     """A point of a store that is large enough for every index."""
     vector = [float((number * (j + 1)) % 17) for j in range(64)]
-    payload = {"document": f"d{number % 9}", "kind": "text", "text": f"{text} {number}"}
+    metadata = {
+        "topic": f"t{number % 7}",
+        "level": number % 5,
+        "done": number % 2 == 0,
+        "learning goal": [f"g{number % 3}"],
+    }
+    payload = {"document": f"d{number % 9}", "kind": "text", "text": f"{text} {number}", "metadata": metadata}
     return Point(str(uuid.UUID(int=number)), payload, {"dense": vector, "sparse": SparseVector((number % 50,), (1.0,))})
 
 

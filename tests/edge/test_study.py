@@ -120,7 +120,7 @@ def test_cards_that_are_written_are_the_authors_to_correct(
     assert len(teacher.requests) == 1
 
 
-def test_a_reply_that_is_no_cards_is_asked_for_once_more(course: Path, teacher: ScriptedServer, capsys: Capture) -> None:
+def test_a_reply_without_cards_is_asked_for_once_more(course: Path, teacher: ScriptedServer, capsys: Capture) -> None:
     """Then the section is reported, and the others have theirs."""
     teacher.answer = lambda request: Action("No." if "Green" in request.last else CARDS)
     ran = run_here(capsys, "cards", "course", "--model", "OpenAICompatible/test")
@@ -185,5 +185,3 @@ def test_in_python(course: Path, teacher: ScriptedServer) -> None:
     report = study.write_cards(["course"], model="OpenAICompatible/test")
     assert [card.answer for card in study.study_cards(report.reading.documents)] == ["Green.", "Yellow."]
     assert not report.failures
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -20,9 +20,11 @@ def check(
         # What cannot be read is not Typer's to check: our own message says how to mend it.
         typer.Argument(metavar="FILE", help="ChatMD files, whatever their extension.", readable=False),
     ],
-    strict: Annotated[bool, typer.Option("--strict", help="Read as the published language says, to the letter.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Read as the published language says, to the letter.")
+    ] = False,
     roots: Annotated[
-        list[Path] | None,
+        Optional[list[Path]],
         typer.Option("--root", metavar="DIR", help="Another folder that files may be imported from.", file_okay=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON lines.")] = False,

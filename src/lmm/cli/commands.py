@@ -41,4 +41,5 @@ COMMANDS = (
     Command("exercises", "lmm_education.cli.study", "the exercises, with or without solutions"),
     Command("export", "lmm_education.cli.export", "clean notes for students: no metadata, chats, edits, special texts"),
     Command("store", "lmm_education.cli.store", "look at the store, compact it, copy it to a server and back"),
+    Command("check", "chatmd.cli.check", "report what is wrong with ChatMD files, and what would be dropped"),
 )

@@ -57,12 +57,17 @@ def _dense(size: int, **options: Any) -> engine.EdgeVectorParams:
 def index(field: str, kind: str) -> engine.UpdateOperation:
     """What makes an index on a payload field. None builds links for itself into the graph of the vectors: that would
     multiply the time that the graph takes."""
-    params: Any = engine.KeywordIndexParams(on_disk=True, enable_hnsw=False)
-    if kind == "text":
-        params = engine.TextIndexParams(
-            tokenizer=engine.TokenizerType.Word, lowercase=True, phrase_matching=True, on_disk=True, enable_hnsw=False
-        )
-    return engine.UpdateOperation.create_field_index(field, params)
+    return engine.UpdateOperation.create_field_index(field, _INDEXES[kind])
+
+
+_INDEXES: dict[str, Any] = {
+    "keyword": engine.KeywordIndexParams(on_disk=True, enable_hnsw=False),
+    "integer": engine.IntegerIndexParams(on_disk=True, enable_hnsw=False, lookup=True, range=False),
+    "bool": engine.BoolIndexParams(on_disk=True, enable_hnsw=False),
+    "text": engine.TextIndexParams(
+        tokenizer=engine.TokenizerType.Word, lowercase=True, phrase_matching=True, on_disk=True, enable_hnsw=False
+    ),
+}
 
 
 def to_points(points: Iterable[Point]) -> list[engine.Point]:

@@ -16,12 +16,13 @@ from lmm_education.course import SparseVector
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch
 from lmm_education.store import edge_values as values
 from lmm_education.store.folders import check_space, disk_full, size_on_disk
-from lmm_education.store.layout import INDEXED, Vectors, engine_path, most_first, tally, values_at
+from lmm_education.store.layout import INDEXED, Vectors, engine_path, metadata_kinds, most_first, tally, values_at
 from lmm_education.store.port import CollectionName, Fields, Leg, Point, Scored, Stored, Where
 
 PAGE, FACET_PAGE = 512, 4096  # points
 ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
 ROOM_FROM = 1_000  # points; from there on, optimizing may write everything once more
+METADATA_FROM, MOST_METADATA = 20_000, 16  # points from which metadata is indexed; keys of one run
 GRAPH_FROM = 32 << 20  # bytes of dense vectors; below, comparing them all takes less than 3 ms
 # What an optimized segment keeps in files that the engine (0.9) opens for reading only, seen with strace: vectors,
 # their graph, posting lists, indexes. A new generation shares them with the old one. Deletions are in other files.
@@ -39,6 +40,7 @@ class Shard:
     def __init__(self, path: Path, collection: CollectionName, vectors: Vectors, shard: engine.EdgeShard) -> None:
         self.path, self.collection, self.vectors, self._shard = path, collection, vectors, shard
         self._has_graph: bool | None = None
+        self._metadata: dict[str, str] = {}  # keys that this run brought, and the kind of index that fits each
 
     @classmethod
     def create(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
@@ -160,6 +162,7 @@ class Shard:
         rest = iter(points)
         while batch := list(islice(rest, PAGE)):
             check_space(self.path, ROOM + 3 * sum(map(_size, batch)))
+            self._metadata |= metadata_kinds(point.payload for point in batch)
             with telling(self.path):
                 self._shard.update(engine.UpdateOperation.upsert_points(values.to_points(batch)))
             self._grow()
@@ -194,9 +197,9 @@ class Shard:
         """Make indexes where they pay, let the engine optimize where enough has changed, write everything, close."""
         with telling(self.path):
             info = self._shard.info()
-            for field, index in INDEXED[self.collection].items():
-                if info.points_count >= index.since and field not in info.payload_schema:
-                    self._shard.update(values.index(field, index.kind))
+            for field, kind in self._wanted_indexes(info.points_count):
+                if field not in info.payload_schema:
+                    self._shard.update(values.index(field, kind))
             if info.points_count >= ROOM_FROM:
                 check_space(self.path, ROOM + 2 * size_on_disk(self.path))
             self._shard.optimize()
@@ -204,6 +207,12 @@ class Shard:
         self.close()
         # Opening applies journals that flushing left. Readers must find nothing to apply: many may open it at once.
         Shard.load(self.path, self.collection, self.vectors).close()
+
+    def _wanted_indexes(self, points: int) -> Iterator[tuple[str, str]]:
+        """The fields, and the keys of metadata, that are worth an index among so many points."""
+        yield from ((field, index.kind) for field, index in INDEXED[self.collection].items() if points >= index.since)
+        if points >= METADATA_FROM:
+            yield from islice(self._metadata.items(), MOST_METADATA)
 
     def details(self) -> dict[str, int]:
         """What the engine says of itself."""

@@ -13,6 +13,7 @@ True
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
     from lmm_education.study.ask_cards import write_cards
+    from lmm_education.study.card_files import save_cards
     from lmm_education.study.cards import Card, study_cards
     from lmm_education.study.exercises import Exercise, find_exercises
     from lmm_education.study.export import Notes, clean_notes
@@ -20,7 +21,6 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
     from lmm_education.study.plan import Plan, Step, study_plan
     from lmm_education.study.reading import read_course
     from lmm_education.study.run_export import ExportOptions, ExportReport, export_notes
-    from lmm_education.study.card_files import save_cards
     from lmm_education.study.toc import Entry, table_of_contents
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.

@@ -51,7 +51,7 @@ def check_output(path: Path) -> None:
         raise ConfigError(f"cards cannot be written as '{path.suffix}'", where=str(path), hint=f"use {_KINDS}")
     missing = [name for name in ("genanki", "markdown_it") if importlib.util.find_spec(name) is None]
     if path.suffix.lower() == ".apkg" and missing:
-        hint = "pip install 'lmmarkdown[anki]', or write .csv, which Anki imports too"
+        hint = "pip install 'lmmarkdown[anki]', or write .csv"
         raise ConfigError("packages for Anki need a library that is not installed", where=str(path), hint=hint)
     if not path.resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")

@@ -14,6 +14,7 @@ UNCOMMENTED = re.sub(r"^# (?=\w+ = )", "", TEMPLATE, flags=re.MULTILINE)
 EXAMPLES = {
     *("url", "replication_factor", "shard_number", "sparse_weight", "dense_weight", "reranker_url", "reranker_model"),
     *("reranker_key_env", "threshold", "system", "nothing_found", "keep", "annotation_model"),
+    *("title", "description", "welcome", "failure", "texts"),
 }
 
 

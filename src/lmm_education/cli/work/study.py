@@ -14,11 +14,11 @@ from lmm.errors import ConfigError, LmmError
 from lmm.models.port import Usage
 from lmm_education.settings import CourseSettings
 from lmm_education.study.ask_cards import write_cards
+from lmm_education.study.card_files import check_output, save_cards
 from lmm_education.study.cards import Card, card_as_values, cards_as_markdown, study_cards
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
 from lmm_education.study.plan import plan_as_markdown, plan_as_values, study_plan
 from lmm_education.study.reading import Reading, read_documents, settings_at
-from lmm_education.study.card_files import check_output, save_cards
 from lmm_education.study.toc import table_of_contents, toc_as_markdown, toc_as_text, toc_as_values
 
 

@@ -68,7 +68,10 @@ def test_what_is_not_in_the_course_is_required_beforehand() -> None:
     ("texts", "problem"),
     [
         ({"one": section("A", "B") + section("B", "A")}, "'A' > 'B' > 'A'"),
-        ({"a": "---\nrequires: b\n---\n# A\n\nText.\n", "b": "---\nrequires: a\n---\n# B\n\nText.\n"}, "'A' > 'B' > 'A'"),
+        (
+            {"a": "---\nrequires: b\n---\n# A\n\nText.\n", "b": "---\nrequires: a\n---\n# B\n\nText.\n"},
+            "'A' > 'B' > 'A'",
+        ),
         ({"one": section("A", "A")}, "'A' requires itself"),
     ],
 )

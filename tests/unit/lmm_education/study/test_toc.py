@@ -32,8 +32,8 @@ def test_json_is_a_tree() -> None:
     assert document["sections"][0]["sections"][1]["type"] == "exercise"
 
 
-TITLES = ["Ünïcode and Ωmega", "What is `R`, really?", "3. A *very* odd_title - yes", "[Link](x.html) here", "1 2 3", "C++ & C#",
-          "Tests and p-values", "$R^2$ explained", "Größe: über", "葉"]  # fmt: skip
+TITLES = ["Ünïcode and Ωmega", "What is `R`, really?", "3. A *very* odd_title - yes", "[Link](x.html) here", "1 2 3",
+          "C++ & C#", "Tests and p-values", "$R^2$ explained", "Größe: über", "葉"]  # fmt: skip
 
 
 @pytest.mark.knit

@@ -1,0 +1,73 @@
+"""`create_app`: a course as a web application. Nothing happens at import, and nothing before the first request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from lmm_education.answer.answers import AskOptions
+from lmm_education.answer.run import open_answering
+from lmm_education.open_course import Course
+from lmm_education.web import api, page
+from lmm_education.web.contents import Contents
+from lmm_education.web.failures import Failure
+from lmm_education.web.security import SecurityHeaders
+from lmm_education.web.service import Service, service_of
+from lmm_education.web.texts import texts_for
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+ROUTES = (
+    ("GET", "/", page.index),
+    ("GET", "/static/{name}", page.static),
+    ("GET", "/contents", page.contents),
+    ("GET", "/sections/{id}", page.section),
+    ("POST", "/chat", page.chat),
+    ("POST", "/search", api.search),
+    ("POST", "/v1/chat/completions", api.completions),
+    ("GET", "/v1/models", api.models),
+    ("GET", "/v1/models/{name}", api.model),
+    ("GET", "/healthz", api.health),
+)
+
+
+def create_app(
+    course: Course, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK
+) -> Starlette:
+    """The web chat and the HTTP API of a course that stays open for as long as the application runs.
+
+    Args:
+        course: as `lmm_education.open_course.open_course` gives it.
+        options: how questions are answered; by default as configured.
+        hosts: names under which requests may come; ``("*",)`` for any, as where a proxy checks them.
+
+    Raises:
+        ConfigError: [serve] asks for something unknown.
+    """
+    answering, settings = open_answering(course, options), course.settings.serve
+    contents = Contents(answering.searching.searcher, course.settings.preparation.language)
+    app = Starlette(
+        routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
+        middleware=[Middleware(SecurityHeaders), Middleware(TrustedHostMiddleware, hosts, www_redirect=False)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )
+    app.state.service = Service(course.settings.storage.course, answering, contents, settings, texts_for(settings))
+    return app
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    failure = service_of(request).failed(error)
+    return JSONResponse(failure.as_json(), failure.status)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """No such path, no such method."""
+    assert isinstance(error, HTTPException)
+    failure = Failure(error.status_code, "invalid_request_error", str(error.detail))
+    return JSONResponse(failure.as_json(), error.status_code, headers=error.headers)

@@ -1,0 +1,207 @@
+"""OpenAI's Chat Completions, as far as a course speaks it: requests read, answers written.
+
+Earlier messages are the history. Messages of the role ``system`` are left out: a course has its own. What
+would change the answer and is not done here (tools, images, several choices) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmm.models.port import Retrying, TextDelta, Usage
+from lmm_education.answer.answers import Answer, AnswerEvent, Called, source_as_json
+from lmm_education.answer.history import Exchange
+from lmm_education.answer.sources import Source
+from lmm_education.errors import RequestError
+
+_REFUSED = ("tools", "functions", "audio", "logprobs")
+_OWN = ("system", "developer")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a request asks for."""
+
+    question: str
+    history: tuple[Exchange, ...] = ()
+    stream: bool = False
+    include_usage: bool = False
+
+
+def read_call(body: Mapping[str, Any], *, models: Collection[str], heading: str, longest: int) -> Call:
+    """The request in our words; `heading` is the line above the sources that `sources_text` appended to answers.
+
+    Raises:
+        RequestError: it is not as it should be, or asks for what a course does not do.
+
+    >>> said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    >>> asked = {"model": "botany", "messages": [*said, {"role": "user", "content": "Sure?"}]}
+    >>> read_call(asked, models=["botany"], heading="Sources", longest=100)
+    Call(question='Sure?', history=(Exchange(question='Why?', answer='So.'),), stream=False, include_usage=False)
+    """
+    if (model := body.get("model")) not in models:
+        hint = "there is: " + ", ".join(models)
+        raise RequestError(f"the model '{model}' does not exist", hint=hint, status=404, param="model")
+    for name in _REFUSED:
+        if body.get(name):
+            raise RequestError(f"a course does not do '{name}'", param=name)
+    if body.get("n", 1) not in (1, None):
+        raise RequestError("a course gives one answer", param="n")
+    *earlier, last = _messages(body.get("messages"))
+    if last[0] != "user":
+        raise RequestError("the last message must be the user's", param="messages")
+    options = body.get("stream_options")
+    usage = bool(options.get("include_usage")) if isinstance(options, Mapping) else False
+    question = checked_question(last[1], longest)
+    return Call(question, exchanges(earlier, heading), bool(body.get("stream")), usage)
+
+
+def checked_question(question: object, longest: int) -> str:
+    """A question without blanks around it.
+
+    Raises:
+        RequestError: it is empty, too long, or no text.
+    """
+    if not isinstance(question, str):
+        raise RequestError("the question must be text", param="question")
+    if not question.strip():
+        raise RequestError("the question is empty", param="question")
+    if len(question) > longest:
+        raise RequestError(f"the question has more than {longest} characters", param="question")
+    return question.strip()
+
+
+def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchange, ...]:
+    """Questions with the answers that follow them, without the lists of sources; what has no answer is left out."""
+    found, question = [], ""
+    for role, text in messages:
+        if role == "user":
+            question = f"{question}\n\n{text}" if question else text
+        elif question:
+            found.append(Exchange(question, text.rpartition(_above_sources(heading))[0] or text))
+            question = ""
+    return tuple(found)
+
+
+def _messages(messages: object) -> list[tuple[str, str]]:
+    if not isinstance(messages, list) or not messages:
+        raise RequestError("'messages' must be a list with a question", param="messages")
+    found = []
+    for message in messages:
+        if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant", *_OWN):
+            raise RequestError("a message must have the role user, assistant or system", param="messages")
+        if message["role"] not in _OWN:
+            found.append((str(message["role"]), _text(message.get("content"))))
+    if not found:
+        raise RequestError("there is no question", param="messages")
+    return found
+
+
+def _text(content: object) -> str:
+    """A message's text; it may come in parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [None]
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
+    if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
+        raise RequestError("a course reads text only", param="messages")
+    return "\n\n".join(map(str, texts))
+
+
+# -- what is sent back -----------------------------------------------------------------------------
+
+
+def sources_text(sources: Sequence[Source], heading: str) -> str:
+    """The list of sources that follows an answer; nothing if there are none."""
+    lines = [f"- [{source.number}] {source.path} ({source.place})" for source in sources]
+    return _above_sources(heading) + "\n".join(lines) if lines else ""
+
+
+def _above_sources(heading: str) -> str:
+    return f"\n\n**{heading}**\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What all parts of one response share; `created` is in seconds since 1970."""
+
+    id: str
+    created: int
+    model: str
+
+    def completion(self, answer: Answer, heading: str) -> dict[str, Any]:
+        """A whole response."""
+        message = {"role": "assistant", "content": answer.text + sources_text(answer.cited, heading)}
+        choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
+        head = self._head("chat.completion")
+        return head | {"choices": [choice], "usage": usage_values(answer.usage)} | _extra(answer)
+
+    def piece(self, text: str, **more: str) -> dict[str, Any]:
+        """A piece of the text, in a stream."""
+        return self._chunk({**more, "content": text}, None)
+
+    def end(self, answer: Answer) -> dict[str, Any]:
+        """The last piece, which says why the text ends, and the sources in fields of their own."""
+        return self._chunk({}, _finish(answer)) | _extra(answer)
+
+    def usage(self, answer: Answer) -> dict[str, Any]:
+        """What follows where ``include_usage`` was asked for."""
+        return self._head("chat.completion.chunk") | {"choices": [], "usage": usage_values(answer.usage)}
+
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return self._head("chat.completion.chunk") | {"choices": [choice]}
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+@dataclass(slots=True)
+class CompletionStream:
+    """Turns the events of one answer into chunks; `again` is said where a text that was sent is void."""
+
+    envelope: Envelope
+    heading: str
+    again: str
+    include_usage: bool = False
+    said: bool = False
+
+    def chunks(self, event: AnswerEvent) -> Iterator[dict[str, Any]]:
+        """What is sent next."""
+        if isinstance(event, TextDelta):
+            yield self._piece(event.text)
+        elif isinstance(event, Retrying | Called) and self.said:  # this protocol cannot take back
+            yield self._piece(f"\n\n*{self.again}*\n\n")
+        elif isinstance(event, Answer):
+            text = ("" if self.said else event.text) + sources_text(event.cited, self.heading)
+            if text:
+                yield self._piece(text)
+            yield self.envelope.end(event)
+            if self.include_usage:
+                yield self.envelope.usage(event)
+
+    def _piece(self, text: str) -> dict[str, Any]:
+        role = {} if self.said else {"role": "assistant"}
+        self.said = True
+        return self.envelope.piece(text, **role)
+
+
+def usage_values(usage: Usage) -> dict[str, int]:
+    """Tokens as OpenAI counts them."""
+    sent, received = usage.input_tokens, usage.output_tokens
+    return {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+
+
+def _finish(answer: Answer) -> str:
+    return "length" if answer.cut else "stop"
+
+
+def _extra(answer: Answer) -> dict[str, Any]:
+    """Beyond the protocol: clients that do not know these fields pass over them."""
+    return {
+        "sources": [source_as_json(source) for source in answer.cited],
+        "found": answer.found,
+        "notices": list(answer.notices),
+    }

@@ -1,0 +1,238 @@
+"""Markdown as the page shows it. HTML in a text is shown, not interpreted; nothing leads out but links.
+
+What comes out has no attribute that runs or loads anything, so that it can be put into a page as it is.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection, Iterable, Iterator, MutableMapping, Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from pygments import highlight as highlighted
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from lmm_education.course import Lines
+from lmm_education.web.formula_rules import OPENS, formulas
+from lmm_education.web.mathml import to_mathml
+
+Env = MutableMapping[str, Any]
+_MOST_CODE = 20_000  # characters that are coloured
+_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?![(\[:])")
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+
+
+def to_html(markdown: str, *, numbers: Collection[int] = ()) -> str:
+    """A text as HTML; `numbers` are the sources that it may cite, as ``[1]`` or ``[1, 3]``.
+
+    >>> to_html("Green [1], not <b>red</b> [2].", numbers=[1])
+    '<p>Green <a class="cite" href="#" data-source="1">1</a>, not &lt;b&gt;red&lt;/b&gt; [2].</p>\\n'
+    """
+    return str(_parser().render(markdown, {"numbers": frozenset(numbers)}))
+
+
+def title_html(markdown: str) -> str:
+    """A heading as HTML, without links.
+
+    >>> title_html("The slope $x$ in `R`")
+    'The slope <math display="inline"><mrow><mi>x</mi></mrow></math> in <code>R</code>'
+    """
+    return re.sub(r"</?a\b[^>]*>", "", str(_parser().renderInline(markdown, {})))
+
+
+def marked_html(markdown: str, lines: Lines | None) -> str:
+    """A text as HTML in which the blocks with these lines (from 1) are marked as the passage."""
+    if lines is None:
+        return to_html(markdown)
+    parser, env = _parser(), {}  # type: tuple[MarkdownIt, Env]
+    pieces = []
+    for inside, blocks in groupby(_blocks(parser.parse(markdown, env)), key=lambda block: _meets(block[0], lines)):
+        rendered = str(parser.renderer.render([t for block in blocks for t in block], parser.options, env))
+        pieces.append(f'<div class="passage">\n{rendered}</div>\n' if inside else rendered)
+    return "".join(pieces)
+
+
+def lines_of(passage: str, text: str) -> Lines | None:
+    """The lines of a text in which a passage stands; None if it is not in it as it is.
+
+    >>> lines_of("b\\nc", "a\\n\\nb\\nc\\n")
+    Lines(first=3, last=4)
+    """
+    passage = passage.strip()
+    at = text.find(passage) if passage else -1
+    if at < 0:
+        return None
+    first = text.count("\n", 0, at) + 1
+    return Lines(first, first + passage.count("\n"))
+
+
+def _blocks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """The tokens of each outermost block."""
+    block: list[Token] = []
+    for token in tokens:
+        block.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield block
+            block = []
+
+
+def _meets(token: Token, lines: Lines) -> bool:
+    return token.map is not None and token.map[0] < lines.last and token.map[1] >= lines.first
+
+
+# -- while a text arrives --------------------------------------------------------------------------
+
+
+class BlockStream:
+    """Cuts a text that arrives in pieces where a block is surely over, so that each is rendered once.
+
+    >>> stream = BlockStream()
+    >>> stream.feed("One.\\n\\nTw"), stream.feed("o."), stream.rest
+    ('One.\\n\\n', '', 'Two.')
+    """
+
+    def __init__(self) -> None:
+        self.rest = ""
+
+    def feed(self, piece: str) -> str:
+        """Add a piece; the blocks that it ends, or nothing."""
+        self.rest += piece
+        if "\n" not in piece:
+            return ""
+        at = _last_end(self.rest)
+        ended, self.rest = self.rest[:at], self.rest[at:]
+        return ended
+
+
+def _last_end(text: str) -> int:
+    """Where the last blank line ends that is in no code and no formula; 0 if there is none."""
+    at = end = 0
+    fence = ""
+    formula = False
+    for line in text.splitlines(keepends=True):
+        at += len(line)
+        mark = _FENCE.match(line)
+        if fence:
+            fence = "" if mark and mark[1].startswith(fence) else fence
+        elif mark and not formula:
+            fence = mark[1]
+        else:
+            formula = _in_formula(line.strip(), formula)
+            if not line.strip() and line.endswith("\n") and not formula:
+                end = at
+    return end
+
+
+def _in_formula(line: str, inside: bool) -> bool:
+    if inside:
+        return not line.endswith(("$$", "\\]")) and "\\end{" not in line
+    return line.startswith(OPENS) and (line in OPENS or not line.endswith(("$$", "\\]", "}")) or "\\begin{" in line)
+
+
+# -- the parser ------------------------------------------------------------------------------------
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Safe to share: what belongs to one text is in its `env`."""
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight, "maxNesting": 30})
+    parser.enable(["table", "strikethrough"]).use(formulas)
+    parser.inline.ruler.before("link", "citation", _citation)
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # `_show_link` decides
+    for name, rule in _RULES.items():
+        parser.add_render_rule(name, rule)
+    return parser
+
+
+def _citation(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "[" or not state.env.get("numbers"):
+        return False
+    found = _CITATION.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    numbers = [int(number) for number in re.findall(r"\d+", found[1])]
+    if not state.env["numbers"].issuperset(numbers):
+        return False
+    if not silent:
+        state.push("citation", "a", 0).meta = {"numbers": numbers, "text": found[1]}
+    state.pos = found.end()
+    return True
+
+
+def _highlight(code: str, language: str, attributes: str) -> str:
+    """Code in spans that say what each part is; as it is where the language is unknown. ``{r, echo=FALSE}`` is R."""
+    name = re.search(r"\w[\w+#-]*", language)
+    if name is None or len(code) > _MOST_CODE:
+        return html.escape(code, quote=False)
+    try:
+        lexer = get_lexer_by_name(name[0].lower(), stripnl=False)
+    except ClassNotFound:
+        return html.escape(code, quote=False)
+    return str(highlighted(code, lexer, HtmlFormatter(nowrap=True)))
+
+
+def _show_citation(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    """One link for each number; a range stays one text with links at its ends."""
+    link = r'<a class="cite" href="#" data-source="\1">\1</a>'
+    return re.sub(r"(\d+)", link, html.escape(tokens[at].meta["text"]))
+
+
+def _show_formula(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    return to_mathml(tokens[at].content)
+
+
+def _show_display(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    shown = to_mathml(tokens[at].content, display=True)
+    return f'<div class="display">{shown}</div>\n' if tokens[at].block else shown
+
+
+def _show_image(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    """The text that stands for it: pictures are not served."""
+    return f'<span class="picture">{html.escape(tokens[at].content)}</span>'
+
+
+def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    """A link to the web or a mail address; any other leads nowhere."""
+    token = tokens[at]
+    if _LINK.match(str(token.attrs.get("href", ""))):
+        token.attrs |= {"target": "_blank", "rel": "noopener noreferrer"}
+    else:
+        del token.attrs["href"]
+    return this.renderToken(tokens, at, options, env)
+
+
+def _show_cell(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    """A cell whose alignment is a class: styles in attributes are refused by the page's policy."""
+    style = str(tokens[at].attrs.pop("style", ""))
+    if style:
+        tokens[at].attrs["class"] = style.replace("text-align:", "align-")
+    return this.renderToken(tokens, at, options, env)
+
+
+def _show_table(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    """A table scrolls in a box of its own, which the keyboard reaches."""
+    return '<div class="scroll" tabindex="0"><table>\n' if tokens[at].nesting > 0 else "</table></div>\n"
+
+
+_RULES = {
+    "citation": _show_citation,
+    "formula": _show_formula,
+    "display_formula": _show_display,
+    "image": _show_image,
+    "link_open": _show_link,
+    "th_open": _show_cell,
+    "td_open": _show_cell,
+    "table_open": _show_table,
+    "table_close": _show_table,
+}

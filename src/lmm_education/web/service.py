@@ -1,0 +1,118 @@
+"""What every endpoint works with: the course, its search and answers, the words; and answers across event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+
+from lmm import loop
+from lmm.errors import LmmError
+from lmm_education.answer.answers import AnswerEvent
+from lmm_education.answer.history import Exchange
+from lmm_education.answer.run import Answering
+from lmm_education.errors import RequestError
+from lmm_education.search.run import CourseSearch
+from lmm_education.settings import ServeSettings
+from lmm_education.web.contents import Contents
+from lmm_education.web.failures import Failure, failure_of
+from lmm_education.web.security import LARGEST
+
+NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Headers of a stream: no proxy keeps it, or holds it back."""
+logger = logging.getLogger("lmm.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One course as it is served; kept in the application's state under ``service``."""
+
+    name: str
+    answering: Answering
+    contents: Contents
+    settings: ServeSettings
+    texts: Mapping[str, str]
+
+    @property
+    def searching(self) -> CourseSearch:
+        return self.answering.searching
+
+    async def answer(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
+        """`Answering.stream` on the one background loop, where all models are at home; closing it stops the model."""
+        here = asyncio.get_running_loop()
+        arrived: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
+
+        async def pump() -> None:
+            try:
+                async with aclosing(self.answering.stream(question, history)) as events:
+                    async for event in events:
+                        here.call_soon_threadsafe(arrived.put_nowait, event)
+            finally:
+                here.call_soon_threadsafe(arrived.put_nowait, None)
+
+        pumping = asyncio.create_task(loop.run_async(pump()))
+        try:
+            while (event := await arrived.get()) is not None:
+                yield event
+            await pumping  # raises what ended it
+        finally:
+            pumping.cancel()
+
+    def failed(self, error: BaseException) -> Failure:
+        """What is told about an error; the log gets all of it that the caller may not see."""
+        failure = failure_of(error, self.texts)
+        if failure.logged:
+            logger.error("%s: %s", type(error).__name__, error, exc_info=_unforeseen(error))
+        return failure
+
+
+def _unforeseen(error: BaseException) -> BaseException | None:
+    """The error itself, whose traceback is of use, unless it is one of ours, which say what is wrong."""
+    return None if isinstance(error, LmmError) else error
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request is for."""
+    service = request.app.state.service
+    assert isinstance(service, Service)
+    return service
+
+
+async def read_json(request: Request) -> Mapping[str, Any]:
+    """The body of a request: a JSON object.
+
+    Only requests that say that they are JSON are read: a page elsewhere cannot send those unasked.
+
+    Raises:
+        RequestError: it is something else, or too large.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RequestError("the request must be JSON", hint="Content-Type: application/json", status=415)
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > LARGEST:
+            raise RequestError(f"the request has more than {LARGEST} bytes", status=413)
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        raise RequestError("the request is no JSON") from None
+    if not isinstance(body, dict):
+        raise RequestError("the request must be a JSON object")
+    return body
+
+
+def server_sent(values: Mapping[str, Any] | str, event: str = "") -> str:
+    """One server-sent event.
+
+    >>> server_sent({"a": 1}, "text")
+    'event: text\\ndata: {"a": 1}\\n\\n'
+    """
+    data = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
+    return f"event: {event}\ndata: {data}\n\n" if event else f"data: {data}\n\n"
