@@ -101,6 +101,11 @@ EDGE = {
     "lmm_education.study.reading",
     "lmm_education.study.run_export",
     "lmm_education.study.card_files",
+    "lmm_education.web.api",
+    "lmm_education.web.app",
+    "lmm_education.web.contents",
+    "lmm_education.web.page",
+    "lmm_education.web.service",
 }
 IMPURE = {
     *("os", "io", "socket", "subprocess", "tempfile", "time", "random", "secrets", "shutil", "threading", "asyncio"),
@@ -139,6 +144,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("ingestion",),
     ("search", "exports"),
     ("answer", "evaluation", "study"),
+    ("web",),
     ("cli",),
 ]
 # And for chatmd.

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from chatmd.agent import attribute_span, interpret
 from chatmd.attributes import passed_over
-from chatmd.items import AgentSpec, CallItem, Config, Item, MessageItem, OutputItem
+from chatmd.items import AgentSpec, CallItem, Item, MessageItem, OutputItem
 from chatmd.nodes import BLANK, Document, Element, Node, Problem, Span, Text, body
 from chatmd.tags import DOCUMENT, TAGS, Tag
 
@@ -126,11 +126,12 @@ def _configuration(document: Document, spec: AgentSpec) -> Iterator[Problem]:
         start = Span(document.source, 0, 0)
         yield Problem(start, "there is no <config>", 'write <config model="…"/> at the top')
     messages = [item for item in spec.items if isinstance(item, MessageItem)]
-    if configs and messages and messages[0].span.source is configs[0].span.source:
-        if messages[0].span.start < configs[0].span.start:
-            yield _warning(configs[0].span, "<config> stands after the first message", "move it to the top")
-    elif spec.config == Config() and configs:
-        yield _warning(configs[0].span, "this <config> says nothing", 'write model="…", or delete it')
+    if configs and messages and _stands_before(messages[0].span, configs[0].span):
+        yield _warning(configs[0].span, "<config> stands after the first message", "move it to the top")
+
+
+def _stands_before(one: Span, other: Span) -> bool:
+    return one.source is other.source and one.start < other.start
 
 
 def _calls(spec: AgentSpec) -> Iterator[Problem]:

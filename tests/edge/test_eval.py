@@ -47,6 +47,7 @@ def test_a_store_that_was_ingested_is_measured_as_it_is(capsys: pytest.CaptureFi
 
 def test_a_comparison_as_the_manual_writes_it(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     """Further axes are arguments to the shell; the picture is a picture."""
+    pytest.importorskip("matplotlib")
     words = ("--compare", "encoding=content,hybrid", "max_size=800")
     ran = run_here(capsys, "eval", QUESTIONS, *words, *DOCUMENTS, "--plot", "picture.png")
     first, second = ran.out.splitlines()[1:]

@@ -76,7 +76,7 @@ def current(folder: Path) -> Path:
 def test_killed_at_any_moment_the_store_is_the_old_one_or_the_new_one(folder: Path) -> None:
     """100 writers, each killed at a random moment: every time all points are of one run, the last or the next."""
     parent, chance, last, cut = start("write", folder), random.Random(7), 0, 0
-    span = min(0.5, 2.5 * time_of_a_run(folder.parent / "trial"))
+    span = 0.2  # seconds; it follows the machine, so that about every second writer ends a run
     assert parent.stdin is not None
     assert parent.stdout is not None
     for _ in range(100):
@@ -87,6 +87,7 @@ def test_killed_at_any_moment_the_store_is_the_old_one_or_the_new_one(folder: Pa
         os.kill(pid, signal.SIGKILL)
         told = list(iter(parent.stdout.readline, "gone\n"))
         last = int(told[-1]) if told else last
+        span = min(1.5, span * 1.2) if not told else max(0.05, span / 1.2)
         reader = EdgeStore(folder)
         if reader.manifest() is None:
             assert last == 0
@@ -102,17 +103,6 @@ def test_killed_at_any_moment_the_store_is_the_old_one_or_the_new_one(folder: Pa
     write_run(left, last + 1)
     left.close()
     assert generations(folder) == [current(folder)], "what killed writers left was not removed"
-
-
-def time_of_a_run(folder: Path) -> float:
-    """How many seconds writing takes now, on this machine."""
-    trial = EdgeStore(folder)
-    begin = time.perf_counter()
-    for version in (1, 2, 3):
-        write_run(trial, version)
-    took = time.perf_counter() - begin
-    trial.close()
-    return took / 3
 
 
 def test_an_exception_leaves_no_trace(store: EdgeStore, folder: Path) -> None:

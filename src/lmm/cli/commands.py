@@ -34,6 +34,7 @@ COMMANDS = (
     Command("ingest", "lmm_education.cli.ingest", "prepare documents and store them, so that they can be searched"),
     Command("search", "lmm_education.cli.search", "find passages in what was ingested"),
     Command("ask", "lmm_education.cli.ask", "answer a question from the course, with sources"),
+    Command("serve", "lmm_education.cli.serve", "the course as a web chat, and as an API for OpenAI clients"),
     Command("eval", "lmm_education.cli.evaluation", "measure how well your questions find what answers them"),
     Command("toc", "lmm_education.cli.study", "the headings of documents, with their lines"),
     Command("plan", "lmm_education.cli.study", "a study plan: sections in order, with summaries and reading times"),

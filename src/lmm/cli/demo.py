@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -178,7 +179,7 @@ def _run(step: Step, number: int, course: Path) -> None:
         file.write_bytes(step.typed.apply(before).encode())
         _say(f"You type into {step.file}:\n{_diff(before, _read(file))}\n")
     before = _read(file)
-    _say(console.style(f"$ lmm {' '.join(step.command)}\n", "cyan", sys.stdout))
+    _say(console.style(f"$ {shlex.join(['lmm', *step.command])}\n", "cyan", sys.stdout))
     result = subprocess.run(
         [sys.executable, "-m", "lmm", *step.command], cwd=course, env=offline_environment(course), check=False
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from lmm import trust
 from lmm.errors import ConfigError
@@ -37,6 +38,11 @@ def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = Non
 def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
     if not re.match(r"https?://", settings.url):
         raise ConfigError(f"'url' under [storage] must begin with https:// or http://, not {settings.url!r}")
+    if "@" in urlsplit(settings.url).netloc:  # it would stand in messages and logs
+        raise ConfigError(
+            "'url' under [storage] holds a user or a password",
+            hint=f"take it out, and put the server's API key into the environment: export {settings.api_key_env}=…",
+        )
     key = env.get(settings.api_key_env) or None
     if key is None or trust.is_loopback(settings.url):
         return key

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from lmm.errors import LmmError
 from lmm_education.answer.answers import AskOptions
 from lmm_education.answer.run import open_answering
 from lmm_education.open_course import Course
@@ -37,9 +38,7 @@ ROUTES = (
 )
 
 
-def create_app(
-    course: Course, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK
-) -> Starlette:
+def create_app(course: Course, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK) -> Starlette:
     """The web chat and the HTTP API of a course that stays open for as long as the application runs.
 
     Args:
@@ -55,7 +54,7 @@ def create_app(
     app = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[Middleware(SecurityHeaders), Middleware(TrustedHostMiddleware, hosts, www_redirect=False)],
-        exception_handlers={HTTPException: _refused, Exception: _failed},
+        exception_handlers={HTTPException: _refused, LmmError: _failed, Exception: _failed},
     )
     app.state.service = Service(course.settings.storage.course, answering, contents, settings, texts_for(settings))
     return app

@@ -90,7 +90,9 @@ def outline(sections: Sequence[SectionTitles]) -> list[dict[str, Any]]:
     above: tuple[str, ...] = ()
     for section in sections:
         path = section.headings or (section.title,)
-        shared = next((i for i, (a, b) in enumerate(zip(above, path, strict=False)) if a != b), min(len(above), len(path)))
+        shared = next(
+            (i for i, (a, b) in enumerate(zip(above, path, strict=False)) if a != b), min(len(above), len(path))
+        )
         for depth in range(shared, len(path)):
             own = section.id if depth == len(path) - 1 else ""
             entries.append({"title": title_html(path[depth]), "depth": depth, "section": own})

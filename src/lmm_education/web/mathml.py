@@ -15,16 +15,77 @@ from latex2mathml.converter import Converter
 
 _LONGEST = 4000  # characters; longer formulas are no formulas
 _ELEMENTS = frozenset(
-    "math mrow mi mn mo ms mtext mspace mstyle merror mpadded mphantom mfrac msqrt mroot msub msup msubsup munder "
-    "mover munderover mmultiscripts mprescripts none mtable mtr mtd mlabeledtr menclose".split()
+    [
+        "math",
+        "mrow",
+        "mi",
+        "mn",
+        "mo",
+        "ms",
+        "mtext",
+        "mspace",
+        "mstyle",
+        "merror",
+        "mpadded",
+        "mphantom",
+        "mfrac",
+        "msqrt",
+        "mroot",
+        "msub",
+        "msup",
+        "msubsup",
+        "munder",
+        "mover",
+        "munderover",
+        "mmultiscripts",
+        "mprescripts",
+        "none",
+        "mtable",
+        "mtr",
+        "mtd",
+        "mlabeledtr",
+        "menclose",
+    ]
 )
 _ATTRIBUTES = frozenset(
-    "display displaystyle scriptlevel mathvariant mathcolor mathbackground mathsize stretchy fence form separator "
-    "lspace rspace minsize maxsize symmetric largeop movablelimits accent accentunder linethickness width height depth "
-    "voffset columnalign rowspacing columnspacing columnlines rowlines notation".split()
+    [
+        "display",
+        "displaystyle",
+        "scriptlevel",
+        "mathvariant",
+        "mathcolor",
+        "mathbackground",
+        "mathsize",
+        "stretchy",
+        "fence",
+        "form",
+        "separator",
+        "lspace",
+        "rspace",
+        "minsize",
+        "maxsize",
+        "symmetric",
+        "largeop",
+        "movablelimits",
+        "accent",
+        "accentunder",
+        "linethickness",
+        "width",
+        "height",
+        "depth",
+        "voffset",
+        "columnalign",
+        "rowspacing",
+        "columnspacing",
+        "columnlines",
+        "rowlines",
+        "notation",
+    ]
 )
 # They define macros, whose expansion has no bound, or act on what is outside of the formula.
-_REFUSED = re.compile(r"\\(?:(?:re|provide)?newcommand|renewcommand|providecommand|e?def|gdef|let|DeclareMathOperator)\b")
+_REFUSED = re.compile(
+    r"\\(?:(?:re|provide)?newcommand|renewcommand|providecommand|e?def|gdef|let|DeclareMathOperator)\b"
+)
 _WITHOUT_MEANING = re.compile(r"\\label\{[^{}]*\}|\(\\#[\w:.-]+\)|\\nonumber\b|\\notag\b")
 _NUMBERED = re.compile(r"(\\(?:begin|end))\{(align|equation|gather|multline|eqnarray)\}")  # every one would be (1)
 

@@ -1,0 +1,233 @@
+// The web chat. Whatever is put into the page as HTML was rendered by the server, which lets no markup through.
+"use strict";
+
+const $ = (selector, inside = document) => inside.querySelector(selector);
+const texts = JSON.parse(document.body.dataset.texts);
+const form = $("#form"), question = $("#question"), ask = $("#ask"), conversation = $("#conversation");
+let history = [];      // pairs of question and answer, as text
+let running = null;    // what stops the answer that is on its way
+
+const make = (tag, attributes = {}, ...children) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "html") element.innerHTML = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+};
+
+const say = (text) => { $("#status").textContent = text; };
+
+// -- asking ------------------------------------------------------------------------------------
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (running) { running.abort(); return; }
+  const text = question.value.trim();
+  if (!text) { say(texts.empty); question.focus(); return; }
+  question.value = "";
+  markChips();
+  answer(text);
+});
+
+question.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  if (!running) form.requestSubmit();
+});
+
+async function answer(text) {
+  const shown = newExchange(text);
+  running = new AbortController();
+  ask.textContent = texts.stop;
+  say(texts.thinking);
+  try {
+    const response = await fetch("chat", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ question: text, history }),
+      signal: running.signal,
+    });
+    if (!response.ok) throw new Told((await response.json()).error.message);
+    for await (const [name, values] of serverSent(response.body)) STEPS[name]?.(shown, values, text);
+    if (!shown.over) throw new Told(texts.offline);
+  } catch (error) {
+    if (shown.exchange.isConnected) fail(shown, explain(error));
+  } finally {
+    running = null;
+    ask.textContent = texts.ask;
+    shown.exchange.setAttribute("aria-busy", "false");
+    shown.body.classList.remove("waiting");
+  }
+}
+
+class Told extends Error {}  // an error whose message is for the student
+
+const explain = (error) =>
+  error.name === "AbortError" ? texts.stopped : error instanceof Told ? error.message : texts.offline;
+
+function newExchange(text) {
+  const done = make("div", { class: "done" }), tail = make("div", { class: "tail" });
+  const body = make("div", { class: "answer waiting" }, done, tail);
+  const sources = make("aside", { "aria-label": texts.sources, hidden: "" });
+  const note = make("p", { class: "note" }, texts.thinking);
+  const asked = make("h2", { class: "asked" }, make("span", { class: "unseen" }, texts.you + ": "), text);
+  const exchange = make("article", { "aria-busy": "true" }, asked, make("div", { class: "both" }, body, sources), note);
+  conversation.append(exchange);
+  $("#intro").hidden = true;
+  exchange.scrollIntoView({ block: "start" });
+  return { exchange, body, done, tail, sources, note, over: false };
+}
+
+const STEPS = {
+  found() {},
+  text(shown, { text }) { shown.note.textContent = ""; shown.tail.textContent += text; },
+  block(shown, { html, rest }) {
+    shown.note.textContent = "";
+    shown.done.insertAdjacentHTML("beforeend", html);
+    shown.tail.textContent = rest;
+  },
+  restart(shown, { message }) { clear(shown); shown.note.textContent = message; },
+  answer(shown, { html, text, sources, notices }, asked) {
+    shown.over = true;
+    shown.done.innerHTML = html;
+    shown.tail.textContent = "";
+    shown.note.textContent = notices.join(" ");
+    if (sources.length) showSources(shown, sources);
+    history.push([asked, text]);
+    say(texts.ready);
+  },
+  failure(shown, { message }) { fail(shown, message); },
+};
+
+function clear(shown) { shown.done.textContent = shown.tail.textContent = ""; }
+
+function fail(shown, message) {
+  shown.over = true;
+  shown.note.textContent = message;
+  shown.note.classList.add("failure");
+  say(message);
+}
+
+async function* serverSent(stream) {
+  let text = "";
+  for (const reader = stream.pipeThrough(new TextDecoderStream()).getReader(); ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    const events = text.split("\n\n");
+    text = events.pop();
+    for (const event of events) {
+      const [, name, data] = /^event: (.*)\ndata: (.*)$/s.exec(event) ?? [];
+      if (name) yield [name, JSON.parse(data)];
+    }
+  }
+}
+
+// -- sources and sections ----------------------------------------------------------------------
+
+function showSources(shown, sources) {
+  const items = sources.map((source) => {
+    const title = make("span", { class: "title", html: source.title });
+    const where = make("span", { class: "place" }, source.place + (source.type ? ` · ${source.type}` : ""));
+    const open = make("button", { type: "button", "data-number": source.number },
+      make("span", { class: "number" }, source.number), title, where);
+    open.addEventListener("click", () => openSection(source.section, source));
+    return make("li", {}, open);
+  });
+  shown.sources.append(make("h3", {}, texts.sources), make("ol", {}, ...items));
+  shown.sources.hidden = false;
+}
+
+conversation.addEventListener("click", (event) => {
+  const link = event.target.closest("a.cite");
+  if (!link) return;
+  event.preventDefault();
+  $(`aside button[data-number="${link.dataset.source}"]`, link.closest("article"))?.click();
+});
+
+async function openSection(id, { passage = "", searched = "" } = {}) {
+  const dialog = $("#section");
+  const found = await fetchJson(`sections/${encodeURIComponent(id)}?${new URLSearchParams({ passage, searched })}`);
+  $("#section-title").innerHTML = found.title ?? texts.sources;
+  $(".place", dialog).textContent = found.place ?? "";
+  $(".text", dialog).innerHTML = found.html ?? "";
+  if (!found.html) $(".text", dialog).textContent = found.message;
+  for (const marked of dialog.querySelectorAll(".passage")) {
+    marked.setAttribute("role", "region");
+    marked.setAttribute("aria-label", texts.passage);
+  }
+  if (!dialog.open) dialog.showModal();
+  $(".passage", dialog)?.scrollIntoView({ block: "center" });
+}
+
+async function fetchJson(address) {
+  try {
+    const response = await fetch(address);
+    return response.ok ? await response.json() : { message: response.status === 404 ? texts.gone : texts.failure };
+  } catch {
+    return { message: texts.offline };
+  }
+}
+
+for (const dialog of document.querySelectorAll("dialog")) {
+  $(".close", dialog).addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+}
+
+// -- contents and types of material ------------------------------------------------------------
+
+async function readContents() {
+  const { types = [], documents = [], message } = await fetchJson("contents");
+  $("#contents nav").replaceChildren(...(message ? [message] : documents.map(documentList)));
+  const chips = types.map((type) => {
+    const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, type);
+    chip.addEventListener("click", () => toggle(type));
+    return chip;
+  });
+  $("#chips").replaceChildren(...chips);
+  $("#chips").hidden = !chips.length;
+  markChips();
+}
+
+const documentList = ({ title, sections }) => make("details", { open: "" },
+  make("summary", { html: title }), make("ul", {}, ...sections.map(contentsLine)));
+
+function contentsLine({ title, depth, section }) {
+  const line = make(section ? "button" : "span", { html: title });
+  if (section) {
+    line.type = "button";
+    line.addEventListener("click", () => openSection(section));
+  }
+  return make("li", { class: `depth-${Math.min(depth, 5)}` }, line);
+}
+
+const mark = (type) => `*${type}*`;
+
+function toggle(type) {
+  const text = question.value;
+  question.value = text.includes(mark(type))
+    ? text.replace(mark(type), "").replace(/^\s+|\s{2,}/g, " ").trim()
+    : `${mark(type)} ${text}`;
+  markChips();
+  question.focus();
+}
+
+function markChips() {
+  for (const chip of document.querySelectorAll(".chip")) {
+    chip.setAttribute("aria-pressed", String(question.value.includes(mark(chip.textContent))));
+  }
+}
+
+question.addEventListener("input", markChips);
+$("#open-contents").addEventListener("click", () => { readContents(); $("#contents").showModal(); });
+$("#new-chat").addEventListener("click", () => {
+  conversation.replaceChildren();
+  running?.abort();
+  history = [];
+  $("#intro").hidden = false;
+  say("");
+  question.focus();
+});
+readContents();
