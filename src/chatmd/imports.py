@@ -7,6 +7,7 @@ folder of the first one and to further `roots`.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -113,12 +114,23 @@ class _Resolver:
         """The file as a tree; its problems are told once."""
         if (known := self.read.get((real, in_body))) is not None:
             return known
-        if real.exists() and not real.is_file() and not real.is_dir():
-            raise _Refused("this is no ordinary file", "import a text file")
-        if real.is_file() and real.stat().st_size > MAX_SIZE:
-            raise _Refused(f"this file has more than {MAX_SIZE // 1_000_000} MB", "import a smaller one")
+        _check_ordinary(real)
         text = read_document(real).removeprefix("\ufeff")
         document = (parse_body if in_body else parse)(text, file=str(path), strict=self.strict)
         self.problems += document.problems
         self.read[real, in_body] = document
         return document
+
+
+def _check_ordinary(path: Path) -> None:
+    """Refuse what must not be opened: a pipe would wait for ever. Reading tells of a file that is missing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _Refused(f"cannot be imported: {error.strerror}", "check the path") from error
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise _Refused("this is no ordinary file", "import a text file")
+    if found.st_size > MAX_SIZE:
+        raise _Refused(f"this file has more than {MAX_SIZE // 1_000_000} MB", "import a smaller one")

@@ -109,6 +109,7 @@ class Hit:
 
     `what` tells chunks from sections; `kind` is as in `Chunk`. `legs` has the score of each leg of a hybrid
     query that found it, by the vector's name, as the engine gave it. `payload` has the fields asked for.
+    `language` is that in which its words are compared, empty where it is not known.
     """
 
     id: str
@@ -121,3 +122,4 @@ class Hit:
     title: str = ""
     legs: Mapping[str, float] = field(default_factory=dict)
     payload: Mapping[str, Any] = field(default_factory=dict)
+    language: str = ""

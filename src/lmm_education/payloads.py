@@ -156,6 +156,7 @@ def hit_of(
         title=payload.get("title", ""),
         legs=dict(legs or {}),
         payload=dict(fields or {}),
+        language=payload.get("language", ""),
     )
 
 

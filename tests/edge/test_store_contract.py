@@ -144,6 +144,16 @@ def test_a_rare_word_decides(store: Store) -> None:
     assert leg_ids(store, Leg("sparse", sparse(1, 2), 1)) == [9]
 
 
+def test_a_learned_sparse_model_has_weighed_its_words_itself(store: Store) -> None:
+    """There, a rare word counts what the model says, no more."""
+    learned = replace(HYBRID, sparse="FastEmbed/prithivida/Splade_PP_en_v1")
+    common = [chunk(number, 1, 3) for number in range(1, 10)]
+    fill(store, *common, chunk(10, 2), manifest=learned)
+    (hits,) = store.search([Leg("sparse", sparse(1, 2, 3), 20)])
+    assert hits[-1].id == point_id(10)
+    assert [hit.score for hit in hits] == [2.0] * 9 + [1.0]
+
+
 def test_several_vectors_count_each_question_vector_once(store: Store) -> None:
     """`multi` scores by the best match of each of the question's vectors (MaxSim)."""
     manifest = Manifest("multivector", "test", 2)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from lmm_education.encode.bm25 import bm25
 
 Span = tuple[int, int]
 _WORD = re.compile(r"\w+")
 _SPACE = re.compile(r"\s+")
+# What means something only in its lines: code, equations, tables. One that is not closed goes to the end.
+_BLOCK = re.compile(
+    r"^[ ]*(?P<fence>`{3,}|~{3,}).*?(?:^[ ]*(?P=fence)[`~]*[ ]*$|\Z)"
+    r"|^[ ]*\$\$.*?(?:\$\$[^\n]*$|\Z)"
+    r"|^[ ]*\\\[.*?(?:\\\][^\n]*$|\Z)"
+    r"|^[ ]*\\begin\{(?P<name>[^}\n]+)\}.*?(?:\\end\{(?P=name)\}[^\n]*$|\Z)"
+    r"|^[ ]*\|[^\n]*(?:\n[ ]*\|[^\n]*)*",
+    re.MULTILINE | re.DOTALL,
+)
+_INLINE = re.compile(r"(?P<ticks>`+)[^`\n]+?(?P=ticks)|\\\([^\n]+?\\\)|(?<![\\$])\$(?![\s$])[^$\n]+?(?<!\s)\$(?!\d)")
 
 
 def matching_words(text: str, question: str, languages: Collection[str]) -> list[Span]:
@@ -63,23 +73,54 @@ def marked(
     text: str, spans: Sequence[Span], part: Span, mark: Callable[[str], str], safe: Callable[[str], str], *,
     keep_lines: bool = False,
 ) -> str:  # fmt: skip
-    """A part of a text with `mark` around the spans in it and ``…`` where something was left out, on one line.
+    """A part of a text with `mark` around the spans in it and ``…`` where something was left out.
 
-    `safe` is applied to everything that comes from the text; `keep_lines` leaves it in its lines.
+    Prose becomes one line, or is left in its lines with `keep_lines`. Code, equations and tables always keep theirs,
+    and nothing in them is marked: they would no longer be what they are. `safe` is applied to everything that
+    comes from the text.
 
     >>> marked("A\\nmodel of models.", [(2, 7)], (0, 10), "[{}]".format, str)
     'A [model] of …'
+    >>> print(marked("A model\\nis\\n\\n$$\\nmodel = 1\\n$$\\n", [(2, 7), (15, 20)], (0, 27), "[{}]".format, str))
+    A [model] is
+    $$
+    model = 1
+    $$
     """
     begin, end = part
-    pieces, at = [], begin
+    spans = _without(spans, [match.span() for pattern in (_BLOCK, _INLINE) for match in pattern.finditer(text)])
+
+    def prose(first: int, last: int) -> Iterator[str]:
+        for at, until in spans:
+            if first <= at and until <= last:
+                yield plain(text[first:at])
+                yield mark(safe(text[at:until]))
+                first = until
+        yield plain(text[first:last])
 
     def plain(piece: str) -> str:
         return safe(piece if keep_lines else _SPACE.sub(" ", piece))
 
-    for first, last in spans:
-        if begin <= first and last <= end:
-            pieces += [plain(text[at:first]), mark(safe(text[first:last]))]
-            at = last
-    pieces.append(plain(text[at:end]))
-    shown = "".join(pieces).strip()
+    if keep_lines:
+        shown = "".join(prose(begin, end)).strip()
+    else:
+        pieces = ("".join(prose(*at)).strip() if flows else safe(text[slice(*at)]) for at, flows in _pieces(text, part))
+        shown = "\n".join(filter(None, (piece.rstrip() for piece in pieces)))
     return f"{'… ' if begin else ''}{shown}{' …' if end < len(text) else ''}"
+
+
+def _pieces(text: str, part: Span) -> Iterator[tuple[Span, bool]]:
+    """A part of a text as prose (True) and what keeps its lines (False), in turn."""
+    at, end = part
+    for match in _BLOCK.finditer(text):
+        first, last = max(match.start(), at), min(match.end(), end)
+        if first < last:
+            yield (at, first), True
+            yield (first, last), False
+            at = last
+    yield (at, end), True
+
+
+def _without(spans: Sequence[Span], hidden: Sequence[Span]) -> list[Span]:
+    """The spans that do not touch any of `hidden`."""
+    return [(at, until) for at, until in spans if not any(at < last and first < until for first, last in hidden)]

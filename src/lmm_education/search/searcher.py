@@ -296,6 +296,7 @@ class Searcher:
             Hit(
                 section.id, section.score, "section", section.place, section.text, section.id, title=section.title,
                 payload=_chosen(payloads.get(section.id, {}), plan.options.fields),
+                language=section.hits[0].language if section.hits else "",
             )
             for section in sections[: plan.limit]
         ]  # fmt: skip

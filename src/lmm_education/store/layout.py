@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from lmm_education.encode.encodings import find_encoding
+from lmm_education.encode.encodings import find_encoding, uses_idf
 from lmm_education.errors import StoreMismatch
 from lmm_education.store.manifest import FORMAT, Manifest
 from lmm_education.store.port import CollectionName
@@ -41,24 +41,25 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+(\[\])?")
 
 
 class Vectors(NamedTuple):
-    """The vectors of a collection: lengths of the dense and the multi vector (0: there is none), and the sparse one's
-    name, if any."""
+    """The vectors of a collection: lengths of the dense and the multi vector (0: there is none), whether there is a
+    sparse one, and whether the store weighs its words by how rare they are."""
 
     dense: int = 0
     multi: int = 0
     sparse: bool = False
+    idf: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that a leg may give."""
-        return tuple(name for name in self._fields if getattr(self, name))
+        return tuple(name for name in ("dense", "multi", "sparse") if getattr(self, name))
 
 
 def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
     """The vectors that points of a collection have. Without an embedding model, there are no dense ones.
 
     >>> vectors_of(Manifest("hybrid", dimensions=256), "chunks")
-    Vectors(dense=256, multi=0, sparse=True)
+    Vectors(dense=256, multi=0, sparse=True, idf=True)
     >>> vectors_of(Manifest("hybrid"), "chunks").names, vectors_of(Manifest("hybrid"), "documents").names
     (('sparse',), ())
     """
@@ -66,7 +67,8 @@ def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
         return Vectors()
     named = find_encoding(manifest.encoding, where="manifest").vectors
     size = manifest.dimensions
-    return Vectors(size if "dense" in named else 0, size if "multi" in named else 0, "sparse" in named)
+    idf = not manifest.sparse or uses_idf(manifest.sparse)
+    return Vectors(size if "dense" in named else 0, size if "multi" in named else 0, "sparse" in named, idf)
 
 
 def check_same(manifest: Manifest, stored: Manifest | None, where: str) -> None:

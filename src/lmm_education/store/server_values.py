@@ -35,10 +35,11 @@ def vector_params(vectors: Vectors) -> dict[str, models.VectorParams]:
 
 
 def sparse_params(vectors: Vectors) -> dict[str, models.SparseVectorParams]:
-    """The sparse vector of a collection, weighed by how rare a word is."""
+    """The sparse vector of a collection; a learned model has weighed the words itself."""
     from qdrant_client import models
 
-    return {"sparse": models.SparseVectorParams(modifier=models.Modifier.IDF)} if vectors.sparse else {}
+    modifier = models.Modifier.IDF if vectors.idf else None
+    return {"sparse": models.SparseVectorParams(modifier=modifier)} if vectors.sparse else {}
 
 
 def quantization(kind: str) -> models.ScalarQuantization | models.BinaryQuantization | None:
@@ -83,8 +84,8 @@ def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
     sparse = info.config.params.sparse_vectors or {}
     if vectors.sparse and "sparse" not in sparse:
         wrong.append("it has no sparse vector 'sparse'")
-    elif vectors.sparse and getattr(sparse["sparse"].modifier, "value", None) != "idf":
-        wrong.append("'sparse' is not weighed by IDF")
+    elif vectors.sparse and (getattr(sparse["sparse"].modifier, "value", None) == "idf") != vectors.idf:
+        wrong.append(f"'sparse' is {'not ' if vectors.idf else ''}weighed by IDF")
     return wrong
 
 

@@ -1,0 +1,69 @@
+"""What cannot be written is refused; what was read keeps its spelling when it is changed around."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmd.nodes import Attribute, Comment, Element, Node, Text
+from chatmd.parser import MAX_DEPTH, parse
+from chatmd.writer import raw, serialize, write
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([Element("b")], "<b> is not read as an element here"),
+        ([Element("assistant", (), (Element("import"),))], "<import> is not read"),
+        ([Element("msg", (Attribute("role", "tool"),), (Element("import"),))], "<import> is not read"),
+        ([Text("a"), Text("b")], "two texts side by side"),
+        ([Comment("a-->b")], "a comment cannot hold"),
+        ([Element("user", (Attribute("a b"),))], "'a b' is not a name"),
+        ([Element("user", (Attribute(""),))], "is not a name"),
+    ],
+)
+def test_what_no_text_means_is_refused(nodes: list[Node], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        write(nodes)
+
+
+def test_too_deep_is_refused() -> None:
+    node: Node = Text("x")
+    for _ in range(MAX_DEPTH):
+        node = Element("agent", (), (node,))
+    assert parse(write([node])).children == (node,)
+    with pytest.raises(ValueError, match="deep in each other"):
+        write([Element("agent", (), (node,))])
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("plain, 1 < 2 | x", "plain, 1 < 2 | x"),
+        ("", "RAW||RAW"),
+        ("<b>", "RAW|<b>|RAW"),
+        ("RAW|", "RAW|RAW||RAW"),
+        ("a||RAWb", "RAW|a|||RAWRAW|RAWb|RAW"),
+        ("a|RA", "a|RA"),
+        ("ends with <", "RAW|ends with <|RAW"),
+    ],
+)
+def test_raw_only_where_a_reader_might_mistake_it(text: str, written: str) -> None:
+    """As no reader can mistake it: other readers take any `<b` for a tag."""
+    assert write([Text(text)]) == written
+    assert parse(written).children == (Text(text),)
+
+
+def test_raw_blocks_of_end_marks() -> None:
+    assert raw("|RAW" * 2) == "RAW|||RAWRAW|RAW||RAWRAW|RAW|RAW"
+
+
+def test_a_changed_element_keeps_its_tags() -> None:
+    """Only what was changed is spelled anew."""
+    (user,) = parse("<user  name='x' >a<!-- b --></user >").elements
+    assert serialize([user.with_children([Text("</user>"), *user.children[1:]])]) == (
+        "<user  name='x' >RAW|</user>|RAW<!-- b --></user >"
+    )
+    (empty,) = parse("<user  name='x' />").elements
+    assert serialize([empty.with_children([Text("a")])]) == '<user name="x">a</user>'
+    (unclosed,) = parse("<user >a").elements
+    assert serialize([unclosed.with_children([Text("b")])]) == "<user>b</user>"
