@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     annotate_concurrently,
     answer_concurrently,
+    chatmd_parse,
     cli_start,
     edit_key,
     embed,
@@ -23,6 +24,7 @@ from benchmarks.measure import Row, load_average, machine, table
 BENCHMARKS = (
     parse_serialize,
     round_trip,
+    chatmd_parse,
     edit_key,
     cli_start,
     answer_concurrently,

@@ -30,7 +30,7 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     commands = re.findall(r"^\$ lmm (\w+)", result.stdout, re.MULTILINE)
     changes = ["messages", "messages", "messages", "clear", "messages", "reject"]
-    assert commands == ["scan", *changes, "annotate", "ingest", "ingest", "search", "ask"]
+    assert commands == ["scan", *changes, "annotate", "ingest", "ingest", "search", "ask", "plan"]
     assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
     assert "+  ~~model: Recorded/recorded-replies.json" in result.stdout
     assert result.stdout.count("+    ~~model: Builtin/extractive") == 3

@@ -122,7 +122,7 @@ def test_other_settings_are_refused_with_what_to_do(capsys: pytest.CaptureFixtur
     (course / "leaves.md").write_text(LECTURE + "\nMore.\n")
     ran = run_here(capsys, "ingest", ".")
     assert ran.code == 1
-    assert "made with other settings (encoding: hybrid, now content" in ran.err
+    assert "made with other settings ([RAG] encoding_model was hybrid, is content" in ran.err
     assert "--again" in ran.err
     assert run_here(capsys, "ingest", "leaves.md", "--again").code == 0
     assert {tuple(vectors) for _, vectors in contents(course)["chunks"].values()} == {("dense",)}

@@ -120,7 +120,8 @@ def test_errors_say_what_to_do(here: Path, capsys: pytest.CaptureFixture[str]) -
     (here / "config.toml").write_text('[RAG]\nencoding_model = "content"\n')
     ran = run_here(capsys, "search", "x")
     assert ran.code == 1
-    assert "encoding_model: 'hybrid', now 'content'" in ran.err
+    assert "[RAG] encoding_model was hybrid, is content" in ran.err
+    assert "lmm ingest --again PATH" in ran.err
 
 
 def test_a_german_course_says_how_it_is_searched(

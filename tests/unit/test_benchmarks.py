@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks/ is n
 from benchmarks import (
     annotate_concurrently,
     answer_concurrently,
+    chatmd_parse,
     cli_start,
     edit_key,
     measure,
@@ -21,6 +23,8 @@ from benchmarks import (
     run,
 )
 from benchmarks.documents import large_document
+from chatmd.lint import check
+from chatmd.parser import parse
 from lmm.markdown import ErrorBlock, HeadingBlock, MetadataBlock, parse_markdown_text
 from lmm.scan.chat_log import read_log
 
@@ -92,6 +96,15 @@ def test_retrieval_is_measured_where_its_documents_are() -> None:
     row = retrieval.measured(german._replace(target=0.5), retrieval.BUILTIN)
     assert float(row.ours) > 70
     assert row.met
+
+
+def test_the_transcript_is_sound_and_its_xml_says_the_same() -> None:
+    text = chatmd_parse.transcript(200_000)
+    assert chatmd_parse.transcript(200_000) == text
+    assert not check(parse(text))
+    tags = [element.tag for element in parse(text).elements]
+    assert [element.tag for element in ElementTree.fromstring(chatmd_parse.as_xml(text))] == tags
+    assert {"config", "tool", "system", "user", "reasoning", "tool_call", "tool_response", "assistant"} == set(tags)
 
 
 def test_a_missing_folder_is_a_row_with_a_note() -> None:

@@ -137,6 +137,13 @@ STEPS = (
         "would write, and numbers that it was not shown would be taken out of its answer.",
         ("ask", "What is a confidence interval?"),
     ),
+    Step(
+        "Make a study plan of it",
+        "`lmm plan` lists what there is to read, from headings, summaries and metadata; `lmm cards` makes study\n"
+        "cards, `lmm exercises` collects exercises, `lmm export` writes the notes without all of this.",
+        ("plan", "03-generalized.md"),
+        file="03-generalized.md",
+    ),
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,9 +29,8 @@ from lmm_education.encode.encodings import (
     source_text,
 )
 from lmm_education.encode.sparse import SparseEncoder, open_sparse
-from lmm_education.errors import StoreMismatch
 from lmm_education.settings import CourseSettings
-from lmm_education.store.manifest import Manifest
+from lmm_education.store.manifest import Manifest, mismatch
 from lmm_education.store.port import Vector
 
 Vectors = dict[str, Vector]
@@ -150,17 +149,10 @@ class Encoder:
         fitted = self
         if not manifest.embedding and self.embedder:
             fitted = replace(self, embedder=None)
-        differ = {
-            name: (there, here)
-            for name, there, here in (
-                ("encoding_model", manifest.encoding, fitted.encoding.name),
-                ("embedding model", manifest.embedding, fitted.space),
-                ("sparse_model", manifest.sparse, fitted.sparse.name if fitted.sparse else ""),
-            )
-            if there != here
-        }
-        if differ:
-            raise _mismatch(differ, location)
+        sparse = fitted.sparse.name if fitted.sparse else ""
+        now = replace(manifest, encoding=fitted.encoding.name, embedding=fitted.space, sparse=sparse)
+        if manifest.differences(now):
+            raise mismatch(manifest, now, where=location)
         return fitted
 
 
@@ -219,14 +211,3 @@ def _dense_texts(chunk: Chunk, encoding: Encoding) -> list[tuple[VectorName, str
         sources.append(("dense", encoding.dense))
     texts = [(name, source_text(chunk, source)) for name, source in sources]
     return [(name, text) for name, text in texts if text.strip()]
-
-
-def _mismatch(differ: Mapping[str, tuple[str, str]], location: str) -> StoreMismatch:
-    changes = "; ".join(
-        f"{name}: '{there or 'none'}', now '{here or 'none'}'" for name, (there, here) in differ.items()
-    )
-    return StoreMismatch(
-        f"the store was made with other settings ({changes})",
-        where=location,
-        hint="restore them in config.toml, or ingest again into a new store",
-    )

@@ -43,6 +43,8 @@ def matching_words(text: str, question: str, languages: Collection[str]) -> list
 def excerpt(text: str, spans: Sequence[Span], width: int) -> Span:
     """The part of a text of at most about `width` characters with most of the spans; it begins and ends at words.
 
+    Code, equations and tables up to this width are not cut, longer ones at lines: they may add to it.
+
     >>> text = "one two three four five six seven eight"
     >>> begin, end = excerpt(text, [(19, 23), (24, 27)], 12)
     >>> text[begin:end]
@@ -55,7 +57,7 @@ def excerpt(text: str, spans: Sequence[Span], width: int) -> Span:
     candidates = [0, *(max(0, begin - lead) for begin in starts)]
     begin = max(candidates, key=lambda at: (bisect_right(ends, at + width) - bisect_left(starts, at), -at))
     begin = min(begin, len(text) - width)
-    return _at_words(text, begin, begin + width)
+    return _at_lines(text, _at_words(text, begin, begin + width), width)
 
 
 def _at_words(text: str, begin: int, end: int) -> Span:
@@ -66,6 +68,19 @@ def _at_words(text: str, begin: int, end: int) -> Span:
     if end < len(text) and not text[end].isspace():
         cut = max(text.rfind(" ", begin, end), text.rfind("\n", begin, end))
         end = cut if cut > begin else end
+    return begin, end
+
+
+def _at_lines(text: str, part: Span, width: int) -> Span:
+    """The part with what keeps its lines whole, or with whole lines of it."""
+    begin, end = part
+    for first, last in (match.span() for match in _BLOCK.finditer(text)):
+        whole = last - first <= width
+        if first < begin < last:
+            begin = first if whole else max(text.rfind("\n", 0, begin) + 1, begin - width)
+        if first < end < last:
+            line = text.find("\n", end, last)
+            end = last if whole else min(line if line >= 0 else last, end + width)
     return begin, end
 
 
@@ -106,7 +121,8 @@ def marked(
     else:
         pieces = ("".join(prose(*at)).strip() if flows else safe(text[slice(*at)]) for at, flows in _pieces(text, part))
         shown = "\n".join(filter(None, (piece.rstrip() for piece in pieces)))
-    return f"{'… ' if begin else ''}{shown}{' …' if end < len(text) else ''}"
+    before, after = (_near_block(text, at) for at in part)
+    return f"{f'…{before}' if begin else ''}{shown}{f'{after}…' if end < len(text) else ''}"
 
 
 def _pieces(text: str, part: Span) -> Iterator[tuple[Span, bool]]:
@@ -119,6 +135,11 @@ def _pieces(text: str, part: Span) -> Iterator[tuple[Span, bool]]:
             yield (first, last), False
             at = last
     yield (at, end), True
+
+
+def _near_block(text: str, at: int) -> str:
+    """What stands between an ellipsis and the text at this place: beside what keeps its lines, a new line."""
+    return "\n" if any(match.start() <= at <= match.end() for match in _BLOCK.finditer(text)) else " "
 
 
 def _without(spans: Sequence[Span], hidden: Sequence[Span]) -> list[Span]:

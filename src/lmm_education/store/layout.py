@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from lmm_education.encode.encodings import find_encoding, uses_idf
 from lmm_education.errors import StoreMismatch
-from lmm_education.store.manifest import FORMAT, Manifest
+from lmm_education.store.manifest import FORMAT, Manifest, mismatch
 from lmm_education.store.port import CollectionName
 
 COLLECTIONS: tuple[CollectionName, ...] = ("chunks", "documents")
@@ -77,14 +77,9 @@ def check_same(manifest: Manifest, stored: Manifest | None, where: str) -> None:
     Raises:
         StoreMismatch: they differ; the error names what does.
     """
-    changed = stored.differences(as_stored(manifest)) if stored else {}
-    if changed:
-        told = "; ".join(f"{name}: {_told(there)}, now {_told(now)}" for name, (there, now) in changed.items())
-        raise StoreMismatch(
-            f"the store was made with other settings ({told})",
-            where=where,
-            hint="restore them in config.toml, or ingest everything anew: lmm ingest --again PATH",
-        )
+    now = as_stored(manifest)
+    if stored and stored.differences(now):
+        raise mismatch(stored, now, where=where)
 
 
 def as_stored(manifest: Manifest) -> Manifest:
@@ -173,7 +168,3 @@ def tally(values: Iterable[Any], limit: int) -> dict[str, int]:
 def most_first(counts: Mapping[str, int], limit: int) -> dict[str, int]:
     """Counts in the order in which `Reader.facet` gives them."""
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit])
-
-
-def _told(value: Any) -> str:
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)

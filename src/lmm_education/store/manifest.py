@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+from lmm_education.errors import StoreMismatch
 
 FORMAT = 1
 """The version of what we store: the fields of payloads, the names of vectors, how ids are made."""
@@ -53,3 +56,50 @@ class Manifest:
         """
         pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+# What decides a choice, as config.toml spells it; the keys of a table decide themselves.
+_KEYS = {
+    "encoding": "[RAG] encoding_model",
+    "embedding": "[embedding] model",
+    "dimensions": "the embedding model's dimensions",
+    "sparse": "[RAG] sparse_model",
+    "language": "[RAG] language",
+    "annotations": "[RAG.annotation_model]",
+    "chunking": "[text_splitter]",
+    "documents": "[RAG]",
+}
+
+
+def mismatch(stored: Manifest, now: Manifest, *, where: str = "") -> StoreMismatch:
+    """The refusal of a store that was made with other choices than those of now: each by its key, and what to do.
+
+    >>> print(mismatch(Manifest("hybrid", chunking={"unit": "tokens"}), Manifest("none", chunking={"unit": "words"})))
+    ... # doctest: +NORMALIZE_WHITESPACE
+    the store was made with other settings
+    ([RAG] encoding_model was hybrid, is none; [text_splitter] unit was tokens, is words)
+    (lmm ingest --again PATH, or change the setting back)
+    """
+    told = "; ".join(f"{key} was {_told(before)}, is {_told(after)}" for key, before, after in _changes(stored, now))
+    hint = "lmm ingest --again PATH, or change the setting back"
+    return StoreMismatch(f"the store was made with other settings ({told})", where=where, hint=hint)
+
+
+def _changes(stored: Manifest, now: Manifest) -> Iterator[tuple[str, Any, Any]]:
+    differ = stored.differences(now)
+    if "embedding" in differ:  # another model has its own length
+        differ.pop("dimensions", None)
+    for name, (before, after) in differ.items():
+        key = _KEYS.get(name, name)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            names = [inner for inner in {**before, **after} if before.get(inner) != after.get(inner)]
+            yield from ((f"{key} {inner}", before.get(inner), after.get(inner)) for inner in names)
+        else:
+            yield key, before, after
+
+
+def _told(value: Any) -> str:
+    """A value as people write it; an empty one is called so."""
+    if value is None or value == "":
+        return "not set"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -82,17 +82,17 @@ def _documents(sections: Iterable[SectionTitles]) -> list[dict[str, Any]]:
 def outline(sections: Sequence[SectionTitles]) -> list[dict[str, Any]]:
     """The headings of a document in order, with the section under each; one that has no text of its own has none.
 
-    >>> sections = [SectionTitles("1", "d", "a.md", "A", 0, ("Leaves", "Colour")), SectionTitles("2", "d", "a.md", "A", 1, ("Roots",))]
-    >>> [(entry["title"], entry["depth"], entry["section"]) for entry in outline(sections)]
+    >>> def titles(id, order, *headings): return SectionTitles(id, "d", "a.md", "A", order, headings)
+    >>> entries = outline([titles("1", 0, "Leaves", "Colour"), titles("2", 1, "Roots")])
+    >>> [(entry["title"], entry["depth"], entry["section"]) for entry in entries]
     [('Leaves', 0, ''), ('Colour', 1, '1'), ('Roots', 0, '2')]
     """
     entries: list[dict[str, Any]] = []
     above: tuple[str, ...] = ()
     for section in sections:
         path = section.headings or (section.title,)
-        shared = next(
-            (i for i, (a, b) in enumerate(zip(above, path, strict=False)) if a != b), min(len(above), len(path))
-        )
+        differ = (i for i, (one, other) in enumerate(zip(above, path, strict=False)) if one != other)
+        shared = next(differ, min(len(above), len(path)))
         for depth in range(shared, len(path)):
             own = section.id if depth == len(path) - 1 else ""
             entries.append({"title": title_html(path[depth]), "depth": depth, "section": own})

@@ -19,7 +19,7 @@ _INLINE = re.compile(
     r"|\$(?P<dollar>[^\s$](?:(?:\\.|[^$\\])*?[^\s\\$])?)\$(?!\d)",
     re.DOTALL,
 )
-_ENVIRONMENTS = "align|aligned|alignat|gather|gathered|equation|eqnarray|multline|split|cases"
+_ENVIRONMENTS = "align|aligned|alignat|flalign|gather|gathered|equation|eqnarray|multline|split|cases"
 _BLOCK = re.compile(
     r"\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?[ \t]*(?=\n|\Z)"
     r"|\\\[(?P<bracket>.+?)\\\][ \t]*(?=\n|\Z)"

@@ -15,79 +15,41 @@ from latex2mathml.converter import Converter
 
 _LONGEST = 4000  # characters; longer formulas are no formulas
 _ELEMENTS = frozenset(
-    [
-        "math",
-        "mrow",
-        "mi",
-        "mn",
-        "mo",
-        "ms",
-        "mtext",
-        "mspace",
-        "mstyle",
-        "merror",
-        "mpadded",
-        "mphantom",
-        "mfrac",
-        "msqrt",
-        "mroot",
-        "msub",
-        "msup",
-        "msubsup",
-        "munder",
-        "mover",
-        "munderover",
-        "mmultiscripts",
-        "mprescripts",
-        "none",
-        "mtable",
-        "mtr",
-        "mtd",
-        "mlabeledtr",
-        "menclose",
-    ]
+    re.findall(
+        r"\w+",
+        "math mrow mi mn mo ms mtext mspace mstyle merror mpadded mphantom mfrac msqrt mroot msub msup msubsup munder "
+        "mover munderover mmultiscripts mprescripts none mtable mtr mtd mlabeledtr menclose",
+    )
 )
 _ATTRIBUTES = frozenset(
-    [
-        "display",
-        "displaystyle",
-        "scriptlevel",
-        "mathvariant",
-        "mathcolor",
-        "mathbackground",
-        "mathsize",
-        "stretchy",
-        "fence",
-        "form",
-        "separator",
-        "lspace",
-        "rspace",
-        "minsize",
-        "maxsize",
-        "symmetric",
-        "largeop",
-        "movablelimits",
-        "accent",
-        "accentunder",
-        "linethickness",
-        "width",
-        "height",
-        "depth",
-        "voffset",
-        "columnalign",
-        "rowspacing",
-        "columnspacing",
-        "columnlines",
-        "rowlines",
-        "notation",
-    ]
+    re.findall(
+        r"\w+",
+        "display displaystyle scriptlevel mathvariant mathcolor mathbackground mathsize stretchy fence form separator "
+        "lspace rspace minsize maxsize symmetric largeop movablelimits accent accentunder linethickness width height "
+        "depth voffset columnalign rowspacing columnspacing columnlines rowlines notation",
+    )
 )
 # They define macros, whose expansion has no bound, or act on what is outside of the formula.
-_REFUSED = re.compile(
-    r"\\(?:(?:re|provide)?newcommand|renewcommand|providecommand|e?def|gdef|let|DeclareMathOperator)\b"
-)
+_REFUSED = re.compile(r"\\(?:newcommand|renewcommand|providecommand|DeclareMathOperator|e?def|gdef|let)\b")
 _WITHOUT_MEANING = re.compile(r"\\label\{[^{}]*\}|\(\\#[\w:.-]+\)|\\nonumber\b|\\notag\b")
-_NUMBERED = re.compile(r"(\\(?:begin|end))\{(align|equation|gather|multline|eqnarray)\}")  # every one would be (1)
+# Environments that it does not know, as those that it does; of ``align`` it would number every one (1).
+_ENVIRONMENT = re.compile(r"\\(begin|end)\{(\w+)\*?\}(?:(?<=at\})\{\d+\}|(?<=at\*\})\{\d+\})?")
+_KNOWN_AS = (
+    dict.fromkeys(("align", "aligned", "alignat", "alignedat", "eqnarray", "flalign"), "align*")
+    | dict.fromkeys(("gather", "gathered", "multline"), "matrix")
+    | {"equation": "", "displaymath": ""}
+)
+# Chromium and Safari know bold letters as characters only: where each alphabet begins, by `mathvariant`.
+_ALPHABETS = {
+    "bold": (
+        (("A", "Z"), 0x1D400),
+        (("a", "z"), 0x1D41A),
+        (("0", "9"), 0x1D7CE),
+        (("Α", "Ω"), 0x1D6A8),
+        (("α", "ω"), 0x1D6C2),
+    ),
+    "bold-italic": ((("A", "Z"), 0x1D468), (("a", "z"), 0x1D482), (("Α", "Ω"), 0x1D71C), (("α", "ω"), 0x1D736)),
+}
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +61,7 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
     >>> to_mathml(r"\\text{<b>}"), to_mathml(r"\\frac{")
     ('<math display="inline"><mrow><mtext>&lt;b&gt;</mtext></mrow></math>', '<code class="formula">\\\\frac{</code>')
     """
-    source = _NUMBERED.sub(r"\1{\2*}", _WITHOUT_MEANING.sub("", tex).strip())
+    source = _ENVIRONMENT.sub(_known_environment, _WITHOUT_MEANING.sub("", tex).strip())
     if len(source) > _LONGEST or _REFUSED.search(source):
         return _as_written(tex)
     try:
@@ -109,17 +71,36 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
     return _written(tree)
 
 
+def _known_environment(match: re.Match[str]) -> str:
+    name = _KNOWN_AS.get(match[2])
+    return match[0] if name is None else f"\\{match[1]}{{{name}}}" if name else ""
+
+
 def _as_written(tex: str) -> str:
     return f'<code class="formula">{html.escape(tex.strip())}</code>'
 
 
 def _written(element: Element) -> str:
     """An element with what is in it; of one that is not on the list, the content alone."""
-    inner = _text(element.text) + "".join(_written(child) + _text(child.tail) for child in element)
+    letters = _in_alphabet(element.text, element.get("mathvariant", ""))
+    inner = _text(letters) + "".join(_written(child) + _text(child.tail) for child in element)
     if element.tag not in _ELEMENTS:
         return inner
     kept = (f' {name}="{html.escape(value)}"' for name, value in element.items() if name in _ATTRIBUTES)
     return f"<{element.tag}{''.join(kept)}>{inner}</{element.tag}>"
+
+
+def _in_alphabet(text: str | None, variant: str) -> str:
+    """Letters as the characters that say how they look; an entity is a character by then.
+
+    >>> _in_alphabet("x", "bold"), _in_alphabet("&#x003B2;", "bold-italic")
+    ('𝐱', '𝜷')
+    """
+    found = ""
+    for letter in html.unescape(text or ""):
+        starts = (at + ord(letter) - ord(a) for (a, z), at in _ALPHABETS.get(variant, ()) if a <= letter <= z)
+        found += chr(next(starts, ord(letter)))
+    return found
 
 
 def _text(text: str | None) -> str:

@@ -23,7 +23,7 @@ from lmm_education.web.contents import section_values
 from lmm_education.web.rendering import to_html
 from lmm_education.web.service import NO_STORE, Service, read_json, server_sent, service_of
 
-_MEDIA = {"page.css": "text/css", "page.js": "text/javascript"}
+_MEDIA = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
 async def index(request: Request) -> Response:

@@ -87,7 +87,11 @@ def test_text_at_the_top_of_an_imported_document_is_an_error(tmp_path: Path) -> 
         ({"a.md": '<import src="a.md"/>'}, ["a.md", "a.md"]),
         ({"a.md": '<import src="b.md"/>', "b.md": '<import src="./x/../a.md"/>', "x/_": ""}, ["a.md", "b.md", "a.md"]),
         (
-            {"a.md": '<user><import src="b.md"/></user>', "b.md": '<import src="c.md"/>', "c.md": '<import src="b.md"/>'},
+            {
+                "a.md": '<user><import src="b.md"/></user>',
+                "b.md": '<import src="c.md"/>',
+                "c.md": '<import src="b.md"/>',
+            },
             ["b.md", "c.md", "b.md"],
         ),
     ],
@@ -106,8 +110,9 @@ def test_a_cycle_through_a_link_is_one_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "src", ["../secret.md", "{outside}/secret.md", "link.md", "folder/secret.md", "x/../../secret.md", "./x/../../secret.md"]
-)  # fmt: skip
+    "src",
+    ["../secret.md", "{outside}/secret.md", "link.md", "folder/secret.md", "x/../../secret.md", "./x/../../secret.md"],
+)
 def test_files_outside_are_refused_unless_allowed(src: str, tmp_path: Path) -> None:
     """By their real paths: links and detours do not help."""
     prompt, outside = tmp_path / "prompt", tmp_path

@@ -41,8 +41,8 @@ def test_a_transcript_reads_well() -> None:
         '<reasoning id="rs_1" signature="sig" provider="openai">\n'
         "<summary>\nRAW|Add.|RAW</summary>\n<summary>\nRAW|Check.|RAW</summary>\n</reasoning>\n"
         '<tool_call tool_call_id="c1" function_name="add" id="fc_1">\nRAW|{"a": 2}|RAW</tool_call>\n'
-        '<tool_response tool_call_id="c1" name="add" status="failed">\nRAW|4\n|RAW<img src="data:image/png;base64,eA=="/>'
-        "</tool_response>\n"
+        '<tool_response tool_call_id="c1" name="add" status="failed">\n'
+        'RAW|4\n|RAW<img src="data:image/png;base64,eA=="/></tool_response>\n'
         '<assistant id="msg_1">\nRAW|4, not ||RAWRAW|RAW.|RAW</assistant>\n'
     )
 

@@ -35,7 +35,7 @@ def clipped(text: str, width: int) -> str:
     ('a residual', 'a re…', '日本…', 'a b')
     """
     text = "".join(char if char.isprintable() else " " for char in text)
-    if sum(map(_columns, text)) <= width:
+    if columns(text) <= width:
         return text
     used, kept = 1, ""  # the ellipsis
     for char in text:
@@ -44,6 +44,15 @@ def clipped(text: str, width: int) -> str:
             break
         kept += char
     return kept + "…"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes.
+
+    >>> columns("añb"), columns("日本")
+    (3, 4)
+    """
+    return sum(map(_columns, text))
 
 
 def _columns(char: str) -> int:

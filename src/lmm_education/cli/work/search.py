@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from lmm.cli import console
+from lmm.cli.work.live import columns
 from lmm_education.course import Hit, Place
 from lmm_education.open_course import open_course
 from lmm_education.search.found import FoundSection, SearchResult
@@ -17,6 +20,9 @@ from lmm_education.search.run import open_search
 
 WIDTH = 400
 """How much of a passage is shown, in characters."""
+_INDENT = "    "
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each with a space after it
 
 
 def search(
@@ -72,10 +78,11 @@ def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]
 
 
 def _hit(rank: int, hit: Hit, result: SearchResult, *, full: bool) -> str:
-    score = f"  {hit.score:.3f}" if result.text else f"  {hit.id}"
+    score = f"  {hit.score:.3f}" if result.text else ""
     kind = f"  [{console.printable(hit.kind)}]" if hit.kind != "text" else ""
     head = f"{rank:>2}{_style(score, 'green')}  {_place(hit.place, hit.title)}{kind}\n"
-    spans = matching_words(hit.text, result.text, result.languages) if result.text else []
+    languages = (hit.language,) if hit.language else result.languages
+    spans = matching_words(hit.text, result.text, languages) if result.text else []
     part = (0, len(hit.text)) if full else excerpt(hit.text, spans, WIDTH)
     text = marked(hit.text, spans, part, _mark, console.printable, keep_lines=full)
     fields = "".join(f"    {_style(console.printable(name), 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
@@ -110,4 +117,28 @@ def _value(value: object) -> str:
 
 
 def _indented(text: str) -> str:
-    return "".join(f"    {line}\n" for line in text.split("\n"))
+    """In a terminal also broken into lines that fit."""
+    width = shutil.get_terminal_size().columns - len(_INDENT) if sys.stdout.isatty() else 0
+    lines = [part for line in text.split("\n") for part in (wrapped(line, width) if width > 0 else [line])]
+    return "".join(f"{_INDENT}{line}\n" for line in lines)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in lines of at most `width` columns, broken at spaces; styles take no room, longer words stay whole.
+
+    >>> wrapped("one \x1b[33mtwo\x1b[0m three four", 8)
+    ['one \x1b[33mtwo\x1b[0m', 'three', 'four']
+    >>> wrapped("    x <- 1", 80)
+    ['    x <- 1']
+    """
+    lines, used = [""], 0
+    for piece in _PIECES.findall(line):
+        room = columns(_STYLE.sub("", piece))
+        if used and lines[-1].strip() and used + columns(_STYLE.sub("", piece.rstrip())) > width:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+            used = 0
+        lines[-1] += piece
+        used += room
+    lines[-1] = lines[-1].rstrip()
+    return lines

@@ -159,7 +159,7 @@ async function openSection(id, { passage = "", searched = "" } = {}) {
     marked.setAttribute("aria-label", texts.passage);
   }
   if (!dialog.open) dialog.showModal();
-  $(".passage", dialog)?.scrollIntoView({ block: "center" });
+  $(".passage", dialog)?.scrollIntoView({ block: "start" });
 }
 
 async function fetchJson(address) {

@@ -172,16 +172,16 @@ def test_a_store_made_with_the_same_choices_fits() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("encoding", "content", "encoding_model: 'content', now 'hybrid'"),
-        ("embedding", "OpenAI/text-embedding-3-small", "embedding model: 'OpenAI/text-embedding-3-small', now"),
-        ("sparse", "FastEmbed/splade", "sparse_model: 'FastEmbed/splade', now 'Builtin/bm25'"),
+        ("encoding", "content", "encoding_model was content, is hybrid"),
+        ("embedding", "OpenAI/text-embedding-3-small", "[embedding] model was OpenAI/text-embedding-3-small, is"),
+        ("sparse", "FastEmbed/splade", "sparse_model was FastEmbed/splade, is Builtin/bm25"),
     ],
 )
 def test_a_store_made_otherwise_is_refused(field: str, value: str, said: str) -> None:
     """With both choices and what to do."""
     encoder = encoder_for()
     manifest = Manifest(**{**encoder.manifest_parts, field: value})
-    with pytest.raises(StoreMismatch, match="ingest again") as caught:
+    with pytest.raises(StoreMismatch, match="ingest --again PATH") as caught:
         encoder.fit(manifest, location="/store")
     assert said in str(caught.value)
 

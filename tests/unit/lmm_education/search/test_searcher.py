@@ -301,7 +301,7 @@ def test_a_store_made_with_another_model_is_refused(open_search: Open) -> None:
     """The manifest decides; the message says what to do."""
     searcher = open_search()
     other = Searcher(searcher.store, encoder_for("hybrid", embedder=HashEmbedder(32)))
-    with pytest.raises(StoreMismatch, match="restore them"):
+    with pytest.raises(StoreMismatch, match="--again"):
         other.search(GREEN)
     with pytest.raises(StoreMismatch, match="encoding_model"):
         Searcher(searcher.store, encoder_for("content")).search(GREEN)

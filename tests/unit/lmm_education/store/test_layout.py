@@ -70,7 +70,7 @@ def test_metadata_of_mixed_kinds_gets_no_index() -> None:
 
 def test_what_differs_is_named() -> None:
     """With both values."""
-    with pytest.raises(StoreMismatch, match='dimensions: 3, now 4; sparse: "", now x'):
+    with pytest.raises(StoreMismatch, match=r"dimensions was 3, is 4; \[RAG\] sparse_model was not set, is x"):
         check_same(Manifest("hybrid", "m", 4, "x"), Manifest("hybrid", "m", 3), "here")
     check_same(Manifest("hybrid", chunking={"a": (1, 2)}), Manifest("hybrid", chunking={"a": [1, 2]}), "here")
 

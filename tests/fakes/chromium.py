@@ -1,0 +1,166 @@
+"""A real Chromium without a window, driven over the pipe that ``--remote-debugging-pipe`` opens.
+
+The protocol is JSON with a zero byte after each message, so that no further package is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+PATIENCE = 30.0  # seconds
+# A container has no sandbox of its own; what is not needed here would look for servers of the vendor.
+_OPTIONS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps"),
+    *("--disable-extensions", "--password-store=basic", "--remote-debugging-pipe"),
+)
+
+
+class Browser:
+    """A browser with one page; a context manager. `requests` are the addresses that the page asked for, `problems`
+    what its console complained of: errors, refusals of the page's policy."""
+
+    def __init__(self, profile: Path) -> None:
+        assert PROGRAM is not None
+        self.requests: list[str] = []
+        self.problems: list[str] = []
+        self._profile, self._number, self._left = profile, 0, b""
+        self._program = PROGRAM
+
+    def __enter__(self) -> Self:
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+
+        def as_3_and_4() -> None:  # in the child: Chromium reads its orders from 3 and answers on 4
+            copies = os.dup(theirs_in), os.dup(theirs_out)
+            os.dup2(copies[0], 3)
+            os.dup2(copies[1], 4)
+
+        line = [self._program, *_OPTIONS, f"--user-data-dir={self._profile}", "about:blank"]
+        silent = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            line, stdin=silent, stdout=silent, stderr=silent, close_fds=False, preexec_fn=as_3_and_4
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        targets = self._ask("Target.getTargets")["targetInfos"]
+        page = next(target["targetId"] for target in targets if target["type"] == "page")
+        self._session = self._ask("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._send("Browser.close", {}, None)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._in)
+        os.close(self._out)
+
+    # -- what tests do -----------------------------------------------------------------------------
+
+    def call(self, method: str, **values: Any) -> dict[str, Any]:
+        """A method of the page; its result."""
+        return self._ask(method, session=self._session, **values)
+
+    def open(self, address: str) -> None:
+        """Go to a page and wait until it is loaded."""
+        self.call("Page.navigate", url=address)
+        self.wait_for("document.readyState === 'complete'")
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def wait_for(self, script: str) -> None:
+        """Return when an expression in the page is true."""
+        end = time.monotonic() + PATIENCE
+        while not self.run(f"Boolean({script})"):
+            assert time.monotonic() < end, f"never true: {script}; problems: {self.problems}"
+            time.sleep(0.03)
+
+    def click(self, selector: str) -> None:
+        """A click of the mouse on the middle of an element, whatever lies there."""
+        spot = f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
+        box = self.run(
+            f"{spot} const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+
+    def type(self, text: str) -> None:
+        """Text into what has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def press(self, key: str, code: int) -> None:
+        """A key, such as Enter (13), Tab (9), Escape (27)."""
+        more = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            values = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
+            self.call("Input.dispatchKeyEvent", **values, **(more if kind == "keyDown" else {}))
+
+    def screen(self, width: int, height: int, *, dark: bool = False) -> None:
+        """The size of the window, and what the reader prefers."""
+        phone = width < 600
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def picture(self, file: Path) -> None:
+        """A picture of the window, as PNG."""
+        file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+    # -- the protocol ------------------------------------------------------------------------------
+
+    def _ask(self, method: str, *, session: str | None = None, **values: Any) -> dict[str, Any]:
+        number = self._send(method, values, session)
+        while True:
+            message = self._receive()
+            if message.get("id") == number:
+                assert "error" not in message, f"{method}: {message['error']}"
+                result: dict[str, Any] = message["result"]
+                return result
+            self._note(message)
+
+    def _send(self, method: str, values: dict[str, Any], session: str | None) -> int:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": values}
+        data = json.dumps(message | ({"sessionId": session} if session else {})).encode()
+        os.write(self._out, data + b"\0")
+        return self._number
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._left:
+            ready, _, _ = select.select([self._in], [], [], PATIENCE)
+            data = os.read(self._in, 1 << 16) if ready else b""
+            assert data, "Chromium does not answer"
+            self._left += data
+        message, _, self._left = self._left.partition(b"\0")
+        found: dict[str, Any] = json.loads(message)
+        return found
+
+    def _note(self, message: dict[str, Any]) -> None:
+        values = message.get("params", {})
+        if message["method"] == "Network.requestWillBeSent":
+            self.requests.append(values["request"]["url"])
+        elif message["method"] == "Runtime.exceptionThrown":
+            self.problems.append(str(values["exceptionDetails"]))
+        elif message["method"] == "Log.entryAdded" and values["entry"]["level"] == "error":
+            self.problems.append(values["entry"]["text"])
