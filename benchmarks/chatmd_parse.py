@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from benchmarks.measure import Row, best, seconds, show
+from chatmd.lint import check
 from chatmd.nodes import Comment, Node, Text
 from chatmd.parser import parse
 from chatmd.writer import raw, serialize
@@ -34,6 +35,11 @@ HOSTILE = {
     "RAW behind markup": "<b c <d> \n RAW|x|RAW",
     "voids without slash": "<doc src=a>",
     "end marks": "|RAW",
+    "unknown attributes": "<user x>",
+    "tools": "<tool name=a/>",
+    "calls": "<tool_call tool_call_id=a function_name=f>{}</tool_call>",
+    "one tag of attributes": " a='x'",
+    "misspelt tags": "<User>a</User><!---->",
 }
 
 
@@ -94,18 +100,23 @@ def hostile_row() -> Row:
     worst, slowest = (0.0, ""), (0.0, "")
     for name, piece in HOSTILE.items():
         for strict in (False, True):
-            small = best(partial(parse, hostile(piece, 250_000), strict=strict), 3)
-            large = best(partial(parse, hostile(piece, 1_000_000), strict=strict), 2, warm_up=0)
+            small = best(partial(checked, hostile(piece, 250_000), strict), 3)
+            large = best(partial(checked, hostile(piece, 1_000_000), strict), 2, warm_up=0)
             shown = f"{name}, strict" if strict else name
             worst, slowest = max(worst, (large / small / 4, shown)), max(slowest, (large, shown))
     return Row(
-        f"parse {len(HOSTILE)} hostile texts of 1 MB, per character next to 250 kB",
+        f"parse and check {len(HOSTILE)} hostile texts of 1 MB, per character next to 250 kB",
         "",
         f"{worst[0]:.1f} × at worst ({worst[1]}); at most {seconds(slowest[0])} ({slowest[1]})",
         "",
         f"≤ {LONGER:g} ×",
         worst[0] <= LONGER,
     )
+
+
+def checked(text: str, strict: bool) -> None:
+    """Parse, and look for all problems."""
+    check(parse(text, strict=strict))
 
 
 def megabytes(text: str) -> float:
@@ -115,7 +126,8 @@ def megabytes(text: str) -> float:
 
 def hostile(piece: str, size: int) -> str:
     """`piece` again and again, and one ``>`` in a quote at the very end, so that tags may hope for an end."""
-    return piece * (size // len(piece)) + ' a=">"'
+    text = piece * (size // len(piece)) + ' a=">"'
+    return f"<doc{text}>" if piece.startswith(" ") else text
 
 
 def as_xml(text: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Literal, cast
 
-from chatmd.attributes import attribute_offset
+from chatmd.attributes import attribute_offsets
 from chatmd.errors import InvalidDocument
 from chatmd.items import (
     EFFORTS,
@@ -66,11 +67,17 @@ def interpret(document: Document) -> tuple[AgentSpec, tuple[Problem, ...]]:
 
 def attribute_span(element: Element, name: str) -> Span:
     """Where an attribute stands; the opening tag, if it is not there."""
+    return attribute_spans(element).get(name, element.opening or element.span)
+
+
+def attribute_spans(element: Element) -> dict[str, Span]:
+    """Where the attributes of an element stand, if it was read from a text."""
     opening = element.opening
-    if opening is None or not element.has(name):
-        return element.span if opening is None else opening
+    if opening is None:
+        return {}
     inside = opening.start + 1 + len(element.tag)
-    return opening._replace(start=inside + attribute_offset(opening.source.text[inside : opening.end - 1], name))
+    offsets = attribute_offsets(opening.source.text[inside : opening.end - 1])
+    return {name: opening._replace(start=inside + offset) for name, offset in offsets.items()}
 
 
 class _Reader:
@@ -80,6 +87,7 @@ class _Reader:
         self.strict = strict
         self.config: Config | None = None
         self.tools: list[Tool] = []
+        self.tool_names: set[str] = set()
         self.items: list[Item] = []
         self.problems: list[Problem] = []
 
@@ -135,8 +143,9 @@ class _Reader:
                 self._bad(element, attribute, "is empty", "say what it is")
         if not name and given[:1] != ["mcp_server"]:
             self._problem(element.span, "this tool has no name", 'write name="…"')
-        elif name and any(tool.name == name and tool.kind != "mcp" for tool in self.tools):
+        elif name in self.tool_names:
             self._bad(element, "name", "is the name of another tool", "give each its own")
+        self.tool_names |= {name} if name else set()
         kind = cast(Literal["builtin", "command", "agent", "mcp"], _KINDS[given[0]] if given else "builtin")
         self.tools.append(self._made_tool(element, kind, name))
 
@@ -329,9 +338,13 @@ _READERS: dict[str, Callable[[_Reader, Element], None]] = {
 
 def _meant_tag(text: str) -> str:
     """What to do about text at the top; a tag in it may be a misspelt one of ours."""
-    found = re.search(r"</?([A-Za-z_][\w-]*)", text)
-    known: Iterable[str] = _READERS
-    close = get_close_matches(found[1].lower(), known, n=1, cutoff=0.75) if found else []
-    if found and close and found[1] != close[0]:
-        return f"did you mean <{close[0]}>?"
+    found = re.search(r"</?([A-Za-z_][\w-]{0,30})", text)
+    close = _close_tag(found[1].lower()) if found else ""
+    if found and close and found[1] != close:
+        return f"did you mean <{close}>?"
     return "put it in <user>…</user> or another message, or in <!-- … -->"
+
+
+@lru_cache(maxsize=1000)
+def _close_tag(name: str) -> str:
+    return next(iter(get_close_matches(name, list(_READERS), n=1, cutoff=0.75)), "")

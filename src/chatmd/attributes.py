@@ -48,13 +48,13 @@ def read_attributes(inside: str, *, strict: bool = False) -> tuple[Attribute, ..
     return tuple(found)
 
 
-def attribute_offset(inside: str, name: str) -> int:
-    """Where the last attribute called `name` starts in the inside of a tag; 0 if nowhere.
+def attribute_offsets(inside: str) -> dict[str, int]:
+    """Where each attribute starts in the inside of a tag; of one that stands there twice, the last.
 
-    >>> attribute_offset(" src='a' local", "local")
-    9
+    >>> attribute_offsets(" src='a' local")
+    {'src': 1, 'local': 9}
     """
-    return max((match.start() for match in _ATTRIBUTE.finditer(inside) if match[1] == name), default=0)
+    return {match[1]: match.start() for match in _ATTRIBUTE.finditer(inside) if match[1]}
 
 
 def passed_over(inside: str) -> str:

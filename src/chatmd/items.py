@@ -5,6 +5,7 @@ Contents are not expanded: a `Doc`, an `Img`, a `SubAgent` says what has to be f
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -172,11 +173,11 @@ class AgentSpec:
 
     def unanswered(self) -> tuple[CallItem, ...]:
         """The calls that no later output answers: a run was interrupted. Ids may come again and again."""
-        waiting: dict[str, list[CallItem]] = {}
+        waiting: dict[str, deque[CallItem]] = {}
         for item in self.items:
             if isinstance(item, CallItem):
-                waiting.setdefault(item.call, []).append(item)
+                waiting.setdefault(item.call, deque()).append(item)
             elif isinstance(item, OutputItem) and waiting.get(item.call):
-                waiting[item.call].pop(0)
+                waiting[item.call].popleft()
         left = {id(item) for items in waiting.values() for item in items}
         return tuple(item for item in self.items if id(item) in left and isinstance(item, CallItem))

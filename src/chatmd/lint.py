@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 
-from chatmd.agent import attribute_span, interpret
+from chatmd.agent import attribute_spans, interpret
 from chatmd.attributes import passed_over
-from chatmd.items import AgentSpec, CallItem, Item, MessageItem, OutputItem
+from chatmd.items import AgentSpec, CallItem, MessageItem, OutputItem
 from chatmd.nodes import BLANK, Document, Element, Node, Problem, Span, Text, body
+from chatmd.parser import MAX_PROBLEMS
 from chatmd.tags import DOCUMENT, TAGS, Tag
 
 _STRAY_END = "|RAW"
@@ -33,7 +35,16 @@ def check(document: Document) -> list[Problem]:
     problems += _characters(document)
     problems += _configuration(document, spec)
     problems += _calls(spec)
-    return sorted(problems, key=_order)
+    return list(_at_most(MAX_PROBLEMS, sorted(problems, key=_order)))
+
+
+def _at_most(number: int, problems: list[Problem]) -> Iterator[Problem]:
+    """The first problems of each severity: nobody reads more."""
+    kept: dict[str, int] = {}
+    for problem in problems:
+        kept[problem.severity] = kept.get(problem.severity, 0) + 1
+        if kept[problem.severity] <= number:
+            yield problem
 
 
 def _order(problem: Problem) -> tuple[str, int, str]:
@@ -80,24 +91,29 @@ def _content(element: Element, tag: Tag) -> Iterator[Problem]:
 
 
 def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
+    spans = attribute_spans(element)
     seen: set[str] = set()
     for name, value in element.attributes:
-        span = attribute_span(element, name)
-        rule = tag.attribute(name)
-        if rule is None:
-            close = get_close_matches(name, [rule.name for rule in tag.attributes], n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(r.name for r in tag.attributes)}"
-            yield _warning(span, f"<{tag.name}> has no attribute '{name}', and it is ignored", hint)
+        span, rule = spans.get(name, element.span), tag.attribute(name)
+        if name in seen:
+            yield _warning(span, f"'{name}' stands here twice, and the last one counts", "delete one of them")
+        elif rule is None:
+            yield _warning(span, f"<{tag.name}> has no attribute '{name}', and it is ignored", _meant(tag, name))
         elif value is None and rule.kind != "flag":
             yield _warning(span, f"'{name}' has no value", f'write {name}="…"')
         elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
             yield _warning(span, f"the value of '{name}' holds a tag", "is a quote missing?")
-        if name in seen:
-            yield _warning(span, f"'{name}' stands here twice, and the last one counts", "delete one of them")
         seen.add(name)
     yield from _loose_characters(element)
     if tag.name == "doc" and {"strip", "markdown"} <= seen:
-        yield _warning(attribute_span(element, "markdown"), "'strip' wins over 'markdown'", "delete one of them")
+        yield _warning(spans.get("markdown", element.span), "'strip' wins over 'markdown'", "delete one of them")
+
+
+@lru_cache(maxsize=1000)
+def _meant(tag: Tag, name: str) -> str:
+    names = [rule.name for rule in tag.attributes]
+    close = get_close_matches(name[:40], names, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"it has {', '.join(names)}"
 
 
 def _loose_characters(element: Element) -> Iterator[Problem]:
@@ -150,14 +166,18 @@ def _calls(spec: AgentSpec) -> Iterator[Problem]:
                 yield Problem(item.span, f"no call '{item.call}' waits for this response", hint)
             else:
                 waiting[item.call] -= 1
+    yield from _unanswered(spec)
+
+
+def _unanswered(spec: AgentSpec) -> Iterator[Problem]:
+    """Calls without a response: those at the end were interrupted, and are mended by the next run."""
+    said = [n for n, item in enumerate(spec.items) if isinstance(item, MessageItem) and not item.is_blank]
+    later = {id(item) for item in spec.items[said[-1] + 1 if said else 0 :]}
     for call in spec.unanswered():
-        yield _warning(call.span, f"the call '{call.call}' has no response", _unanswered_hint(call, spec.items))
-
-
-def _unanswered_hint(call: CallItem, items: tuple[Item, ...]) -> str:
-    if all(not isinstance(item, MessageItem) or item.is_blank for item in items[items.index(call) :]):
-        return "the next run tells the model that it was interrupted"
-    return "write the <tool_response> behind it, or delete the call"
+        hint = "write the <tool_response> behind it, or delete the call"
+        if id(call) in later:
+            hint = "the next run tells the model that it was interrupted"
+        yield _warning(call.span, f"the call '{call.call}' has no response", hint)
 
 
 def _arguments(item: CallItem) -> Iterator[Problem]:

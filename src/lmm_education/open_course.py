@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from lmm.config import Settings
 from lmm.files import read_document
 from lmm.models.port import Embedder
 from lmm_education.encode.encoder import Encoder, open_encoder
-from lmm_education.settings import CourseSettings, load_course_settings
+from lmm_education.settings import CourseSettings, StorageSettings, load_course_settings
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Store
@@ -77,6 +78,44 @@ def _values(settings: object, *names: str) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
+def find_course(
+    config: Path | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[Path | None, CourseSettings]:
+    """The configuration file of the course that one works in, if it has one, and the course's settings.
+
+    Where `lmm.config_files.find_config` finds none, a folder above the current one may be the course's: the
+    first with a ``config.toml`` or a store. Nothing is looked for above a Git repository, nor in the home
+    folder, in a folder that all users share (such as ``/tmp``), and above them.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or asks for something unknown.
+    """
+    file = config_files.find_config(config, document, env)
+    above = _course_above(Path.cwd()) if file is None else None
+    if above is not None and (above / config_files.CONFIG).is_file():
+        file = above / config_files.CONFIG
+    settings = load_course_settings(read_document(file) if file else "", config_file=file)
+    if file is None and above is not None:
+        storage = replace(settings.storage, folder=above / settings.storage.folder)
+        settings = replace(settings, root=above, storage=storage)
+    return file, settings
+
+
+def _course_above(here: Path) -> Path | None:
+    """The nearest folder above `here` that is a course's; None if `here` has a store itself."""
+    store = StorageSettings().folder
+    if (here / store).is_dir() or (here / ".git").exists() or here == Path.home():
+        return None
+    for folder in here.parents[:-1]:  # not the root of the file system
+        if folder == Path.home() or folder.stat().st_mode & stat.S_ISVTX:
+            return None
+        if (folder / config_files.CONFIG).is_file() or (folder / store).is_dir():
+            return folder
+        if (folder / ".git").exists():
+            return None
+    return None
+
+
 @contextmanager
 def open_course(
     *,
@@ -92,7 +131,7 @@ def open_course(
     """A course, for the time of a ``with`` block; nothing but its configuration is read before it is used.
 
     Args:
-        config: the configuration file; else ``config.toml`` is looked for (see `lmm.config_files.find_config`).
+        config: the configuration file; else ``config.toml`` is looked for (see `find_course`).
         course: the course's name, instead of the configured one.
         folder: where to look for ``config.toml`` too, such as the folder of a document.
         settings: instead of those of the configuration file.
@@ -106,9 +145,8 @@ def open_course(
     """
     env = os.environ if env is None else env
     beside = Path(folder) / config_files.CONFIG if folder is not None else None
-    file = config_files.find_config(Path(config) if config else None, beside, env)
-    text = read_document(file) if file else ""
-    chosen = settings or load_course_settings(text, config_file=file)
+    file, found = find_course(Path(config) if config else None, beside, env)
+    chosen = settings or found
     if course:
         chosen = replace(chosen, storage=replace(chosen.storage, course=course))
     models = config_files.settings_for(config=file, overrides={"major": model} if model else None, env=env)

@@ -52,12 +52,19 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "title": plain(chunk.title),
         "section": chunk.section,
         "order": chunk.order,
-        "kind": plain(chunk.kind),
+        "kind": plain(_kinds(chunk)),
         "text": plain(chunk.text),
         "language": plain(language),
         "hash": hash,
         "metadata": plain(chunk.metadata),
     }
+
+
+def _kinds(chunk: Chunk) -> str | list[Any]:
+    """The kind; all of them where ``type:`` is a list, so that each is found."""
+    types = chunk.metadata.get("type")
+    several = isinstance(types, list) and len(types) > 1 and next((t for t in types if t), None) == chunk.kind
+    return [each for each in types if each] if several else chunk.kind
 
 
 def section_payload(section: Section, *, title: str) -> dict[str, Any]:
@@ -152,12 +159,17 @@ def hit_of(
         place=place_of(payload),
         text=payload.get("text", ""),
         section=id if what == "section" else payload.get("section", ""),
-        kind=payload.get("kind", "text"),
+        kind=_kind(payload),
         title=payload.get("title", ""),
         legs=dict(legs or {}),
         payload=dict(fields or {}),
         language=payload.get("language", ""),
     )
+
+
+def _kind(payload: Payload) -> str:
+    kind = payload.get("kind", "text")
+    return str(kind[0]) if isinstance(kind, list) and kind else str(kind)
 
 
 def section_of(id: str, payload: Payload) -> Section:
@@ -181,7 +193,7 @@ def chunk_of(id: str, payload: Payload) -> Chunk:
         order=payload.get("order", 0),
         text=payload.get("text", ""),
         title=payload.get("title", ""),
-        kind=payload.get("kind", "text"),
+        kind=_kind(payload),
         metadata=payload.get("metadata", {}),
     )
 

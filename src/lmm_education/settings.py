@@ -296,6 +296,7 @@ def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str
             where=where,
             hint="set it under [RAG] in config.toml",
         )
+    _check_keys("RAG", own, [*TABLES["RAG"], *TABLES["text_splitter"]], where)
     splitter = {key: own.pop(key) for key in TABLES["text_splitter"] if key in own}
     rag = _checked("RAG", own, TABLES["RAG"], where)
     chosen = _preparation(settings, rag, _checked("text_splitter", splitter, TABLES["text_splitter"], where), where)
@@ -323,11 +324,8 @@ def _checked(name: str, table: Any, known: Mapping[str, str], where: str) -> dic
     """The table, if every key is known and every value of the right kind."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"[{name}] must be a table", where=where)
+    _check_keys(name, table, known, where)
     for key, value in table.items():
-        if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
-            raise ConfigError(f"unknown key '{key}' in [{name}]", where=where, hint=hint)
         if not _fits(value, known[key]):
             raise ConfigError(f"'{key}' in [{name}] must be {known[key]}, not {value!r}", where=where)
         choices = _CHOICES.get((name, key))
@@ -336,6 +334,14 @@ def _checked(name: str, table: Any, known: Mapping[str, str], where: str) -> dic
         if known[key] in (_COUNT, _NUMBER) and value < (0 if key in _ZERO_ALLOWED or known[key] == _NUMBER else 1):
             raise ConfigError(f"'{key}' in [{name}] is too small: {value}", where=where)
     return dict(table)
+
+
+def _check_keys(name: str, table: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
+            raise ConfigError(f"unknown key '{key}' in [{name}]", where=where, hint=hint)
 
 
 def _fits(value: Any, kind: str) -> bool:

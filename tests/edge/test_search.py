@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ from edge.support import lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 import lmm_education
+from lmm_education.cli.work import search
 
 LEAVES = """---
 title: Botany
@@ -31,6 +33,10 @@ Put a leaf into alcohol and describe the chlorophyll.
 
 Root hairs take up water and minerals.
 """
+OPTIONS: dict[str, Any] = {
+    "types": [], "documents": [], "where": [], "fields": [], "ids": [], "limit": None, "companion": None,
+    "sections": False, "full": False, "as_json": False, "expand": None, "rerank": None, "course": None, "config": None,
+}  # fmt: skip
 LAW = "---\ntitle: Law\n---\n# Tax\n\nThe tax of a couple is computed jointly.\n"
 
 
@@ -138,6 +144,32 @@ def test_a_german_course_says_how_it_is_searched(
     assert "haus.md:3" in ran.out
     assert ran.out.count("haus.md:") == 1
     assert ran.err.count("words alone (BM25)") == 1
+
+
+def test_each_passage_is_marked_in_its_own_language(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stop words of English are words in German."""
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").write_text("")
+    Path("en.md").write_text("# Slopes\n\nWhat is the slope of this line?\n")
+    Path("de.md").write_text("---\nlang: de\n---\n# Dinge\n\nEtwas anderes: die Häuser.\n")
+    lmm_education.ingest(["en.md", "de.md"])
+    ran = run_here(capsys, "search", "what is the slope of this", "--doc", "en")
+    assert "What is the **slope** of this line?" in ran.out
+
+
+def test_in_a_terminal_passages_are_broken_to_fit(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With their indent; in a file they are one line."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = io.StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", screen)
+    assert search.search("", **{**OPTIONS, "where": ["topic=colour"]}) == 0
+    head, *body = screen.getvalue().rstrip().split("\n")
+    assert head == " 1  leaves.md:13  Leaves  [exercise]"
+    assert body == ["    Put a leaf into alcohol and describe", "    the chlorophyll."]
 
 
 # -- a reranker behind HTTP ------------------------------------------------------------------------

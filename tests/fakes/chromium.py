@@ -98,12 +98,12 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """A click of the mouse on the middle of an element, whatever lies there."""
-        spot = f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-        box = self.run(
-            f"{spot} const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
-        )
+        found = f"const found = document.querySelector({json.dumps(selector)})"
+        middle = "found.scrollIntoView({block: 'center'}); const box = found.getBoundingClientRect()"
+        middle += "; return [box.x + box.width / 2, box.y + box.height / 2]"
+        x, y = self.run(f"(() => {{ {found}; {middle} }})()")
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def type(self, text: str) -> None:
         """Text into what has the focus."""

@@ -23,7 +23,7 @@ from benchmarks import (
     run,
 )
 from benchmarks.documents import large_document
-from chatmd.lint import check
+from chatmd import lint
 from chatmd.parser import parse
 from lmm.markdown import ErrorBlock, HeadingBlock, MetadataBlock, parse_markdown_text
 from lmm.scan.chat_log import read_log
@@ -101,7 +101,7 @@ def test_retrieval_is_measured_where_its_documents_are() -> None:
 def test_the_transcript_is_sound_and_its_xml_says_the_same() -> None:
     text = chatmd_parse.transcript(200_000)
     assert chatmd_parse.transcript(200_000) == text
-    assert not check(parse(text))
+    assert not lint.check(parse(text))
     tags = [element.tag for element in parse(text).elements]
     assert [element.tag for element in ElementTree.fromstring(chatmd_parse.as_xml(text))] == tags
     assert {"config", "tool", "system", "user", "reasoning", "tool_call", "tool_response", "assistant"} == set(tags)

@@ -26,9 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command is None:
         sys.stderr.write(f"lmm: there is no command '{words[0]}'{_closest(words[0])}\n")
         return 2
-    from lmm.cli.console import run_app
+    try:
+        from lmm.cli.console import run_app
 
-    return run_app(importlib.import_module(command.module).app, command.name, words)
+        app = importlib.import_module(command.module).app
+    except KeyboardInterrupt:  # before anything was begun
+        return 130
+    return run_app(app, command.name, words)
 
 
 def help_text() -> str:

@@ -1,4 +1,4 @@
-"""Question files: JSON lines, CSV or YAML; each row a question, and what is known of where its answer stands.
+"""Question files: JSON lines, JSON, CSV or YAML; each row a question, and what is known of where its answer stands.
 
 A row has ``question`` and any of ``document``, ``section``, ``passage``, ``answers``. A row whose document is
 said to be empty, ``null`` or ``none``, with nothing else, is a question that the course does not answer.
@@ -159,6 +159,26 @@ def _jsonl(text: str) -> Iterator[Row | _Unreadable]:
         yield (number, value) if isinstance(value, dict) else _Unreadable(number, "a line must be a JSON object")
 
 
+def _json(text: str) -> Iterator[Row | _Unreadable]:
+    """A list of objects; a row's line is the one where its object begins."""
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield _Unreadable(getattr(error, "lineno", 1), f"not JSON: {getattr(error, 'msg', error)}")
+        return
+    if not isinstance(rows, list):
+        yield _Unreadable(1, "a JSON question file is a list, one object for each question")
+        return
+    decoder, line, at = json.JSONDecoder(), 1, 0
+    begin = text.index("[") + 1
+    for row in rows:
+        while text[begin] in ", \t\r\n":
+            begin += 1
+        line, at = line + text.count("\n", at, begin), begin
+        yield (line, row) if isinstance(row, dict) else _Unreadable(line, "an item must be a JSON object")
+        _, begin = decoder.raw_decode(text, begin)
+
+
 def _csv(text: str) -> Iterator[Row | _Unreadable]:
     """The first row names the columns; several answers or passages in a cell are parted by ``|``."""
     first = text.split("\n", 1)[0]
@@ -214,6 +234,7 @@ def _yaml_row(node: yaml.Node) -> Row | _Unreadable:
 
 READERS: dict[str, Callable[[str], Iterable[Row | _Unreadable]]] = {
     ".jsonl": _jsonl,
+    ".json": _json,
     ".csv": _csv,
     ".tsv": _csv,
     ".yaml": _yaml,

@@ -49,17 +49,22 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
+def _short(value: float) -> str:
+    return percent(value).replace("100.0", "100")
+
+
 def with_interval(found: Estimate) -> str:
     """A mean and its 95 % interval, in percent."""
     return f"{percent(found.mean)} ({percent(found.low)}–{percent(found.high)})"
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
-    """The figures of one evaluation, a line per level."""
+    """The figures of one evaluation, a line per level, and beneath it their intervals; fits into 80 columns."""
     rows: list[Cells] = [("%", "questions", *MEASURES)]
     for level in evaluation.levels:
-        cells = (with_interval(evaluation.estimate(level, measure)) for measure in MEASURES)
-        rows.append((level, str(len(evaluation.judged(level))), *cells))
+        found = [evaluation.estimate(level, measure) for measure in MEASURES]
+        rows.append((level, str(len(evaluation.judged(level))), *(percent(each.mean) for each in found)))
+        rows.append(("", "95 %", *(f"{_short(each.low)}–{_short(each.high)}" for each in found)))
     return (table(rows) if evaluation.levels else "") + _details(evaluation)
 
 

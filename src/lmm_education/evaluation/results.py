@@ -30,6 +30,11 @@ class Outcome:
     found: tuple[Text, ...] = ()
     seconds: float = 0.0
 
+    @property
+    def exact(self) -> Level:
+        """The most exact level at which the question was judged."""
+        return next(level for level in LEVELS if level in self.ranks)
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -71,9 +76,10 @@ class Evaluation:
         """The mean of a measure, and its interval."""
         return estimate(self.values(level, measure), self.groups(level))
 
-    def failures(self, level: Level) -> list[Outcome]:
-        """The questions for which the right thing was not among the first results."""
-        return [o for o in self.judged(level) if (rank := o.ranks[level]) is None or rank > DEPTH]
+    def failures(self, level: Level | None = None) -> list[Outcome]:
+        """The questions for which the right thing was not among the first results; without a level, at their `exact`."""
+        judged = self.judged(level) if level else [outcome for outcome in self.outcomes if outcome.ranks]
+        return [o for o in judged if (rank := o.ranks[level or o.exact]) is None or rank > DEPTH]
 
     @property
     def latency(self) -> Mapping[str, float]:
@@ -134,8 +140,8 @@ def comparison_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     }
 
 
-def failures_json(evaluation: Evaluation, level: Level) -> list[dict[str, Any]]:
-    """The questions that failed, with what was expected and what was found instead."""
+def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[dict[str, Any]]:
+    """The questions that failed, with what was expected and what was found instead; see `Evaluation.failures`."""
     return [
         {
             "question": outcome.question.text,
@@ -146,7 +152,8 @@ def failures_json(evaluation: Evaluation, level: Level) -> list[dict[str, Any]]:
                 "passage": list(outcome.question.passages),
                 "answers": list(outcome.question.answers),
             },
-            "rank": outcome.ranks[level],
+            "level": level or outcome.exact,
+            "rank": outcome.ranks[level or outcome.exact],
             "found": [
                 {"place": str(text.place), "headings": list(text.place.headings), "text": text.text}
                 for text in outcome.found

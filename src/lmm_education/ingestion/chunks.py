@@ -15,6 +15,7 @@ from typing import Any
 
 from lmm_education.course import Lines
 from lmm_education.ingestion.documents import Part, pieces_of
+from lmm_education.ingestion.kinds import types_in
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.packing import Limits, cut
 from lmm_education.ingestion.pool import join
@@ -65,7 +66,7 @@ def passages_of(
 
 
 def _passage(text: Text, overlap: str = "") -> Passage:
-    kind = str(text.own.get("type") or text.heading.all.get("type") or "text")
+    kind = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
     return Passage(text.text, text.lines, text.heading, text.own, text.values, kind, overlap)
 
 
@@ -130,7 +131,7 @@ def _as_one(part: Part, items: Sequence[Item]) -> Iterator[Passage]:
     texts = [item for item in items if isinstance(item, Text)]
     if texts:
         one = Part(part.heading, tuple(items), by_size=True)
-        kind = str(part.heading.all.get("type") or "text")
+        kind = next(iter(types_in(part.heading.all)), "text")
         yield Passage(one.text, one.lines, part.heading, {}, {}, kind)
 
 

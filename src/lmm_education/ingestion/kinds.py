@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
 
 ITEM = r"(?:[-*+]|\(?\d{1,9}[.)]|\(?[a-z]\)|#\.)[ \t]+"
+_INDENTED = re.compile(r" {2,}|\t")
 _COMMENT = re.compile(r"\s*<!--(?:(?!-->).)*-->\s*\Z", re.DOTALL)
 _ENVIRONMENT = re.compile(r"\\begin\{(equation|align|gather|multline|eqnarray|math|displaymath)\*?\}")
 _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -36,6 +38,32 @@ def kind_of(text: str) -> Kind:
             return kind
     environment = _ENVIRONMENT.match(text)
     return "equation" if environment and text.rstrip().endswith("}") else "prose"
+
+
+def continues_list(first: str, text: str) -> bool:
+    """Whether a block goes on with the list that another begins, a blank line between them.
+
+    >>> continues_list("1. One", "2. Two"), continues_list("1. One", "   more of it"), continues_list("1. One", "- Two")
+    (True, True, False)
+    """
+    if kind_of(first) != "list":
+        return False
+    same = kind_of(text) == "list" and _is_bullet(text) == _is_bullet(first)
+    return same or _INDENTED.match(text) is not None
+
+
+def _is_bullet(text: str) -> bool:
+    return text.lstrip()[0] in "-*+"
+
+
+def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The types that ``type:`` gives in these properties, if any; the first is the kind of the text.
+
+    >>> types_in({"type": ["exercise", "exam"]}), types_in({"type": "exercise"}), types_in({"type": None})
+    (('exercise', 'exam'), ('exercise',), ())
+    """
+    given = values.get("type")
+    return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
 
 
 def is_comment(text: str) -> bool:

@@ -1,22 +1,24 @@
 """A document as ingestion sees it: headings and texts in order, with the metadata that holds for each.
 
 Where an edit waits, the old text is seen. What has ``skip: true`` is not there, with all that is under it;
-nor are HTML comments, which readers do not see either.
+nor are HTML comments, which readers do not see either. A list with blank lines between its items is one text
+where its first item has metadata, which so holds for all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
+from lmm.markdown.walk import preorder
 from lmm.scan.edits import old_view
 from lmm.scan.fields import is_on
 from lmm_education.course import Lines
-from lmm_education.ingestion.kinds import is_comment
+from lmm_education.ingestion.kinds import continues_list, is_comment
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.properties import properties
 
@@ -92,6 +94,8 @@ def read_outline(text: str, *, title: str = "", read_text: ReadText | None = Non
 
 
 def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Item]:
+    lists = lists_with_metadata(tree)
+    later = {id(node) for nodes in lists.values() for node in nodes}
     stack: list[tuple[Node, Heading]] = [(child, root) for child in reversed(tree.children)]
     while stack:
         node, above = stack.pop()
@@ -101,10 +105,36 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Ite
             heading = _heading(node, above)
             yield heading
             stack.extend((child, heading) for child in reversed(node.children))
-        elif isinstance(node, TextNode) and (text := read_text(node)):
+        elif isinstance(node, TextNode) and id(node) not in later and (text := read_text(node)):
             values, line = node.metadata, node.block.line if node.block else node.line
+            key, text = key_of(text), _with_rest(text, line, lists.get(id(node), ()))
             lines = Lines(line, line + text.count("\n"))
-            yield Text(text, lines, above, key_of(text), values, properties(values))
+            yield Text(text, lines, above, key, values, properties(values))
+
+
+def lists_with_metadata(tree: HeadingNode) -> dict[int, list[TextNode]]:
+    """The lists that have metadata and blank lines between their items: by the id of the first text, the others."""
+    lists: dict[int, list[TextNode]] = {}
+    for heading in preorder(tree):
+        first: TextNode | None = None
+        for node in heading.children if isinstance(heading, HeadingNode) else ():
+            if not isinstance(node, TextNode) or node.metadata_block is not None:
+                first = node if isinstance(node, TextNode) else None
+            elif first is not None and not is_comment(node.text):
+                if continues_list(first.text, node.text):
+                    lists.setdefault(id(first), []).append(node)
+                else:
+                    first = None
+    return lists
+
+
+def _with_rest(text: str, line: int, rest: Sequence[TextNode]) -> str:
+    """A list with the texts that go on with it, each on its line."""
+    for node in rest:
+        more = block_text(node)
+        missing = node.line - line - text.count("\n")
+        text += "\n" * max(missing, 2) + more
+    return text
 
 
 def _heading(node: HeadingNode, above: Heading | None) -> Heading:

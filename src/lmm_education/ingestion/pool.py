@@ -14,14 +14,13 @@ from dataclasses import replace
 from itertools import groupby
 
 from lmm_education.course import Lines
-from lmm_education.ingestion.kinds import kind_of
+from lmm_education.ingestion.kinds import continues_list, kind_of
 from lmm_education.ingestion.outline import Item, Text
 from lmm_education.ingestion.packing import Limits, cut
 
 Joins = Callable[[Sequence[Text], Text], bool]
 """Whether a text joins the group of texts before it."""
 
-_INDENTED = re.compile(r" {2,}|\t")
 _OPENING = re.compile(r"^ {0,3}<([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?>")
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
@@ -106,17 +105,10 @@ class _Continues:
             self._open += len(re.findall(rf"<{self._tag}\b[^<>]*(?<!/)>", last, re.IGNORECASE))
             self._open -= len(re.findall(rf"</{self._tag}\s*>", last, re.IGNORECASE))
             return self._open > 0
-        if kind_of(first) != "list":
-            return False
-        same = kind_of(text.text) == "list" and _is_bullet(text.text) == _is_bullet(first)
-        return same or _INDENTED.match(text.text) is not None
+        return continues_list(first, text.text)
 
 
 def _element(text: str) -> str:
     """The name of the HTML element that a text begins with."""
     opened = _OPENING.match(text) if text.lstrip().startswith("<") else None
     return opened[1] if opened and opened[1].lower() not in _VOID else ""
-
-
-def _is_bullet(text: str) -> bool:
-    return text.lstrip()[0] in "-*+"

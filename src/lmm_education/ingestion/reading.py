@@ -11,13 +11,14 @@ from pathlib import Path
 
 from lmm import files
 from lmm.errors import LmmError
-from lmm.markdown.blocks import Block, HeaderBlock
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.tokens import count_tokens
 from lmm.scan import BatchOptions, scan_rag, scan_rag_text
 from lmm.scan.fields import BatchEvent, Visited
 from lmm.scan.fingerprints import STALE
 from lmm_education.course import PreparedDocument
+from lmm_education.encode.bm25 import is_stemmed
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.identity import Found, docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepare import prepare_document
@@ -85,6 +86,8 @@ def read_source(source: Source, course: Course, stamp: str, *, annotate: bool = 
 def _read(source: Source, course: Course, stamp: str, annotate: bool) -> Document | Skipped:
     _check_name(source)
     text = files.read_document(source.path)
+    if "\0" in text:
+        raise IngestError("this is no text: it has NUL characters", hint="leave it out, or convert it")
     if is_own_output(text):
         return _prepared(source, text, stamp) if source.named else Skipped(source, OUR_OWN)
     if is_chatmd(text) and not source.named:
@@ -164,6 +167,26 @@ def shows(text: str, document: Document) -> bool:
     values = header.values() if isinstance(header, HeaderBlock) else {}
     mark = values.get(MARK)
     return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)
+
+
+def warnings_of(document: Document) -> list[str]:
+    """What in a document's metadata was not understood, each with its place."""
+    if document.prepared is not None or "---" not in document.text:
+        return []
+    blocks, path = parse_markdown_text(document.text), document.source.path
+    errors = [block for block in blocks if isinstance(block, ErrorBlock)]
+    found = [
+        f"{path}:{error.error_line or error.line}: this metadata cannot be read, and was taken for text: {error.reason}; "
+        f"more with: lmm scan {path}"
+        for error in errors
+    ]
+    header = blocks[0].values() if isinstance(blocks[0], HeaderBlock) else {}
+    docid, language = header.get("docid"), header.get("lang")
+    if docid is not None and not isinstance(docid, str | int | float):
+        found.append(f"{path}:1: 'docid' is not a text, and was passed over; lmm scan {path} writes one")
+    if language is not None and not (isinstance(language, str) and is_stemmed(language)):
+        found.append(f"{path}:1: no language is known as 'lang: {language}': its words are compared as they are written")
+    return found
 
 
 # -- annotations -----------------------------------------------------------------------------------

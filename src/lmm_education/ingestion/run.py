@@ -129,10 +129,12 @@ def ingest_into(
     sources = find_sources(paths, course.root)
     if only is not None:
         sources.keep(only)
+    stored = _stored(course) if options.ingest else []
+    if options.prune:
+        sources.allow_gone(document.file for document in stored)
     run.report.errors += sources.errors
     for path, reason in sources.skipped:
         run.end(DocumentReport(path, str(path), state="skipped", reason=reason))
-    stored = _stored(course) if options.ingest else []
     if stored and options.again and is_made_otherwise(course):
         run.report.rebuilt = True  # what is stored in another way is of no use: every document has to come along
         named = {source.file for source in sources.documents if source.named}

@@ -11,7 +11,7 @@ from lmm_education.course import PreparedDocument
 from lmm_education.encode.encodings import ENCODINGS
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.prepared import is_edited, step_files
-from lmm_education.ingestion.reading import Document, Skipped, missing_annotations, prepare, read_source, shows
+from lmm_education.ingestion.reading import Document, Skipped, missing_annotations, prepare, read_source, shows, warnings_of
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener
 from lmm_education.ingestion.settling import Ask
 from lmm_education.ingestion.sources import Source
@@ -92,6 +92,7 @@ def prepare_document(run: Run, document: Document) -> PreparedDocument | None:
     except LmmError as error:
         run.fail(document.source, error)
         return None
+    run.report.notices += warnings_of(document)
     run.unannotated += missing_annotations(document, run.course, titles=_uses_titles(run.course))
     return prepared
 

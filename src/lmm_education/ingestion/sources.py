@@ -48,6 +48,20 @@ class Sources:
         self.skipped = [(path, reason) for path, reason in self.skipped if path.resolve() in wanted]
         self.folders, self.missing, self.errors = [], {}, []
 
+    def allow_gone(self, stored: Iterable[str]) -> None:
+        """Files and folders that were named and are gone are no errors where stored documents lay there.
+
+        >>> sources = find_sources(["gone"], Path.cwd())
+        >>> sources.allow_gone(["gone/a.md"])
+        >>> sources.errors, sources.folders
+        ([], ['gone'])
+        """
+        known = list(stored)
+        for place, path in self.missing.items():
+            if any(_is_inside(file, place) for file in known):
+                self.errors = [error for error in self.errors if error.where != str(path)]
+                self.folders.append(place)
+
     def covers(self, file: str) -> bool:
         """Whether a file, by its path in the course, lies where we looked.
 

@@ -55,8 +55,13 @@ class StoredName:
         >>> StoredName("bio-1", "notes/Leaves.md").answers_to("leaves")
         True
         """
+        return name.casefold() in map(str.casefold, self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it may be called."""
         file = PurePosixPath(self.file)
-        return name.casefold() in {part.casefold() for part in (self.id, self.file, file.name, file.stem) if part}
+        return tuple(filter(None, (self.id, self.file, file.name, file.stem)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
 
     >>> read_question("Give me an *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
     Asked(text='Give me an on loops in.', types=('exercise',), documents=('w3',), notices=())
+    >>> read_question("an *exercize*", ["exercise"], []).notices
+    ("no passage is of the type 'exercize'; did you mean '*exercise*'?",)
     >>> read_question("What does *very* mean?", ["exercise"], []).text
     'What does *very* mean?'
     """
@@ -95,6 +102,8 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
     def take_type(match: re.Match[str]) -> int:
         name = known.get(match[1].casefold())
         if name is None:
+            if close := _close(match[1], types, likeness=0.8):  # else it is emphasis
+                notices.append(f"no passage is of the type '{match[1]}'; did you mean '*{close}*'?")
             return 0
         asked_types.append(name)
         return len(match[0])
@@ -105,7 +114,10 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
             if found:
                 asked_documents.extend(found)
                 return length
-        notices.append(f"no document is called '{(match[1] or match[2]).rstrip(_PUNCTUATION)}'")
+        name = (match[1] or match[2]).rstrip(_PUNCTUATION)
+        close = _close(name, [part for each in stored for part in each.names])
+        meant = f"did you mean '@{_quoted(close)}'?" if close else "it was looked up as a word"
+        notices.append(f"no document is called '{name}'; {meant}")
         return 0
 
     text = _without(_without(question, _TYPE, take_type), _DOCUMENT, take_document)
@@ -178,9 +190,20 @@ def named_types(names: Iterable[str], types: Collection[str]) -> tuple[str, ...]
 
 
 def _closest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
+    close = _close(name, known)
     some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
-    return f"did you mean '{close[0]}'?" if close else f"there are: {some}" if known else "the store is empty"
+    return f"did you mean '{close}'?" if close else f"there are: {some}" if known else "the store is empty"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if " " in name else name
+
+
+def _close(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
+    """The name that was probably meant, whatever its case; empty if there is none like it."""
+    names = {each.casefold(): each for each in known}
+    close = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=likeness)
+    return names[close[0]] if close else ""
 
 
 def conditions(types: Sequence[str], documents: Sequence[str], where: Mapping[str, Sequence[Value]]) -> list[Match]:

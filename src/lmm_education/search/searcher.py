@@ -17,6 +17,7 @@ from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.fuse import Fused, Ranking, fuse
 from lmm_education.search.names import Names
 from lmm_education.search.query import (
+    Asked,
     SearchOptions,
     conditions,
     field_path,
@@ -31,6 +32,7 @@ from lmm_education.settings import SearchSettings
 from lmm_education.store.layout import values_at
 from lmm_education.store.port import Fields, Leg, Match, Reader, Where
 
+_NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
 """How many passages vote for sections, if not more are returned."""
 
@@ -96,7 +98,7 @@ class Searcher:
         companion = settings.companion if options.companion is None else options.companion
         return Plan(
             question,
-            asked.text.strip(),
+            _question_in(asked),
             options,
             limit,
             max(settings.prefetch, limit * (3 if companion else 1)),
@@ -113,9 +115,14 @@ class Searcher:
 
         At most ``plan.pool`` of them, for companions enough of different sections. Where nothing is left of the
         question but its marks, what they name is listed.
+
+        Raises:
+            SearchError: there is neither a letter nor a digit in the question.
         """
         if not plan.text:
             return self._listed(plan)
+        if not any(map(str.isalnum, plan.text)):
+            raise SearchError(f"there is nothing to look up in '{plan.text}'", hint="ask in words")
         self._check_can_be_asked()
         while True:
             hits, more = self._found(plan, [plan.text, *questions])
@@ -144,7 +151,7 @@ class Searcher:
             companion=plan.companion,
             reranker=reranker,
             relevance=max(relevances, default=0.0) if plan.text else None,
-            notices=plan.notices,
+            notices=(*plan.notices, *([_NO_WORD] if self._has_no_word(plan, hits) else [])),
         )
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
@@ -236,6 +243,11 @@ class Searcher:
         weights: dict[str, float] = {name: self._weight(name) for name in self._encoder.vectors}
         return [relevance(hit, words, weights) for hit in hits]
 
+    def _has_no_word(self, plan: Plan, hits: Sequence[Hit]) -> bool:
+        """Whether passages were found, but none by a word: the nearest in meaning of what has nothing to do with it."""
+        asked = plan.text and "sparse" in self._encoder.vectors and self._weight("sparse") > 0
+        return bool(asked and hits) and not any("sparse" in hit.legs for hit in hits)
+
     def _listed(self, plan: Plan) -> list[Hit]:
         """Passages in the order of their documents, where there is nothing to look up."""
         where = [*plan.where, *conditions(plan.boosted, (), {})]
@@ -300,6 +312,12 @@ class Searcher:
             )
             for section in sections[: plan.limit]
         ]  # fmt: skip
+
+
+def _question_in(asked: Asked) -> str:
+    """What is to be looked up; what is left of a question of marks alone, such as its question mark, is nothing."""
+    text = asked.text.strip()
+    return "" if (asked.types or asked.documents) and not any(map(str.isalnum, text)) else text
 
 
 def _merged(ranking: Ranking, other: Ranking) -> list[tuple[str, float]]:

@@ -70,6 +70,8 @@ _KEYS = {
     "documents": "[RAG]",
 }
 
+_MODELS = ("embedding", "dimensions", "sparse")
+
 
 def mismatch(stored: Manifest, now: Manifest, *, where: str = "") -> StoreMismatch:
     """The refusal of a store that was made with other choices than those of now: each by its key, and what to do.
@@ -89,6 +91,8 @@ def _changes(stored: Manifest, now: Manifest) -> Iterator[tuple[str, Any, Any]]:
     differ = stored.differences(now)
     if "embedding" in differ:  # another model has its own length
         differ.pop("dimensions", None)
+    if "encoding" in differ:  # another encoding may need a model less, or one more
+        differ = {name: pair for name, pair in differ.items() if name not in _MODELS or all(pair)}
     for name, (before, after) in differ.items():
         key = _KEYS.get(name, name)
         if isinstance(before, Mapping) and isinstance(after, Mapping):

@@ -22,6 +22,7 @@ from lmm.markdown.walk import fold, preorder
 from lmm.scan.chat_log import clear_chat
 from lmm.scan.edits import damaged_edits, find_edits, orphaned_marks, resolve
 from lmm_education.errors import ExportError
+from lmm_education.ingestion.outline import lists_with_metadata
 from lmm_education.study.material import is_special, type_in
 
 Edits = Literal["refuse", "old", "new"]
@@ -163,7 +164,7 @@ def _kinds(tree: HeadingNode) -> dict[int, str]:
     for node in preorder(tree):
         above = kinds[id(node.parent)] if node.parent is not None else "text"
         kinds[id(node)] = type_in({"type": node.own("type")}, above) if node.metadata_block is not None else above
-    return kinds
+    return kinds | {id(node): kinds[first] for first, rest in lists_with_metadata(tree).items() for node in rest}
 
 
 def _block(node: Node) -> Block | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm_education.ingestion.identity import docid_of
+from lmm_education.ingestion.kinds import types_in
 from lmm_education.ingestion.outline import Heading, Outline, Text, read_outline
 
 TEXT = "text"
@@ -47,12 +48,12 @@ def study_document(text: str, *, file: str, id: str = "") -> StudyDocument:
 
 
 def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
-    """The type that these properties give, else the inherited one.
+    """The type that these properties give, the first if several, else the inherited one.
 
     >>> type_in({"type": "exercise"}), type_in({}, "topic"), type_in({"type": None})
     ('exercise', 'topic', 'text')
     """
-    return str(values.get("type") or inherited)
+    return next(iter(types_in(values)), inherited)
 
 
 def type_of(item: Heading | Text) -> str:

@@ -1,7 +1,7 @@
 r"""Formulas in markdown, as rules for markdown-it: ``$…$``, ``$$…$$``, ``\(…\)``, ``\[…\]`` and TeX environments.
 
 As in Pandoc, a dollar sign opens a formula only before a character that is no space, and closes one only after
-such a character and not before a digit.
+such a character and not before a digit; a grave accent, which begins code, is in none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _INLINE = re.compile(
     r"\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?"
     r"|\\\[(?P<bracket>.+?)\\\]"
     r"|\\\((?P<round>.+?)\\\)"
-    r"|\$(?P<dollar>[^\s$](?:(?:\\.|[^$\\])*?[^\s\\$])?)\$(?!\d)",
+    r"|\$(?P<dollar>[^\s$`](?:(?:\\.|[^$\\`])*?[^\s\\$`])?)\$(?!\d)",
     re.DOTALL,
 )
 _ENVIRONMENTS = "align|aligned|alignat|flalign|gather|gathered|equation|eqnarray|multline|split|cases"

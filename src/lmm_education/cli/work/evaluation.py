@@ -14,7 +14,7 @@ from typing import Any, cast
 from lmm.cli import console
 from lmm.cli.work.live import clipped
 from lmm.errors import ConfigError
-from lmm_education.evaluation.judge import Level
+from lmm_education.evaluation.judge import LEVELS, Level
 from lmm_education.evaluation.plot import check_plot, save_plot
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.read_questions import read_questions
@@ -46,6 +46,7 @@ class _Job:
     documents: Sequence[Path]
     axes: Sequence[str]
     by: Mean
+    level: Level | None
     failures: bool
     plot: Path | None
     as_json: bool
@@ -77,7 +78,9 @@ def evaluate(
         console.say(f"lmm: {console.count(len(problems), 'row')} cannot be used; nothing was measured\n", sys.stderr)
         return console.FAILED
     by = Mean(cast(Level, level) if level else best_level(questions), _MEASURE)
-    job = _Job(questions, documents, axes, by, failures, plot, as_json)
+    job = _Job(questions, documents, axes, by, cast(Level, level) if level else None, failures, plot, as_json)
+    if level is None and (axes or tune) and (note := left_out(questions, by.level)):
+        console.say(f"{note}\n", sys.stderr)
     run = {"--compare": _compare, "--tune": _tune, "--calibrate": _calibrate}[modes[0]] if modes else _evaluate
     with open_course(config=config, course=course, folder=folder_of(documents)) as opened:
         for hint in opened.models.hints:
@@ -104,9 +107,33 @@ def best_level(questions: Sequence[Question]) -> Level:
     >>> best_level([Question("?", document="a.md"), Question("?", section=("A",))])
     'section'
     """
-    if any(question.passages or question.answers for question in questions):
-        return "passage"
-    return "section" if any(question.section for question in questions) else "document"
+    return next((level for level in LEVELS if any(_names(q, level) for q in questions)), "document")
+
+
+def left_out(questions: Sequence[Question], level: Level) -> str:
+    """A line on the questions that do not count at a level; empty if all do.
+
+    >>> left_out([Question("?", document="a.md", section=("A",)), Question("?", document="b.md")], "section")
+    'note: not counted, because no section is given: 1 of 2 questions; all count with --level document'
+    """
+    answerable = [question for question in questions if not question.unanswerable]
+    missing = sum(not _names(question, level) for question in answerable)
+    if not missing:
+        return ""
+    every = next((each for each in LEVELS if all(_names(question, each) for question in answerable)), None)
+    counted = f"{missing} of {console.count(len(answerable), 'question')}"
+    advice = f"; all count with --level {every}" if every else ""
+    return f"note: not counted, because no {level} is given: {counted}{advice}"
+
+
+def _names(question: Question, level: Level) -> bool:
+    """Whether the question can be judged at a level."""
+    exact: bool = bool(question.passages)
+    return {
+        "passage": exact or bool(question.answers),
+        "section": exact or bool(question.section),
+        "document": exact or bool(question.document),
+    }[level]
 
 
 # -- what can be done ------------------------------------------------------------------------------
@@ -117,15 +144,22 @@ def _evaluate(course: Course, job: _Job) -> int:
         found = evaluate_course(chosen, job.questions, progress=_bar)
     _tell([found])
     if job.as_json:
-        more = {"failures": failures_json(found, job.by.level)} if job.failures else {}
+        more = {"failures": failures_json(found, job.level)} if job.failures else {}
         return _print(as_json(found) | more)
     console.say(evaluation_text(found), sys.stdout)
     if job.failures:
-        failed = found.failures(job.by.level)
-        console.say(f"\n{len(failed)} of {len(found.judged(job.by.level))} failed ({job.by.level})\n", sys.stdout)
-        for outcome in failed:
-            console.say("\n" + console.printable(failure_text(outcome, job.by.level)), sys.stdout)
+        _say_failures(found, job.level)
     return console.DONE
+
+
+def _say_failures(found: Evaluation, level: Level | None) -> None:
+    """At a level, or each at the most exact level at which it can be judged."""
+    judged = found.judged(level) if level else found.outcomes
+    used = [each for each in LEVELS if any((level or outcome.exact) == each for outcome in judged)]
+    failed = found.failures(level)
+    console.say(f"\n{len(failed)} of {len(judged)} failed ({', '.join(used)})\n", sys.stdout)
+    for outcome in failed:
+        console.say("\n" + console.printable(failure_text(outcome, level or outcome.exact)), sys.stdout)
 
 
 def _compare(course: Course, job: _Job) -> int:

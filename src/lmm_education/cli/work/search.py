@@ -126,8 +126,8 @@ def _indented(text: str) -> str:
 def wrapped(line: str, width: int) -> list[str]:
     """A line in lines of at most `width` columns, broken at spaces; styles take no room, longer words stay whole.
 
-    >>> wrapped("one \x1b[33mtwo\x1b[0m three four", 8)
-    ['one \x1b[33mtwo\x1b[0m', 'three', 'four']
+    >>> wrapped("one \\x1b[33mtwo\\x1b[0m three four", 8)
+    ['one \\x1b[33mtwo\\x1b[0m', 'three', 'four']
     >>> wrapped("    x <- 1", 80)
     ['    x <- 1']
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmm.cli import console
-from lmm.config_files import find_config
+from lmm.cli.work.live import clipped
 from lmm.errors import ConfigError
-from lmm.files import read_document
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.writing import remove_document, stored_documents
-from lmm_education.settings import StorageSettings, load_course_settings
+from lmm_education.open_course import find_course
+from lmm_education.settings import StorageSettings
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Store, StoreStatus
@@ -108,8 +109,7 @@ def _copy(source: StorageSettings, target: StorageSettings) -> int:
 
 
 def _settings(course: str | None, config: Path | None) -> StorageSettings:
-    file = find_config(config)
-    storage = load_course_settings(read_document(file) if file else "", config_file=file).storage
+    storage = find_course(config)[1].storage
     return replace(storage, course=course) if course else storage
 
 
@@ -164,8 +164,14 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
         )
         rows += [("size", f"{_size(status.size)} on the disk")] if status.size is not None else []
     rows.append(("engine", ", ".join(_detail(name, value) for name, value in status.details.items())))
-    rows += [("document", console.printable(f"{file}  {each}  {title}".rstrip())) for file, each, title in documents]
-    return "".join(f"{name:<10}  {value}\n" for name, value in rows)
+    rows += [("document", f"{file}  {each}  {title}".rstrip()) for file, each, title in documents]
+    return "".join(f"{name:<10}  {_fitting(value) if name == 'document' else value}\n" for name, value in rows)
+
+
+def _fitting(value: str) -> str:
+    """On a terminal what its line has room for, so that rows stay rows."""
+    value = console.printable(value)
+    return clipped(value, shutil.get_terminal_size().columns - 13) if sys.stdout.isatty() else value
 
 
 def _detail(name: str, value: object) -> str:

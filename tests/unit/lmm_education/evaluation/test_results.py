@@ -57,3 +57,12 @@ def test_failures_show_what_was_found_instead() -> None:
         ["Because."],
     )
     assert failures_json(found, "section") == []
+
+
+def test_failures_are_judged_at_their_own_level() -> None:
+    """A row that names only a section must not vanish because another has a passage."""
+    exact = Outcome(Question("A?", document="d", passages=("p",)), {"passage": 1, "section": 1, "document": 1})
+    coarse = Outcome(Question("B?", document="d", section=("H",)), {"section": None, "document": 1})
+    found = Evaluation("a", (exact, coarse))
+    assert [(each["question"], each["level"]) for each in failures_json(found)] == [("B?", "section")]
+    assert failures_json(found, "passage") == failures_json(found, "document") == []

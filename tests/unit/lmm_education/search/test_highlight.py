@@ -46,6 +46,33 @@ def test_what_comes_from_the_text_cannot_control_the_terminal() -> None:
     assert "<'leaf'>" in shown
 
 
+FORMULA = (
+    "The slope of a model\nis\n\n$$\nslope = b\n$$\n\nwith `slope` and $slope$, a slope.\n\n| slope | b |\n|---|---|\n"
+)
+
+
+def test_equations_code_and_tables_keep_their_lines() -> None:
+    """And are not marked; prose around them is."""
+    shown = marked(FORMULA, matching_words(FORMULA, "slope", ["en"]), (0, len(FORMULA)), "**{}**".format, str)
+    assert shown.split("\n") == [
+        "The **slope** of a model is",
+        "$$",
+        "slope = b",
+        "$$",
+        "with `slope` and $slope$, a **slope**.",
+        "| slope | b |",
+        "|---|---|",
+    ]
+
+
+@pytest.mark.parametrize("text", ["$$\n" + "x + y\n" * 9 + "$$\n", "```r\n" + "x + y\n" * 9 + "```\n"])
+def test_an_excerpt_does_not_cut_what_fits(text: str) -> None:
+    """An equation from its middle on could not be read."""
+    whole = "word " * 40 + "\n\n" + text + "\n" + "word " * 40
+    begin, end = excerpt(whole, [(whole.index("y"), whole.index("y") + 1)], 70)
+    assert text.strip() in whole[begin:end]
+
+
 def test_lines_are_kept_where_the_whole_is_shown() -> None:
     """Code would be unreadable in one line."""
     assert marked("a\n  b", [], (0, 5), str, str, keep_lines=True) == "a\n  b"

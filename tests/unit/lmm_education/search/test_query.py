@@ -38,7 +38,18 @@ DOCUMENTS = (
         ('@"week 3" loops', Asked("loops", (), ("w3",))),
         ("(@w3) loops", Asked("() loops", (), ("w3",))),
         ("me@w3 loops", Asked("me@w3 loops")),
-        ("@week-5 loops", Asked("@week-5 loops", notices=("no document is called 'week-5'",))),
+        (
+            "@week-5 loops",
+            Asked("@week-5 loops", notices=("no document is called 'week-5'; did you mean '@week-4'?",)),
+        ),
+        (
+            "@nosuch loops",
+            Asked("@nosuch loops", notices=("no document is called 'nosuch'; it was looked up as a word",)),
+        ),
+        (
+            "*exercize* loops",
+            Asked("*exercize* loops", notices=("no passage is of the type 'exercize'; did you mean '*exercise*'?",)),
+        ),
         ("@w3", Asked("", (), ("w3",))),
     ],
 )

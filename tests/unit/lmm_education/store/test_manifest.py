@@ -15,3 +15,9 @@ def test_only_keys_that_differ_are_named() -> None:
         "[RAG] language was en, is de; [text_splitter] max_size was 2000, is 800; "
         "[text_splitter] overlap was not set, is 50)"
     )
+
+
+def test_what_another_encoding_does_without_is_no_change_of_a_setting() -> None:
+    """Nobody unset the sparse model."""
+    refused = mismatch(Manifest("hybrid", "a", 2, "Builtin/bm25"), Manifest("content", "b", 3))
+    assert "([RAG] encoding_model was hybrid, is content; [embedding] model was a, is b)" in refused.message

@@ -1,0 +1,66 @@
+"""A course on disk, and its web application under a real server on 127.0.0.1."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from lmm_education.open_course import open_course
+from lmm_education.web.app import create_app
+
+LEAVES = """---
+title: Botany
+docid: botany
+---
+# Leaves
+
+A leaf is green because chlorophyll absorbs red and blue light.
+
+$$
+\\begin{aligned} y &= a + b \\\\ z &= c \\end{aligned}
+$$
+
+---
+type: exercise
+---
+Put a leaf into alcohol and describe what happens to the chlorophyll.
+
+# Roots
+
+Roots take up water and minerals. Root hairs enlarge their surface.
+"""
+TRICKS = """---
+title: Tricks <script>document.title='pwned'</script>
+docid: tricks
+---
+# Heading <img src=x onerror="document.title='pwned'"> $\\text{<img src=x onerror="document.title='pwned'">}$
+
+Trickery: <script>document.title = 'pwned'</script> <img src="http://outside.invalid/x.png">
+![picture](http://outside.invalid/y.png) [link](javascript:document.title='pwned') <style>body{display:none}</style>
+<svg onload="document.title='pwned'"> $\\text{<iframe src="javascript:top.document.title='pwned'">}$
+</textarea></dialog>
+"""
+
+
+@contextmanager
+def serving(config: Path) -> Iterator[str]:
+    """Serve the course of a configuration file; yields the address, without a slash at its end."""
+    with open_course(config=config) as course, socket.create_server(("127.0.0.1", 0)) as listener:
+        settings = uvicorn.Config(create_app(course), log_level="warning", log_config=None, timeout_graceful_shutdown=1)
+        server = uvicorn.Server(settings)
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+                assert thread.is_alive(), "the server did not start"
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(20)

@@ -1,0 +1,304 @@
+"""The HTTP API under a real server: OpenAI's client in front of it, the scripted model behind it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import re
+import shutil
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+import pytest
+from edge.serving import LEAVES, serving
+from edge.support import finish, lmm, run_here, start
+from fakes.openai_server import Action, Recorded, ScriptedServer, fail
+
+import lmm_education
+
+
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small document and its store, made once."""
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "notes").mkdir()
+    (folder / "notes/botany.md").write_text(LEAVES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        lmm_education.ingest("notes")
+    return folder
+
+
+@pytest.fixture
+def address(folder: Path, server: ScriptedServer, ingested: Path) -> Iterator[str]:
+    """The course, served; the scripted server is the major and the aux model."""
+    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    text = (folder / "config.toml").read_text()
+    (folder / "config.toml").write_text(text + text.replace("[major]", "[aux]"))
+    with serving(folder / "config.toml") as running:
+        yield running
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[openai.OpenAI]:
+    """OpenAI's own client, told that the course is its server."""
+    with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as opened:
+        yield opened
+
+
+def send(address: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
+    """A request and what comes back: status, and JSON or text."""
+    data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    request = urllib.request.Request(address, data, {"Content-Type": "application/json", **(headers or {})})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as response:
+            status, text = response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            status, text = error.code, error.read().decode()
+    return status, json.loads(text) if text.startswith("{") else text
+
+
+def ask(client: openai.OpenAI, *messages: str) -> Any:
+    """The completion for messages of user and assistant in turn."""
+    roles = ("user", "assistant")
+    said: Any = [{"role": roles[i % 2], "content": text} for i, text in enumerate(messages)]
+    return client.chat.completions.create(model="course", messages=said)
+
+
+# -- Chat Completions ------------------------------------------------------------------------------
+
+
+def test_a_completion_has_its_sources(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """In the text as a list, for people; in a field, for programs."""
+    server.queue("Because of chlorophyll [1].")
+    done = ask(client, "Why is a leaf green?")
+    text = done.choices[0].message.content
+    assert text.startswith("Because of chlorophyll [1].\n\n**Sources**\n\n- [1] Botany > Leaves (notes/botany.md:")
+    (source,) = done.model_extra["sources"]
+    assert (source["number"], source["file"], source["headings"]) == (1, "notes/botany.md", ["Leaves"])
+    assert (done.choices[0].finish_reason, done.usage.total_tokens, done.model) == ("stop", 18, "course")
+
+
+def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """The text while it is made; the sources at its end."""
+    go_on = threading.Event()
+    server.queue(Action(pieces=("Because ", "of ", "chlorophyll [1]", "."), hold=go_on, hold_after=2))
+    said, sources = "", []
+    with client.chat.completions.create(
+        model="course",
+        messages=[{"role": "user", "content": "Why is a leaf green?"}],
+        stream=True,
+        stream_options={"include_usage": True},
+    ) as stream:
+        for chunk in stream:
+            said += (chunk.choices[0].delta.content or "") if chunk.choices else ""
+            go_on.set()  # the model waits until its first pieces were read here
+            sources += (chunk.model_extra or {}).get("sources", [])
+    assert said.startswith("Because of chlorophyll [1].\n\n**Sources**\n\n- [1] Botany")
+    assert [source["number"] for source in sources] == [1]
+    assert chunk.usage is not None
+    assert chunk.usage.total_tokens == 18
+
+
+def test_earlier_messages_are_the_history(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """The aux model reads the question in its conversation, without the lists of sources."""
+    server.queue("Because of chlorophyll [1].", "Why does chlorophyll make leaves green?", "It absorbs [1].")
+    first = ask(client, "Why is a leaf green?").choices[0].message.content
+    assert ask(client, "Why is a leaf green?", first, "And why does it?").choices[0].message.content
+    rewriting, answering = server.requests[1:]
+    assert "Why is a leaf green?" in rewriting.last
+    assert "Because of chlorophyll" in rewriting.last
+    assert "**Sources**" not in rewriting.last
+    assert "Why does chlorophyll make leaves green?" in answering.last
+
+
+def test_models(client: openai.OpenAI) -> None:
+    """The course is the one there is."""
+    assert [model.id for model in client.models.list()] == ["course"]
+    assert client.models.retrieve("course").id == "course"
+    with pytest.raises(openai.NotFoundError, match="gpt-5"):
+        client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "Why?"}])
+
+
+def test_what_is_not_done_is_refused(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """In OpenAI's form, so that its client raises what its users know."""
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, "x" * 5000)
+    assert refused.value.body == {
+        "message": "the question has more than 4000 characters", "type": "invalid_request_error",
+        "param": "question", "code": None,
+    }  # fmt: skip
+    with pytest.raises(openai.BadRequestError, match="is empty"):
+        ask(client, " ")
+    assert not server.requests
+
+
+@pytest.mark.parametrize(("status", "raised"), [(500, openai.InternalServerError), (429, openai.RateLimitError)])
+def test_a_model_that_is_down_is_a_polite_error(
+    client: openai.OpenAI,
+    server: ScriptedServer,
+    status: int,
+    raised: type[Exception],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Streaming or not; the student reads nothing of the model, the log all; the next question is answered."""
+    server.queue(fail(status, "secret detail"), fail(status, "secret detail"), "Green [1].")
+    with caplog.at_level(logging.ERROR, "lmm.serve"):
+        with pytest.raises(raised) as one:
+            ask(client, "Why is a leaf green?")
+        with pytest.raises(raised) as other:
+            client.chat.completions.create(
+                model="course", messages=[{"role": "user", "content": "Why is a leaf green?"}], stream=True
+            )
+    for told in (one, other):
+        assert "try again" in str(told.value)
+        assert "secret" not in str(told.value)
+    assert "secret detail" in caplog.text
+    assert ask(client, "Why is a leaf green?").choices[0].message.content.startswith("Green")
+
+
+def test_a_stream_that_breaks_ends_in_an_error(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """Which the client raises: half an answer is not taken for a whole one."""
+    server.queue(Action("Because of chlorophyll, which is green.", cut_after=2))
+    with (
+        pytest.raises(openai.APIError, match="try again"),
+        client.chat.completions.create(
+            model="course", messages=[{"role": "user", "content": "Why is a leaf green?"}], stream=True
+        ) as stream,
+    ):
+        for _ in stream:
+            pass
+
+
+def test_a_reader_who_goes_away_stops_the_model(address: str, server: ScriptedServer) -> None:
+    """Nobody pays for text that nobody reads."""
+    forever = threading.Event()
+    server.queue(Action("Because of chlorophyll.", hold=forever, hold_after=1))
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    body = json.dumps({"question": "Why is a leaf green?", "history": []})
+    connection.request("POST", "/chat", body, {"Content-Type": "application/json"})
+    connection.getresponse().read1(10)
+    server.wait_for(1)
+    connection.close()
+    forever.set()
+    end = time.monotonic() + 20
+    while server.in_flight and time.monotonic() < end:
+        time.sleep(0.02)
+    assert server.in_flight == 0
+    assert send(f"{address}/healthz")[0] == 200
+
+
+def test_what_is_ingested_meanwhile_changes_the_next_answer(
+    address: str, client: openai.OpenAI, server: ScriptedServer, folder: Path
+) -> None:
+    """The same server, a new generation of the store, made by another process; the contents follow too."""
+
+    def answer(request: Recorded) -> str:
+        found = re.search(r'<source number="(\d+)" from="notes/moss[^"]*">', request.last)
+        return f"Moss [{found[1]}]." if found else "I do not know."
+
+    server.answer = answer
+    assert ask(client, "What has rhizoids?").choices[0].message.content.startswith("I do not know.")
+    titles = [document["title"] for document in send(f"{address}/contents")[1]["documents"]]
+    (folder / "notes/moss.md").write_text("---\ntitle: Moss\n---\n# Moss\n\nMoss has rhizoids instead of roots.\n")
+    assert lmm("ingest", "notes").code == 0
+    done = ask(client, "What has rhizoids?")
+    assert done.choices[0].message.content.startswith("Moss [")
+    assert done.model_extra["sources"][0]["file"] == "notes/moss.md"
+    assert titles == ["Botany"]
+    assert [d["title"] for d in send(f"{address}/contents")[1]["documents"]] == ["Botany", "Moss"]
+
+
+# -- the rest --------------------------------------------------------------------------------------
+
+
+def test_search(address: str) -> None:
+    """What `lmm search --json` prints."""
+    status, found = send(f"{address}/search", {"query": "Why is a leaf green?", "limit": 1})
+    assert status == 200
+    (hit,) = found["hits"]
+    assert "chlorophyll" in hit["text"]
+    status, found = send(f"{address}/search", {"query": "chlorophyll", "types": ["exercise"]})
+    assert {hit["type"] for hit in found["hits"]} == {"exercise"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"query": ""}, 400),
+        ({"query": "x", "limit": 0}, 400),
+        ({"query": "x", "limit": True}, 400),
+        ({"query": "x", "types": ["nosuch"]}, 400),
+        ({"query": "x", "where": 3}, 400),
+        ({"query": "x", "where": {"a": {}}}, 400),
+        ([], 400),
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        (b" " * 600_000, 413),
+    ],
+)
+def test_requests_that_cannot_be_read(address: str, body: object, status: int) -> None:
+    """An error that says what is wrong, never a failure of the server."""
+    got, told = send(f"{address}/search", body)
+    assert (got, told["error"]["type"]) == (status, "invalid_request_error")
+
+
+def test_other_pages_cannot_ask(address: str, server: ScriptedServer) -> None:
+    """A page elsewhere can send forms and plain text unasked, or point a name of its own at this machine."""
+    question = {"question": "Why is a leaf green?"}
+    assert send(f"{address}/chat", question, headers={"Content-Type": "text/plain"})[0] == 415
+    assert send(f"{address}/chat", question, headers={"Host": "evil.example"})[0] == 400
+    assert not server.requests
+
+
+def test_paths_and_methods(address: str) -> None:
+    """What is not there is told in the same form."""
+    for path in ("/nosuch", "/static/nosuch", "/sections/nosuch", "/static/..%2fapp.py"):
+        status, told = send(f"{address}{path}")
+        assert (status, told["error"]["type"]) == (404, "invalid_request_error"), path
+    assert send(f"{address}/contents", {})[0] == 405
+
+
+def test_health(address: str, folder: Path) -> None:
+    """A store that cannot be read is told, in words that say nothing of it."""
+    assert send(f"{address}/healthz") == (200, {"status": "ok", "course": "course"})
+    (folder / "empty").mkdir()
+    (folder / "empty/config.toml").write_text("")
+    with serving(folder / "empty/config.toml") as other:
+        status, told = send(f"{other}/healthz")
+        assert status == 503
+        assert str(folder) not in told["error"]["message"]
+        assert send(f"{other}/contents")[1] == {"types": [], "documents": []}
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_serves_until_it_is_interrupted(ingested: Path, folder: Path) -> None:
+    """It says where."""
+    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    process = start("serve", "--port", "0")
+    assert process.stderr is not None
+    line = process.stderr.readline().decode()
+    found = re.search(r"http://127\.0\.0\.1:\d+", line)
+    assert found, line
+    assert send(f"{found[0]}/healthz")[0] == 200
+    process.send_signal(2)
+    assert finish(process).code in (0, 130)
+
+
+def test_others_are_let_in_only_when_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no login."""
+    ran = run_here(capsys, "serve", "--host", "0.0.0.0")
+    assert ran.code == 2
+    assert "no login" in ran.err
+    assert "--public" in ran.err

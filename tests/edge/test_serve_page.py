@@ -1,0 +1,254 @@
+"""The page of `lmm serve` in a real browser: what a student does, by mouse, keyboard and on a phone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from edge.conftest import write_config
+from edge.serving import LEAVES, TRICKS, serving
+from fakes.chromium import PROGRAM, Browser
+from fakes.openai_server import Action, ScriptedServer, fail
+
+import lmm_education
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
+ANSWER = """Because of *chlorophyll* [1].
+
+$$
+\\begin{aligned} a &= \\frac{1}{2} \\end{aligned}
+$$
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+```r
+x <- lm(y ~ x)  # a comment
+```
+"""
+PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedServer]:
+    """The model behind the page."""
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[str]:
+    """A course, served; one of its documents is full of tricks."""
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "notes").mkdir()
+    (folder / "notes/botany.md").write_text(LEAVES)
+    (folder / "notes/tricks.md").write_text(TRICKS)
+    write_config(folder, model)
+    with (folder / "config.toml").open("a") as config:
+        config.write('[answer]\nhistory = "none"\n[serve]\ntitle = "Plants & <b>more</b>"\nwelcome = "Ask *me*."\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        lmm_education.ingest("notes")
+        with serving(folder / "config.toml") as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests."""
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Browser]:
+    """The page, opened anew; at its end, nothing was refused, and no other host was asked for anything."""
+    browser.requests.clear()
+    browser.problems.clear()
+    browser.screen(1280, 900)
+    browser.open(f"{address}/")
+    browser.wait_for("document.querySelectorAll('.chip').length")
+    yield browser
+    assert [url for url in browser.requests if not url.startswith(f"{address}/")] == []
+    assert browser.problems == []
+
+
+def ask(page: Browser, question: str) -> None:
+    """Type a question and press Enter."""
+    page.click("#question")
+    page.type(question)
+    page.press("Enter", 13)
+
+
+def text(page: Browser, selector: str) -> str:
+    """What a reader sees of an element."""
+    return str(page.run(f"document.querySelector({selector!r}).innerText"))
+
+
+def keep(page: Browser, name: str) -> None:
+    """Take a picture, where they are wanted."""
+    if PICTURES:
+        page.picture(Path(PICTURES) / f"{name}.png")
+
+
+def test_an_answer_streams_with_formula_and_sources(page: Browser, model: ScriptedServer) -> None:
+    """The text as it arrives, in blocks; in the end formula, table, coloured code, and sources beside it."""
+    go_on = threading.Event()
+    model.queue(Action(pieces=("Because of *chlorophyll* [1].\n\nAnd then", ANSWER[29:]), hold=go_on, hold_after=1))
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('.done em')")
+    page.wait_for("document.querySelector('.tail').textContent.startsWith('And then')")
+    assert text(page, "#ask") == "Stop"
+    go_on.set()
+    page.wait_for("document.querySelector('aside li')")
+    assert page.run("document.querySelectorAll('.answer math mtr').length") == 1
+    assert page.run("getComputedStyle(document.querySelector('td.align-right')).textAlign") == "right"
+    assert page.run("document.querySelectorAll('pre .c1').length") == 1
+    assert "Botany > Leaves" in text(page, "aside")
+    assert page.run("document.querySelector('aside').offsetLeft > document.querySelector('.answer').offsetWidth")
+    assert text(page, "#ask") == "Ask"
+    assert text(page, "#status") == "The answer is there."
+    keep(page, "answer")
+
+
+def test_a_source_opens_at_its_passage(page: Browser, model: ScriptedServer) -> None:
+    """From the list, and from the number in the text; Escape closes it."""
+    model.queue("Because of chlorophyll [1].")
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('aside li')")
+    for selector in ("aside button", "a.cite"):
+        page.click(selector)
+        page.wait_for("document.querySelector('#section').open")
+        assert text(page, "#section-title") == "Botany > Leaves"
+        assert "chlorophyll absorbs" in text(page, "#section .passage")
+        assert page.run("document.querySelectorAll('#section math').length") == 1
+        keep(page, "section")
+        page.press("Escape", 27)
+        page.wait_for("!document.querySelector('#section').open")
+
+
+def test_the_contents_open_sections(page: Browser) -> None:
+    """Documents and their headings."""
+    page.click("#open-contents")
+    page.wait_for("document.querySelectorAll('nav li').length >= 3")
+    assert text(page, "nav details").split("\n") == ["Botany", "Leaves", "Roots"]
+    keep(page, "contents")
+    page.run("[...document.querySelectorAll('nav button')].find(e => e.innerText === 'Roots').click()")
+    page.wait_for("document.querySelector('#section').open")
+    assert "Root hairs" in text(page, "#section")
+
+
+def test_chips_ask_for_a_type_of_material(page: Browser, model: ScriptedServer) -> None:
+    """As the author marked it; pressed again, for all."""
+    assert text(page, "#chips") == "exercise"
+    page.click(".chip")
+    assert page.run("document.querySelector('#question').value").strip() == "*exercise*"
+    assert page.run("document.querySelector('.chip').ariaPressed") == "true"
+    page.click(".chip")
+    assert page.run("document.querySelector('#question').value") == ""
+    model.queue("Do this [1].")
+    page.click(".chip")
+    ask(page, "chlorophyll")
+    page.wait_for("document.querySelector('aside li')")
+    assert "exercise" in text(page, "aside .place")
+
+
+def test_a_new_chat_forgets(page: Browser, model: ScriptedServer) -> None:
+    """The conversation goes, and with it what was said."""
+    model.queue("Because of chlorophyll [1].")
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('aside li')")
+    assert page.run("history.length") == 1
+    page.click("#new-chat")
+    page.wait_for("!document.querySelector('article')")
+    assert page.run("history.length") == 0
+    assert page.run("document.activeElement.id") == "question"
+    assert page.run("!document.querySelector('#intro').hidden")
+
+
+def test_a_model_that_is_down(page: Browser, model: ScriptedServer) -> None:
+    """A polite sentence, and the next question is answered."""
+    model.queue(fail(500, "secret"), "Because of chlorophyll [1].")
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('.failure')")
+    assert "try again" in text(page, ".failure")
+    assert "secret" not in text(page, "body")
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('aside li')")
+
+
+def test_stopping_an_answer(page: Browser, model: ScriptedServer) -> None:
+    """What was said stays."""
+    model.queue(Action(pieces=("Because of ", "nothing"), hold=threading.Event(), hold_after=1))
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('.tail')?.textContent")
+    page.click("#ask")
+    page.wait_for("document.querySelector('.failure')")
+    assert text(page, ".failure") == "Stopped."
+    assert text(page, ".tail").startswith("Because of")
+
+
+def test_tricks_in_documents_and_answers_stay_text(page: Browser, model: ScriptedServer) -> None:
+    """In the answer, its sources, the section and the contents."""
+    model.queue(f"{TRICKS.rpartition('---')[2]}\n\nTrickery [1].")
+    ask(page, "What is trickery?")
+    page.wait_for("document.querySelector('aside li')")
+    page.click("aside button")
+    page.wait_for("document.querySelector('#section').open")
+    assert "<script>document.title = 'pwned'</script>" in text(page, "#section .text")
+    page.press("Escape", 27)
+    page.click("#open-contents")
+    page.wait_for("document.querySelectorAll('nav details').length >= 2")
+    assert "<script>" in text(page, "nav")
+    assert page.run("document.title") == "Plants & <b>more</b>"
+    assert page.run("document.querySelectorAll('body script, body style, img, svg, iframe').length") == 0
+    assert (
+        page.run("[...document.querySelectorAll('a[href]')].filter(a => a.href.startsWith('javascript')).length") == 0
+    )
+    page.press("Escape", 27)
+    keep(page, "tricks")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
+    """Nothing is wider than the screen, sources are below the answer, by day and by night."""
+    page.screen(390, 800, dark=dark)
+    model.queue(ANSWER + "\n$$\n" + "a + " * 60 + "b\n$$\n")
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('aside li')")
+    keep(page, f"phone-{'dark' if dark else 'light'}")
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    place = "document.querySelector({!r}).getBoundingClientRect().{}"
+    assert page.run(place.format("aside", "top") + " >= " + place.format(".answer", "bottom"))
+    colour = page.run("getComputedStyle(document.body).backgroundColor")
+    assert colour == ("rgb(22, 24, 27)" if dark else "rgb(255, 255, 255)")
+    page.click("aside button")
+    page.wait_for("document.querySelector('#section').open")
+    keep(page, f"phone-section-{'dark' if dark else 'light'}")
+
+
+def test_by_keyboard_alone(page: Browser, model: ScriptedServer) -> None:
+    """From the question to an open source and back; everything that takes the focus has a name."""
+    model.queue("Because of chlorophyll [1].")
+    page.type("Why is a leaf green?")  # the question has the focus when the page opens
+    page.press("Enter", 13)
+    page.wait_for("document.querySelector('aside li')")
+    page.run("document.querySelector('#new-chat').focus()")
+    for _ in range(2):  # the number in the answer, then the source
+        page.press("Tab", 9)
+    assert page.run("document.activeElement.closest('aside') !== null")
+    page.press("Enter", 13)
+    page.wait_for("document.querySelector('#section').open")
+    page.press("Escape", 27)
+    page.wait_for("document.activeElement.closest('aside') !== null")
+    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+    nameless = [
+        node["role"]["value"] for node in tree
+        if not node["ignored"] and node["role"]["value"] in ("button", "textbox", "link", "dialog", "complementary")
+        and not node.get("name", {}).get("value")
+    ]  # fmt: skip
+    assert nameless == []

@@ -1,0 +1,64 @@
+"""OpenAI's form: what is read, what is refused, what is taken out of the history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lmm_education.answer.history import Exchange
+from lmm_education.answer.sources import Source
+from lmm_education.course import Lines, Place
+from lmm_education.errors import RequestError
+from lmm_education.web.completions import Call, read_call, sources_text
+
+SOURCE = Source(2, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "…", title="Botany")
+
+
+def read(*messages: Any, **more: Any) -> Call:
+    """A request with these messages."""
+    body = {"model": "botany", "messages": list(messages), **more}
+    return read_call(body, models=["botany"], heading="Sources", longest=20)
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def test_the_sources_of_earlier_answers_are_no_history() -> None:
+    """They were appended by us, and would be cited again."""
+    earlier = "Green [2]." + sources_text([SOURCE], "Sources")
+    assert "- [2] Botany > Leaves (a.md:3-4)" in earlier
+    call = read(
+        {"role": "system", "content": "Lie."}, user("Why?"), {"role": "assistant", "content": earlier}, user("So?")
+    )
+    assert call == Call("So?", (Exchange("Why?", "Green [2]."),))
+
+
+def test_parts_of_text_are_one_text() -> None:
+    """As some clients send them."""
+    assert read(user([{"type": "text", "text": "Why"}, {"type": "text", "text": "so?"}])).question == "Why\n\nso?"
+
+
+@pytest.mark.parametrize(
+    ("messages", "more", "status"),
+    [
+        ([user("Why?")], {"model": "gpt-5"}, 404),
+        ([user("Why?")], {"tools": [{}]}, 400),
+        ([user("Why?")], {"n": 2}, 400),
+        ([user("  ")], {}, 400),
+        ([user("x" * 21)], {}, 400),
+        ([user([{"type": "image_url"}])], {}, 400),
+        ([user(None)], {}, 400),
+        ([], {}, 400),
+        ([{"role": "assistant", "content": "a"}], {}, 400),
+        ([{"role": "system", "content": "a"}], {}, 400),
+        (["Why?"], {}, 400),
+        ([user("Why?")], {"messages": "Why?"}, 400),
+    ],
+)
+def test_what_is_not_done_is_refused(messages: list[Any], more: dict[str, Any], status: int) -> None:
+    """With the status that clients expect."""
+    with pytest.raises(RequestError) as refused:
+        read(*messages, **more)
+    assert refused.value.status == status

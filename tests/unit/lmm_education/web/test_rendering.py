@@ -1,0 +1,111 @@
+"""Markdown as HTML: nothing that runs or loads comes out, whatever goes in."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmm_education.course import Lines
+from lmm_education.web.mathml import _ELEMENTS
+from lmm_education.web.rendering import BlockStream, lines_of, marked_html, title_html, to_html
+
+TAGS = frozenset(
+    re.findall(
+        r"\w+",
+        "p h1 h2 h3 h4 h5 h6 em strong s code pre span div a ul ol li blockquote hr br table thead tbody tr th td",
+    )
+)
+ATTRIBUTES = {"class", "href", "target", "rel", "title", "data-source", "tabindex", "start"}
+TRICKS = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "![x](http://evil/x.png)",
+    "[a](data:text/html,x)", "<a href='x' onclick=y>", "$\\text{<img src=x onerror=alert(1)>}$", 
+    "```\"><script>\nx\n```",
+    "$\\href{javascript:alert(1)}{x}$", "$$\n\\style{position:fixed}{x}\n$$", "[x]: javascript:y\n\n[x]", "<!-- -->",
+    "$\\class{\"><script>}{x}$", "[a](http://b.c 'x\" onmouseover=\"y')", "<http://a.b/\"onclick=x>", "[1]", "[1, 2]",
+    "|a|b|\n|-|:-:|\n|<b>|$x$|", "- a\n  1. b", "> $$\n> x\n> $$", "\\(", "\\[", "$$", "`", "~~~", "\x00",
+    "&lt;script&gt;",
+    "\\begin{align}\na &= b\n\\end{align}", "$\\newcommand{\\a}{\\b\\b}\\a$", "\n\n", " ", "\n", "**", "x", "$x^2$",
+]  # fmt: skip
+
+
+class Seen(HTMLParser):
+    """Every element, with its attributes, that a browser would make."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.wrong: list[object] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _ELEMENTS:
+            self.wrong += [pair for pair in attrs if pair[0].startswith(("on", "href", "src", "style", "class"))]
+            return
+        if tag not in TAGS:
+            self.wrong.append(tag)
+        for name, value in attrs:
+            if name not in ATTRIBUTES or (name == "href" and not (value or "").startswith(("http", "mailto:", "#"))):
+                self.wrong.append((tag, name, value))
+
+    def handle_comment(self, data: str) -> None:
+        self.wrong.append(data)
+
+
+@given(st.lists(st.sampled_from(TRICKS) | st.text(max_size=5), max_size=8))
+def test_nothing_that_runs_or_loads_comes_out(parts: list[str]) -> None:
+    """Elements and attributes are those of our lists, whatever is put next to what."""
+    text = "".join(parts)
+    for html in (to_html(text, numbers=[1, 2]), title_html(text), marked_html(text, Lines(1, 2))):
+        assert not Seen(html).wrong, html
+
+
+@given(st.lists(st.sampled_from(TRICKS), max_size=8), st.integers(1, 7))
+def test_a_stream_loses_nothing(parts: list[str], size: int) -> None:
+    """What has ended and what is left are the text, however it is cut."""
+    text, stream, ended = "".join(parts), BlockStream(), ""
+    for at in range(0, len(text), size):
+        ended += stream.feed(text[at : at + size])
+    assert ended + stream.rest == text
+
+
+@pytest.mark.parametrize(
+    "block", ["```r\na\n\nb\n```\n", "$$\na\n\nb\n$$\n", "\\[\na\n\nb\n\\]\n", "\\begin{align}\na\n\nb\n\\end{align}\n"]
+)
+def test_code_and_formulas_are_not_cut_at_blank_lines(block: str) -> None:
+    """They are rendered when they are whole."""
+    stream = BlockStream()
+    assert [stream.feed(line) for line in block.splitlines(keepends=True)] == [""] * block.count("\n")
+    assert stream.feed("\n") == block + "\n"
+
+
+def test_dollars_that_are_prices_stay() -> None:
+    """As in Pandoc."""
+    assert "<math" not in to_html("It costs $5, or $6 a piece; `$x$` is code, \\$x\\$ is not.")
+
+
+def test_formulas_of_every_kind() -> None:
+    """In a line, on lines of their own, in a quote, with what would be markdown elsewhere."""
+    text = "$a_b$ \\(c*d*\\) $$e$$ \\[f\\]\n\n$$\ny = x\n- z\n\n= w\n$$ {#eq:one}\n\n> $$\n> q\n> $$\n"
+    html = to_html(text)
+    assert html.count("<math") == 6
+    assert not [part for part in ("<em>", "<ul>", "eq:one", "&gt;") if part in html]
+
+
+def test_code_is_coloured_by_its_language() -> None:
+    """Chunks of R Markdown too; a language that nobody knows is shown as it is."""
+    assert '<span class="nf">lm</span>' in to_html("```{r, echo=FALSE}\nlm(y ~ x)\n```")
+    assert "<span" not in to_html("```nosuch\na < b\n```")
+
+
+def test_the_blocks_of_the_passage_are_marked() -> None:
+    """All of them, as one."""
+    html = marked_html("a\n\nb\n\n- c\n- d\n\ne\n", Lines(3, 5))
+    assert html.count('class="passage"') == 1
+    inside = html.partition('<div class="passage">')[2].partition("</div>")[0]
+    assert [part in inside for part in ("<p>b</p>", "<li>d</li>", "<p>a</p>", "<p>e</p>")] == [True, True, False, False]
+    assert lines_of("b\n\n- c", "a\n\nb\n\n- c\n- d\n") == Lines(3, 5)
+    assert lines_of("not there", "a") is None
