@@ -104,10 +104,11 @@ def find_course(
 def _course_above(here: Path) -> Path | None:
     """The nearest folder above `here` that is a course's; None if `here` has a store itself."""
     store = StorageSettings().folder
-    if (here / store).is_dir() or (here / ".git").exists() or here == Path.home():
+    home = Path("~").expanduser() if "HOME" in os.environ or os.name == "nt" else None
+    if (here / store).is_dir() or (here / ".git").exists() or here == home:
         return None
     for folder in here.parents[:-1]:  # not the root of the file system
-        if folder == Path.home() or folder.stat().st_mode & stat.S_ISVTX:
+        if folder == home or folder.stat().st_mode & stat.S_ISVTX:
             return None
         if (folder / config_files.CONFIG).is_file() or (folder / store).is_dir():
             return folder

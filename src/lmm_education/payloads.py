@@ -60,11 +60,20 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
     }
 
 
-def _kinds(chunk: Chunk) -> str | list[Any]:
+def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The types that ``type:`` gives in these properties, if any; the first is the kind of the text.
+
+    >>> types_in({"type": ["exercise", "exam"]}), types_in({"type": "exercise"}), types_in({"type": None})
+    (('exercise', 'exam'), ('exercise',), ())
+    """
+    given = values.get("type")
+    return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
+
+
+def _kinds(chunk: Chunk) -> str | list[str]:
     """The kind; all of them where ``type:`` is a list, so that each is found."""
-    types = chunk.metadata.get("type")
-    several = isinstance(types, list) and len(types) > 1 and next((t for t in types if t), None) == chunk.kind
-    return [each for each in types if each] if several else chunk.kind
+    types = types_in(chunk.metadata)
+    return list(types) if len(types) > 1 and types[0] == chunk.kind else chunk.kind
 
 
 def section_payload(section: Section, *, title: str) -> dict[str, Any]:

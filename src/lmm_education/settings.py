@@ -7,7 +7,7 @@ with what was probably meant. A document's header may override [RAG] and [text_s
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal

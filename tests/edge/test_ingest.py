@@ -19,6 +19,7 @@ from edge.support import PATIENCE, finish, lmm, run_here, start, wait_until
 from edge.test_watch import Watching
 from fakes.courses import contents_of, folder_in_memory
 
+from lmm.cli.main import main
 from lmm_education.open_course import open_course
 
 KILLS = 20
@@ -98,6 +99,90 @@ def test_what_is_gone_and_what_moved(capsys: pytest.CaptureFixture[str], course:
     assert ran.code == 0
     assert "leaf.md: was leaves.md; 0 of 2 chunks embedded, 2 reused\n" in ran.out
     assert "notes/tax.Rmd: gone; removed from the store\n" in ran.out
+
+
+@pytest.mark.parametrize("gone", ["leaves.md", "notes"])
+def test_a_path_that_is_gone_can_be_pruned(capsys: pytest.CaptureFixture[str], course: Path, gone: str) -> None:
+    """A file, or a folder with all that lay in it; without --prune it is an error."""
+    run_here(capsys, "ingest", ".")
+    (course / "leaves.md").unlink()
+    shutil.rmtree(course / "notes")
+    ran = run_here(capsys, "ingest", gone)
+    assert (ran.code, f"{gone}: there is no such file" in ran.err) == (1, True)
+    ran = run_here(capsys, "ingest", "--prune", gone)
+    assert (ran.code, ran.err) == (0, "")
+    assert "gone; removed from the store\n" in ran.out
+    assert len(contents(course)["chunks"]) == (1 if gone == "leaves.md" else 2)
+    assert run_here(capsys, "ingest", "--prune", "nothing").code == 1
+
+
+@pytest.mark.parametrize("marked", ["config", "store"])
+def test_a_folder_in_a_course_is_the_courses(
+    capsys: pytest.CaptureFixture[str], course: Path, monkeypatch: pytest.MonkeyPatch, marked: str
+) -> None:
+    """Its configuration and its store are found from there; nothing above a repository is."""
+    if marked == "config":
+        (course / "config.toml").write_text("")
+    run_here(capsys, "ingest", "leaves.md")
+    monkeypatch.chdir(course / "notes")
+    assert "tax.Rmd: new" in run_here(capsys, "ingest", ".").out
+    assert "leaves.md" in run_here(capsys, "search", "chlorophyll").out
+    assert "notes/tax.Rmd" in run_here(capsys, "store", "status").out
+    assert not (course / "notes" / ".lmm").exists()
+    (course / "notes" / ".git").mkdir()
+    assert "nothing was ingested yet" in run_here(capsys, "store", "status").out
+
+
+def test_what_is_not_understood_is_told_with_its_place(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """The document is ingested; a file that is no text is refused."""
+    (course / "notes" / "title.md").write_text("---\ntitle: [unclosed\n---\nText.\n")
+    (course / "notes" / "lang.md").write_text("---\nlang: xx-klingon\ndocid: [a, b]\n---\nText.\n")
+    ran = run_here(capsys, "ingest", "notes")
+    assert ran.code == 0
+    for said in ("title.md:3: this metadata cannot be read", "lang.md:1: 'docid' is", "lang.md:1: 'lang: xx-klingon'"):
+        assert f"notes/{said}" in ran.err
+    (course / "notes" / "zeros.md").write_bytes(b"\0" * 100)
+    ran = run_here(capsys, "ingest", "notes")
+    assert (ran.code, "notes/zeros.md: this is no text" in ran.err) == (1, True)
+
+
+def test_documents_that_the_embedding_model_does_not_understand(
+    capsys: pytest.CaptureFixture[str], course: Path
+) -> None:
+    """Told once for all of them."""
+    for name in "ab":
+        (course / "notes" / f"{name}.md").write_text("---\nlang: de\n---\nBlätter sind grün.\n")
+    assert run_here(capsys, "ingest", "notes").err.count("knows English only, and there are documents in de;") == 1
+    assert run_here(capsys, "ingest", "leaves.md").err == ""
+
+
+def test_ctrl_c_while_the_command_is_imported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was begun: no words, and no traceback."""
+
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lmm.cli.main.importlib.import_module", interrupted)
+    assert main(["ingest", "."]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_quiet_and_nothing_to_ingest(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """A line at the end; where there is nothing, what was looked for."""
+    ran = run_here(capsys, "ingest", "--quiet", ".")
+    assert ran.out.startswith("2 documents: 2 new")
+    (course / "empty").mkdir()
+    assert "there is nothing to ingest here" in run_here(capsys, "ingest", "empty").err
+
+
+def test_each_of_several_types_is_found(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """By every one of them."""
+    (course / "ex.md").write_text("# Sums\n\n---\ntype: [exercise, exam]\n---\nAdd two numbers.\n")
+    run_here(capsys, "ingest", ".")
+    for name in ("exercise", "exam"):
+        assert "Add two" in run_here(capsys, "search", "--type", name, "numbers").out
 
 
 @pytest.mark.parametrize(

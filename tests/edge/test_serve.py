@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import logging
 import re
 import shutil
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import openai
 import pytest
@@ -179,24 +176,6 @@ def test_a_stream_that_breaks_ends_in_an_error(client: openai.OpenAI, server: Sc
             pass
 
 
-def test_a_reader_who_goes_away_stops_the_model(address: str, server: ScriptedServer) -> None:
-    """Nobody pays for text that nobody reads."""
-    forever = threading.Event()
-    server.queue(Action("Because of chlorophyll.", hold=forever, hold_after=1))
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
-    body = json.dumps({"question": "Why is a leaf green?", "history": []})
-    connection.request("POST", "/chat", body, {"Content-Type": "application/json"})
-    connection.getresponse().read1(10)
-    server.wait_for(1)
-    connection.close()
-    forever.set()
-    end = time.monotonic() + 20
-    while server.in_flight and time.monotonic() < end:
-        time.sleep(0.02)
-    assert server.in_flight == 0
-    assert send(f"{address}/healthz")[0] == 200
-
-
 def test_what_is_ingested_meanwhile_changes_the_next_answer(
     address: str, client: openai.OpenAI, server: ScriptedServer, folder: Path
 ) -> None:
@@ -293,7 +272,7 @@ def test_the_command_serves_until_it_is_interrupted(ingested: Path, folder: Path
     assert found, line
     assert send(f"{found[0]}/healthz")[0] == 200
     process.send_signal(2)
-    assert finish(process).code in (0, 130)
+    assert finish(process).code == 0
 
 
 def test_others_are_let_in_only_when_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

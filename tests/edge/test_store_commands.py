@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -13,9 +14,12 @@ from typing import Any
 import pytest
 from fakes.qdrant_server import QdrantServer
 
+from lmm_education.cli.work import store as work
+from lmm_education.cli.work.store import named
 from lmm_education.course import SparseVector
-from lmm_education.errors import StoreMismatch, StoreMissing, StoreUnavailable
+from lmm_education.errors import StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.ingestion.ids import document_point_id
+from lmm_education.payloads import StoredDocument
 from lmm_education.settings import StorageSettings
 from lmm_education.store import server_requests
 from lmm_education.store.edge import EdgeStore
@@ -93,6 +97,19 @@ def test_status(course: Path) -> None:
     assert told["files"][1] == {"file": "b.md", "document": "b", "title": "Document b"}
 
 
+def test_status_keeps_a_document_on_one_line_of_a_terminal(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long titles are cut; in a file they are whole."""
+    monkeypatch.chdir(course)
+    monkeypatch.setenv("COLUMNS", "24")
+    screen = io.StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", screen)
+    assert work.status(False, None, None) == 0
+    rows = [line for line in screen.getvalue().splitlines() if line.startswith("document")]
+    assert [len(row) for row in rows] == [23, 23]
+    assert rows[0].endswith("…")
+
+
 def test_status_of_nothing(tmp_path: Path) -> None:
     """Nothing is no error; it says how to begin, and makes no folder."""
     shown = lmm("status", "--course", "other", cwd=tmp_path)
@@ -112,6 +129,15 @@ def test_delete(course: Path) -> None:
     assert again.returncode == 1
     assert "there are: b.md" in again.stderr
     assert lmm("delete", "b", cwd=course).returncode == 0
+
+
+def test_what_a_document_is_named_by() -> None:
+    """A folder, or the bare name of one file; the error has one hint."""
+    known = [StoredDocument(f"id{n}", file, "") for n, file in enumerate(("x/a.md", "x/b.md", "y/b.md", "y/z/c.md"))]
+    assert [each.file for each in named("x", known, "")] == ["x/a.md", "x/b.md"]
+    assert [each.file for each in named("c.md", known, "")] == ["y/z/c.md"]
+    with pytest.raises(StoreError, match=r"several documents are called 'b.md' \(there are: x/b.md, y/b.md; [^()]*\)$"):
+        named("b.md", known, "")
 
 
 def test_compact(course: Path) -> None:

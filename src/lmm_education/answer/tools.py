@@ -15,6 +15,7 @@ from typing import Any
 from lmm.models.port import Message, ToolCall, ToolDefinition, ToolResult, render
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.course import Hit, Section
+from lmm_education.errors import SearchError
 from lmm_education.payloads import hit_of, section_of
 from lmm_education.store.port import Contains, Match, Reader
 
@@ -68,7 +69,7 @@ class CourseTools:
         try:
             arguments = _arguments(call)
             text = await getattr(self, f"_{call.name}")(**arguments)
-        except _CannotDo as error:
+        except (_CannotDo, SearchError) as error:
             return ToolResult(call.id, call.name, str(error), failed=True)
         return ToolResult(call.id, call.name, text)
 

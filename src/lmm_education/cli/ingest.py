@@ -49,6 +49,9 @@ def ingest(
     ] = False,
     course: Annotated[str | None, typer.Option(metavar="NAME", help="The course, if there are several.")] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No line for each document; only the summary and what is wrong.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> int:
     """Prepare documents and store them, so that they can be searched.
@@ -71,4 +74,5 @@ def ingest(
         course=course,
         config=config,
         as_json=as_json,
+        quiet=quiet,
     )

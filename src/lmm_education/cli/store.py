@@ -65,7 +65,7 @@ def pull(
 
 @store.command()
 def delete(
-    document: Annotated[str, typer.Argument(metavar="DOC", help="A document's id, or its file as status shows it.")],
+    document: Annotated[str, typer.Argument(metavar="DOC", help="A document's id, its file, or a folder of files.")],
     course: Course = None,
     config: Config = None,
 ) -> int:

@@ -77,7 +77,7 @@ class Evaluation:
         return estimate(self.values(level, measure), self.groups(level))
 
     def failures(self, level: Level | None = None) -> list[Outcome]:
-        """The questions for which the right thing was not among the first results; without a level, at their `exact`."""
+        """The questions for which the right thing was not among the first results, at a level or at their `exact`."""
         judged = self.judged(level) if level else [outcome for outcome in self.outcomes if outcome.ranks]
         return [o for o in judged if (rank := o.ranks[level or o.exact]) is None or rank > DEPTH]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from lmm_education.course import Lines
 from lmm_education.ingestion.documents import Part, pieces_of
-from lmm_education.ingestion.kinds import types_in
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.packing import Limits, cut
 from lmm_education.ingestion.pool import join
+from lmm_education.payloads import types_in
 
 SUMMARY = "summary"
 _SENTENCE_START = re.compile(r"(?<=[.!?。！？])\s+(?=\S)|\n{2,}")

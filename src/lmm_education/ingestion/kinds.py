@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
 
@@ -54,16 +53,6 @@ def continues_list(first: str, text: str) -> bool:
 
 def _is_bullet(text: str) -> bool:
     return text.lstrip()[0] in "-*+"
-
-
-def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The types that ``type:`` gives in these properties, if any; the first is the kind of the text.
-
-    >>> types_in({"type": ["exercise", "exam"]}), types_in({"type": "exercise"}), types_in({"type": None})
-    (('exercise', 'exam'), ('exercise',), ())
-    """
-    given = values.get("type")
-    return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
 
 
 def is_comment(text: str) -> bool:

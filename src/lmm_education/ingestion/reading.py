@@ -176,8 +176,8 @@ def warnings_of(document: Document) -> list[str]:
     blocks, path = parse_markdown_text(document.text), document.source.path
     errors = [block for block in blocks if isinstance(block, ErrorBlock)]
     found = [
-        f"{path}:{error.error_line or error.line}: this metadata cannot be read, and was taken for text: {error.reason}; "
-        f"more with: lmm scan {path}"
+        f"{path}:{error.error_line or error.line}: this metadata cannot be read, and is taken for text: {error.reason} "
+        f"(lmm scan {path} tells more)"
         for error in errors
     ]
     header = blocks[0].values() if isinstance(blocks[0], HeaderBlock) else {}
@@ -185,7 +185,7 @@ def warnings_of(document: Document) -> list[str]:
     if docid is not None and not isinstance(docid, str | int | float):
         found.append(f"{path}:1: 'docid' is not a text, and was passed over; lmm scan {path} writes one")
     if language is not None and not (isinstance(language, str) and is_stemmed(language)):
-        found.append(f"{path}:1: no language is known as 'lang: {language}': its words are compared as they are written")
+        found.append(f"{path}:1: 'lang: {language}' is no language that is known; words count as they are written")
     return found
 
 

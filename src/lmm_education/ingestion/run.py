@@ -14,11 +14,19 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from lmm.models.port import Embedder
+from lmm.scan.changes import SUFFIXES
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.reading import stamp_of
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
-from lmm_education.ingestion.running import IngestOptions, Run, only_prepare, read_document, tell_of_annotations
+from lmm_education.ingestion.running import (
+    IngestOptions,
+    Run,
+    only_prepare,
+    read_document,
+    tell_of_annotations,
+    tell_of_languages,
+)
 from lmm_education.ingestion.settling import Ask
 from lmm_education.ingestion.sources import add_sources, find_sources
 from lmm_education.ingestion.storing import is_made_otherwise, store_documents
@@ -149,6 +157,9 @@ def ingest_into(
         for document in documents:
             only_prepare(run, document)
     tell_of_annotations(run)
+    tell_of_languages(run)
+    if not (run.report.documents or run.report.errors or run.report.lost):
+        run.report.notices.append(f"there is nothing to ingest here; documents end in {', '.join(SUFFIXES)}")
     run.report.documents.sort(key=lambda document: document.file)
     run.report.seconds = time.perf_counter() - started
     return run.report

@@ -8,15 +8,27 @@ from pathlib import Path, PurePath
 from lmm.errors import LmmError, ModelError
 from lmm.models.tokens import count_tokens
 from lmm_education.course import PreparedDocument
+from lmm_education.encode.bm25 import language_code
+from lmm_education.encode.encoder import MULTILINGUAL
 from lmm_education.encode.encodings import ENCODINGS
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.prepared import is_edited, step_files
-from lmm_education.ingestion.reading import Document, Skipped, missing_annotations, prepare, read_source, shows, warnings_of
+from lmm_education.ingestion.reading import (
+    Document,
+    Skipped,
+    missing_annotations,
+    prepare,
+    read_source,
+    shows,
+    warnings_of,
+)
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener
 from lmm_education.ingestion.settling import Ask
 from lmm_education.ingestion.sources import Source
 from lmm_education.ingestion.step_files import write_step_files
 from lmm_education.open_course import Course
+
+_ENGLISH_ONLY = "Builtin/wordllama"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,8 @@ class IngestOptions:
 class Run:
     """What the steps of one ingestion share.
 
-    `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale;
+    `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
+    those of the documents that were prepared;
     `model_error` is why the embedding model is not asked any more.
     """
 
@@ -54,6 +67,7 @@ class Run:
     stamp: str = ""
     report: IngestReport = field(default_factory=IngestReport)
     unannotated: int = 0
+    languages: set[str] = field(default_factory=set)
     model_error: ModelError | None = None
 
     def end(self, document: DocumentReport) -> None:
@@ -93,6 +107,7 @@ def prepare_document(run: Run, document: Document) -> PreparedDocument | None:
         run.fail(document.source, error)
         return None
     run.report.notices += warnings_of(document)
+    run.languages.add(language_code(prepared.language))
     run.unannotated += missing_annotations(document, run.course, titles=_uses_titles(run.course))
     return prepared
 
@@ -133,6 +148,18 @@ def _uses_titles(course: Course) -> bool:
     but the content is."""
     encoding = ENCODINGS[course.settings.encoding]
     return not {"merged", "annotations"}.isdisjoint({encoding.dense, encoding.sparse, *encoding.multi})
+
+
+def tell_of_languages(run: Run) -> None:
+    """Documents in a language that the embedding model does not know; of the course's own, the encoder tells."""
+    if not run.options.ingest or language_code(run.course.settings.preparation.language) != "en":
+        return
+    foreign = sorted(run.languages - {"en"})
+    if foreign and run.course.encoder.space.startswith(_ENGLISH_ONLY):
+        run.report.notices.append(
+            f"{_ENGLISH_ONLY} knows English only, and there are documents in {', '.join(foreign)}; set a multilingual "
+            f'model such as "{MULTILINGUAL}" under [embedding] in config.toml'
+        )
 
 
 def tell_of_annotations(run: Run) -> None:

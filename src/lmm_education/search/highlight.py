@@ -96,7 +96,7 @@ def marked(
 
     >>> marked("A\\nmodel of models.", [(2, 7)], (0, 10), "[{}]".format, str)
     'A [model] of …'
-    >>> print(marked("A model\\nis\\n\\n$$\\nmodel = 1\\n$$\\n", [(2, 7), (15, 20)], (0, 27), "[{}]".format, str))
+    >>> print(marked("A model\\nis\\n\\n$$\\nmodel = 1\\n$$", [(2, 7), (15, 20)], (0, 27), "[{}]".format, str))
     A [model] is
     $$
     model = 1

@@ -13,8 +13,8 @@ from typing import Any
 
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm_education.ingestion.identity import docid_of
-from lmm_education.ingestion.kinds import types_in
 from lmm_education.ingestion.outline import Heading, Outline, Text, read_outline
+from lmm_education.payloads import types_in
 
 TEXT = "text"
 

@@ -85,3 +85,11 @@ def test_a_record_comes_back() -> None:
     assert (record.id, record.file, record.hash, record.language) == ("d", "a.md", "h", "de")
     assert (record.prepared, record.chunks, record.metadata) == ("a.chunks.md", 0, {"topic": "x"})
     assert document_of({"document": "d", "file": "a.md"}).hash == ""
+
+
+def test_every_type_of_several_is_stored() -> None:
+    """So that each is found; a hit has the first."""
+    chunk = Chunk("1", Place("d", "a.md", Lines(1, 1)), "s", 0, "Why?", kind="a", metadata={"type": ["a", "b"]})
+    payload = chunk_payload(chunk, language="en", hash="")
+    assert payload["kind"] == ["a", "b"]
+    assert hit_of("1", payload).kind == chunk_of("1", payload).kind == "a"

@@ -36,6 +36,7 @@ def ingest(
     course: str | None,
     config: Path | None,
     as_json: bool,
+    quiet: bool = False,
 ) -> int:
     """Prepare documents and store them, so that they can be searched."""
     options = IngestOptions(save_files, output, not no_ingest, prune, moved, annotate, again, dry_run)
@@ -44,8 +45,8 @@ def ingest(
         for hint in opened.models.hints:
             console.say(f"{hint}\n", sys.stderr)
         if watch:
-            return _watch(opened, paths, options, as_json)
-        return _once(opened, paths, options, as_json)
+            return _watch(opened, paths, options, as_json, quiet)
+        return _once(opened, paths, options, as_json, quiet)
 
 
 def _check(options: IngestOptions, watch: bool) -> None:
@@ -55,9 +56,9 @@ def _check(options: IngestOptions, watch: bool) -> None:
         raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
 
 
-def _once(course: Course, paths: list[Path], options: IngestOptions, as_json: bool) -> int:
+def _once(course: Course, paths: list[Path], options: IngestOptions, as_json: bool, quiet: bool) -> int:
     ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() and not as_json else None
-    show = _Show(lines=not as_json, dry_run=options.dry_run)
+    show = _Show(lines=not (as_json or quiet), dry_run=options.dry_run)
     try:
         report = ingest_into(course, paths, options, listener=show, ask=ask)
     except KeyboardInterrupt:
@@ -76,13 +77,13 @@ def _ask(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _watch(course: Course, paths: list[Path], options: IngestOptions, as_json: bool) -> int:
+def _watch(course: Course, paths: list[Path], options: IngestOptions, as_json: bool, quiet: bool) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console.say("watching; Ctrl-C stops\n", sys.stderr)
     told: set[str] = set()
 
     def work(documents: Collection[Path] | None, stopped: threading.Event) -> None:
-        show = _Show(lines=not as_json, dry_run=False, stopped=stopped)
+        show = _Show(lines=not (as_json or quiet), dry_run=False, stopped=stopped)
         try:
             report = ingest_into(course, paths, options, listener=show, only=documents)
         except KeyboardInterrupt:

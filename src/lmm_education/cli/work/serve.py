@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import ipaddress
 import socket
@@ -11,7 +12,8 @@ from typing import Any
 
 from lmm.cli import console
 from lmm.errors import ConfigError, LmmError
-from lmm_education.open_course import open_course
+from lmm.models.chat import shared_chat
+from lmm_education.open_course import Course, open_course
 
 _NEEDED = ("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments")
 _PATIENCE = 5  # seconds for answers on their way when the server is stopped
@@ -30,12 +32,22 @@ def serve(host: str, port: int, public: bool, model: str | None, course: str | N
 
     with open_course(config=config, course=course, model=model) as opened:
         app = create_app(opened, hosts=("*",) if public else (*LOOPBACK, host))
+        _check_models(opened)
         if opened.store.manifest() is None:
             console.say("there is nothing to ask about yet: lmm ingest PATH, which needs no restart\n", sys.stderr)
         with _listening(host, port) as listener:
             console.say(f"{opened.settings.storage.course}: {_address(listener)}  (Ctrl-C ends it)\n", sys.stderr)
             _run(app, listener)
     return console.DONE
+
+
+def _check_models(course: Course) -> None:
+    """Open the models now: what is missing is told here, and no student waits for it."""
+    models, history = course.models, course.settings.answer.history
+    for settings in (models.major, *([models.aux] if history != "none" else [])):
+        shared_chat(settings)
+    for notice in course.encoder.notices:
+        console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(notice)}\n", sys.stderr)
 
 
 def is_loopback(host: str) -> bool:
@@ -73,4 +85,5 @@ def _run(app: Any, listener: socket.socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_PATIENCE)
-    uvicorn.Server(config).run(sockets=[listener])
+    with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises again when all is closed
+        uvicorn.Server(config).run(sockets=[listener])

@@ -7,10 +7,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lmm.cli import console
 from lmm.cli.work.live import clipped
@@ -18,6 +18,7 @@ from lmm.errors import ConfigError
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.writing import remove_document, stored_documents
 from lmm_education.open_course import find_course
+from lmm_education.payloads import StoredDocument
 from lmm_education.settings import StorageSettings
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
@@ -69,19 +70,31 @@ def delete(document: str, course: str | None, config: Path | None) -> int:
     with _opened(_settings(course, config)) as store:
         manifest = _manifest_of(store)
         known = stored_documents(store)
-        chosen = [each for each in known if document in (each.id, each.file)]
-        if not chosen:
-            names = ", ".join(each.file for each in known[:5]) or "none"
-            raise StoreError(
-                f"there is no document '{document}' (there are: {names}{', …' if len(known) > 5 else ''})",
-                where=store.location,
-                hint="lmm store status lists them",
-            )
+        chosen = named(document, known, store.location)
         with store.writing(manifest) as writer:
             for each in chosen:
                 remove_document(writer, each.id)
     sys.stdout.write("".join(f"removed {each.file} from the store\n" for each in chosen))
     return console.DONE
+
+
+def named(name: str, known: Sequence[StoredDocument], location: str) -> list[StoredDocument]:
+    """The documents with this id or file, or in this folder; else the one whose file has this name.
+
+    Raises:
+        StoreError: there is none, or there are several of that file name.
+    """
+    if exact := [each for each in known if name in (each.id, each.file)]:
+        return exact
+    if inside := [each for each in known if PurePosixPath(each.file).is_relative_to(name)]:
+        return inside
+    alike = [each for each in known if PurePosixPath(each.file).name == name]
+    if len(alike) == 1:
+        return alike
+    message = f"several documents are called '{name}'" if alike else f"there is no document '{name}'"
+    names = ", ".join(each.file for each in (alike or known)[:5]) or "none"
+    more = ", …" if len(alike or known) > 5 else ""
+    raise StoreError(message, where=location, hint=f"there are: {names}{more}; lmm store status lists them")
 
 
 def _copy(source: StorageSettings, target: StorageSettings) -> int:

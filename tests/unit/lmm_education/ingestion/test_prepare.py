@@ -128,3 +128,36 @@ def test_real_documents() -> None:
         document = prepare_document(text, docid=path.name, file=path.name, settings=Preparation())
         assert all(len(chunk.text) <= 2000 for chunk in document.chunks)
         assert sum(len(section.text) for section in document.sections) > 0.9 * len(text)
+
+
+LIST = "1. First\n\n2. Second\n\n   more of it\n\n\n3. Third"
+
+
+def test_metadata_of_a_list_holds_for_all_of_it() -> None:
+    """Also with blank lines between its items; what comes after the list has none of it."""
+    text = f"# A\n\n---\ntype: exercise\n---\n{LIST}\n\n- Other\n"
+    document = prepare_document(text, docid="d", file="a.md", settings=Preparation(pool=False))
+    assert [(c.kind, c.text, tuple(c.place.lines)) for c in document.chunks] == [
+        ("exercise", LIST, (6, 13)),
+        ("text", "- Other", (15, 15)),
+    ]
+
+
+def test_a_list_that_is_skipped_is_skipped_as_a_whole() -> None:
+    """`skip` is metadata like any other."""
+    text = f"# A\n\n---\nskip: true\n---\n{LIST}\n\nText.\n"
+    document = prepare_document(text, docid="d", file="a.md", settings=Preparation())
+    assert [chunk.text for chunk in document.chunks] == ["Text."]
+
+
+def test_of_several_types_the_first_is_the_kind() -> None:
+    """A text may be an exercise that was in an exam, too."""
+    text = "# A\n\n---\ntype: [exercise, exam]\n---\nWhy?\n"
+    document = prepare_document(text, docid="d", file="a.md", settings=Preparation())
+    assert [chunk.kind for chunk in document.chunks] == ["exercise"]
+
+
+def test_a_misspelt_size_in_the_header_is_recognised() -> None:
+    """Under RAG: stand the keys of [text_splitter], too."""
+    with pytest.raises(ConfigError, match=r"did you mean 'max_size'"):
+        prepare_document("---\nRAG: {max_sise: 3}\n---\n", docid="d", file="a.md", settings=Preparation())

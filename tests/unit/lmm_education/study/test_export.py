@@ -85,3 +85,9 @@ def test_an_edit_keeps_types_of_the_text_it_is_about() -> None:
     edited = scan_messages_text(text, model=ScriptedModel(["Text.\n\nWhy is it green?"])).text
     assert clean_notes(edited, edits="new").text.split() == ["One.", "#", "A", "Text."]
     assert clean_notes(edited, edits="old").text.split() == ["One.", "#", "A", "Long", "text."]
+
+
+def test_a_list_of_exercises_is_left_out_as_a_whole() -> None:
+    """Also with blank lines between its items."""
+    text = "One.\n\n---\ntype: exercise\n---\n1. Why?\n\n2. How?\n\n   And when?\n\nTwo.\n"
+    assert clean_notes(text).text.split() == ["One.", "Two."]
