@@ -7,11 +7,12 @@ where its first item has metadata, which so holds for all of it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
 from lmm.markdown.walk import preorder
@@ -76,6 +77,12 @@ class Outline:
     items: tuple[Item, ...]
 
 
+@functools.lru_cache(maxsize=1)
+def parsed(text: str) -> tuple[Block, ...]:
+    """The blocks of a document; of the last one at once, because a document is looked at for several reasons."""
+    return tuple(parse_markdown_text(text))
+
+
 def read_outline(text: str, *, title: str = "", read_text: ReadText | None = None) -> Outline:
     """The outline of a markdown document; `title` is for one that has neither a title nor a heading.
 
@@ -85,7 +92,7 @@ def read_outline(text: str, *, title: str = "", read_text: ReadText | None = Non
     >>> [(type(item).__name__, item.own) for item in outline.items]
     [('Heading', {}), ('Text', {'type': 'exercise'})]
     """
-    tree = blocks_to_tree(old_view(parse_markdown_text(text)), title=title)
+    tree = blocks_to_tree(old_view(parsed(text)), title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
     root = _heading(tree, None)

@@ -21,6 +21,7 @@ from lmm_education.course import PreparedDocument
 from lmm_education.encode.bm25 import is_stemmed
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.identity import Found, docid_of, error_of, is_chatmd
+from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import MARK, is_own_output, read_prepared
 from lmm_education.ingestion.report import OUR_OWN
@@ -163,7 +164,7 @@ def shows(text: str, document: Document) -> bool:
     """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
     if not is_own_output(text):
         return False
-    header = parse_markdown_text(text)[0]
+    header = first_blocks(text)[0]
     values = header.values() if isinstance(header, HeaderBlock) else {}
     mark = values.get(MARK)
     return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)
@@ -173,7 +174,7 @@ def warnings_of(document: Document) -> list[str]:
     """What in a document's metadata was not understood, each with its place."""
     if document.prepared is not None or "---" not in document.text:
         return []
-    blocks, path = parse_markdown_text(document.text), document.source.path
+    blocks, path = parsed(document.text), document.source.path
     errors = [block for block in blocks if isinstance(block, ErrorBlock)]
     found = [
         f"{path}:{error.error_line or error.line}: this metadata cannot be read, and is taken for text: {error.reason} "

@@ -12,18 +12,22 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
+# No formula is longer; without a bound, openers that nothing closes would each be looked for to the end of the text.
+LONGEST = 2000
+_LINES = 80
+_ANY = f".{{1,{LONGEST}}}?"
 _INLINE = re.compile(
-    r"\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?"
-    r"|\\\[(?P<bracket>.+?)\\\]"
-    r"|\\\((?P<round>.+?)\\\)"
-    r"|\$(?P<dollar>[^\s$`](?:(?:\\.|[^$\\`])*?[^\s\\$`])?)\$(?!\d)",
+    rf"\$\$(?P<display>{_ANY})\$\$(?:[ \t]*\{{#[^}}\n]*\}})?"
+    rf"|\\\[(?P<bracket>{_ANY})\\\]"
+    rf"|\\\((?P<round>{_ANY})\\\)"
+    r"|\$(?P<dollar>[^\s$`](?:(?:\\.|[^$\\`]){0,2000}?[^\s\\$`])?)\$(?!\d)",
     re.DOTALL,
 )
 _ENVIRONMENTS = "align|aligned|alignat|flalign|gather|gathered|equation|eqnarray|multline|split|cases"
 _BLOCK = re.compile(
-    r"\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?[ \t]*(?=\n|\Z)"
-    r"|\\\[(?P<bracket>.+?)\\\][ \t]*(?=\n|\Z)"
-    rf"|(?P<tex>\\begin\{{(?P<name>(?:{_ENVIRONMENTS})\*?)\}}.+?\\end\{{(?P=name)\}})[ \t]*(?=\n|\Z)",
+    rf"\$\$(?P<display>{_ANY})\$\$(?:[ \t]*\{{#[^}}\n]*\}})?[ \t]*(?=\n|\Z)"
+    rf"|\\\[(?P<bracket>{_ANY})\\\][ \t]*(?=\n|\Z)"
+    rf"|(?P<tex>\\begin\{{(?P<name>(?:{_ENVIRONMENTS})\*?)\}}{_ANY}\\end\{{(?P=name)\}})[ \t]*(?=\n|\Z)",
     re.DOTALL,
 )
 OPENS = ("$$", "\\[", "\\begin{")
@@ -60,6 +64,7 @@ def _block(state: StateBlock, first: int, last: int, silent: bool) -> bool:
     begin = state.bMarks[first] + state.tShift[first]
     if state.is_code_block(first) or not state.src.startswith(OPENS, begin):
         return False
+    last = min(last, first + _LINES)
     found = _BLOCK.match(state.getLines(first, last, state.blkIndent, False).lstrip())  # without the marks of a quote
     if found is None:
         return False

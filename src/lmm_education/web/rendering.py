@@ -104,34 +104,33 @@ class BlockStream:
 
     def __init__(self) -> None:
         self.rest = ""
+        self._read = 0  # how much of `rest` was looked at: whole lines
+        self._fence = ""
+        self._formula = False
 
     def feed(self, piece: str) -> str:
         """Add a piece; the blocks that it ends, or nothing."""
         self.rest += piece
-        if "\n" not in piece:
-            return ""
-        at = _last_end(self.rest)
-        ended, self.rest = self.rest[:at], self.rest[at:]
+        end = 0
+        while (line_end := self.rest.find("\n", self._read) + 1) > 0:
+            if self._is_end(self.rest[self._read : line_end]):
+                end = line_end
+            self._read = line_end
+        ended, self.rest = self.rest[:end], self.rest[end:]
+        self._read -= end
         return ended
 
-
-def _last_end(text: str) -> int:
-    """Where the last blank line ends that is in no code and no formula; 0 if there is none."""
-    at = end = 0
-    fence = ""
-    formula = False
-    for line in text.splitlines(keepends=True):
-        at += len(line)
+    def _is_end(self, line: str) -> bool:
+        """Whether a line is blank, and neither in code nor in a formula."""
         mark = _FENCE.match(line)
-        if fence:
-            fence = "" if mark and mark[1].startswith(fence) else fence
-        elif mark and not formula:
-            fence = mark[1]
+        if self._fence:
+            self._fence = "" if mark and mark[1].startswith(self._fence) else self._fence
+        elif mark and not self._formula:
+            self._fence = mark[1]
         else:
-            formula = _in_formula(line.strip(), formula)
-            if not line.strip() and line.endswith("\n") and not formula:
-                end = at
-    return end
+            self._formula = _in_formula(line.strip(), self._formula)
+            return not line.strip() and not self._formula
+        return False
 
 
 def _in_formula(line: str, inside: bool) -> bool:

@@ -109,3 +109,11 @@ def test_the_blocks_of_the_passage_are_marked() -> None:
     assert [part in inside for part in ("<p>b</p>", "<li>d</li>", "<p>a</p>", "<p>e</p>")] == [True, True, False, False]
     assert lines_of("b\n\n- c", "a\n\nb\n\n- c\n- d\n") == Lines(3, 5)
     assert lines_of("not there", "a") is None
+
+
+@pytest.mark.parametrize("opener", ["\\(", "\\[", "$$a\n\n", "\\begin{align}\n\n", "[1, "])
+def test_what_nothing_closes_is_looked_for_only_so_far(opener: str) -> None:
+    """Each opener would be looked for to the end of the text: minutes, for a text as long as this one."""
+    text, stream = opener * 5000, BlockStream()
+    assert to_html(text, numbers=[1]).startswith(("<p>", "<div"))
+    assert stream.feed(text) + stream.rest == text
