@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 _BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: below what any of them needs for prose
 
 
+@functools.lru_cache(maxsize=4096)
 def count_tokens(text: str) -> int:
-    """The number of tokens of `text`, at least 1 if there is any.
+    """The number of tokens of `text`, at least 1 if there is any; remembered, since counting takes 0.3 s a megabyte.
 
     >>> count_tokens(""), count_tokens("A leaf is green.")
     (0, 5)

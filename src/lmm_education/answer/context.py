@@ -13,7 +13,7 @@ from lmm_education.answer.sources import Source, Sources
 from lmm_education.course import Hit
 from lmm_education.search.found import FoundSection
 
-_JOIN = 2  # tokens that joining two sources may add
+_JOIN = 4  # tokens that joining texts, tags and sources may add
 _WHOLE = 0.6  # the largest share of the budget that one section may take while others wait
 
 
@@ -60,8 +60,8 @@ def _shortened(source: Source, budget: int, count: Callable[[str], int]) -> Sour
 
 
 def cost_of(source: Source, count: Callable[[str], int]) -> int:
-    """What showing a source takes of the budget."""
-    return count(shown(source)) + _JOIN
+    """What showing a source takes of the budget: its text and its tags, counted apart, since texts come again."""
+    return count(source.text) + count(shown(replace(source, text=""))) + _JOIN
 
 
 def shown(source: Source) -> str:
