@@ -26,7 +26,7 @@ def choose_sources(sections: Sequence[FoundSection], budget: int, count: Callabl
     >>> section = FoundSection("s", 1.0, place, text="Leaves are green. They fall.", hits=[hit])
     >>> [s.what for s in choose_sources([section], 100, lambda text: len(text.split()))]
     ['section']
-    >>> [s.what for s in choose_sources([section], 10, lambda text: len(text.split()))]
+    >>> [s.what for s in choose_sources([section], 13, lambda text: len(text.split()))]
     ['chunk']
     """
     sources, left = Sources(), budget
