@@ -84,7 +84,7 @@ def find_course(
     """The configuration file of the course that one works in, if it has one, and the course's settings.
 
     Where `lmm.config_files.find_config` finds none, a folder above the current one may be the course's: the
-    first with a ``config.toml`` or a store. Nothing is looked for above a Git repository, nor in the home
+    first with a ``config.toml`` or a folder ``.lmm``. Nothing is looked for above a Git repository, nor in the home
     folder, in a folder that all users share (such as ``/tmp``), and above them.
 
     Raises:
@@ -102,15 +102,15 @@ def find_course(
 
 
 def _course_above(here: Path) -> Path | None:
-    """The nearest folder above `here` that is a course's; None if `here` has a store itself."""
-    store = StorageSettings().folder
+    """The nearest folder above `here` that is a course's; None if `here` is one itself."""
+    mark = StorageSettings().folder.parts[0]
     home = Path("~").expanduser() if "HOME" in os.environ or os.name == "nt" else None
-    if (here / store).is_dir() or (here / ".git").exists() or here == home:
+    if (here / mark).is_dir() or (here / ".git").exists() or here == home:
         return None
     for folder in here.parents[:-1]:  # not the root of the file system
         if folder == home or folder.stat().st_mode & stat.S_ISVTX:
             return None
-        if (folder / config_files.CONFIG).is_file() or (folder / store).is_dir():
+        if (folder / config_files.CONFIG).is_file() or (folder / mark).is_dir():
             return folder
         if (folder / ".git").exists():
             return None

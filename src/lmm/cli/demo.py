@@ -29,6 +29,7 @@ from lmm.models.names import PROVIDERS
 
 app = console.make_app()
 LECTURE = "01-linear-models.md"
+STATE = ".lmm"
 MOST_LINES = 40  # of a change that is shown
 RECORDED = "recorded-replies.json"
 _SECTION = "## How the coefficients are estimated\n"
@@ -158,6 +159,7 @@ def demo(
     course = _new_folder(folder)
     with resources.as_file(resources.files("lmm").joinpath("example/course")) as source:
         shutil.copytree(source, course, dirs_exist_ok=True)
+    (course / STATE).mkdir(exist_ok=True)  # marks the course's folder: no configuration above it counts
     original = (course / LECTURE).read_bytes()
     _say(f"The example course is in {course}\n")
     for number, step in enumerate(STEPS, 1):
@@ -202,8 +204,8 @@ def offline_environment(course: Path, environment: Mapping[str, str] = os.enviro
     keys = {key for provider in PROVIDERS.values() for key in (*provider.keys, provider.base_url_variable)}
     kept = {k: v for k, v in environment.items() if k not in keys and not k.startswith("LMM_")}
     return kept | {
-        "LMM_STATE_DIR": str(course / ".lmm"),
-        "LMM_CACHE_DIR": str(course / ".lmm" / "cache"),
+        "LMM_STATE_DIR": str(course / STATE),
+        "LMM_CACHE_DIR": str(course / STATE / "cache"),
         "PYTHONUNBUFFERED": "1",
     }
 
