@@ -35,48 +35,48 @@ _SEARCHING = "Represent this sentence for searching relevant passages: "
 # Names differ between hubs and servers (`intfloat/e5-base-v2`, `text-embedding-nomic-embed-text-v1.5`,
 # `nomic-embed-text:latest`), so a row looks for what is common to them.
 _ROWS: tuple[tuple[str, Prefixes, str], ...] = (
-    (r"\be5-.*instruct", Prefixes(f"{_WEB_SEARCH} "), "huggingface.co/intfloat/multilingual-e5-large-instruct"),
-    (r"\be5-(small|base|large)", Prefixes("query: ", "passage: "), "huggingface.co/intfloat/multilingual-e5-small"),
-    (r"\bbge-m3", Prefixes(), "huggingface.co/BAAI/bge-m3"),
+    (r"\be5-.*instruct", Prefixes(f"{_WEB_SEARCH} "), "model card intfloat/multilingual-e5-large-instruct"),
+    (r"\be5-(small|base|large)", Prefixes("query: ", "passage: "), "model card intfloat/multilingual-e5-small"),
+    (r"\bbge-m3", Prefixes(), "model card BAAI/bge-m3"),
     (
         r"\bbge-(small|base|large)-zh",
         Prefixes("为这个句子生成表示以用于检索相关文章："),
-        "huggingface.co/BAAI/bge-base-zh-v1.5",
+        "model card BAAI/bge-base-zh-v1.5",
     ),
-    (r"\bbge-(small|base|large)", Prefixes(_SEARCHING), "huggingface.co/BAAI/bge-small-en-v1.5"),
+    (r"\bbge-(small|base|large)", Prefixes(_SEARCHING), "model card BAAI/bge-small-en-v1.5"),
     (
         r"nomic-embed-text|modernbert-embed",
         Prefixes("search_query: ", "search_document: "),
-        "huggingface.co/nomic-ai/nomic-embed-text-v1.5",
+        "model card nomic-ai/nomic-embed-text-v1.5",
     ),
     (
         r"deepset-mxbai-embed-de",
         Prefixes("query: ", "passage: "),
-        "huggingface.co/mixedbread-ai/deepset-mxbai-embed-de-large-v1",
+        "model card mixedbread-ai/deepset-mxbai-embed-de-large-v1",
     ),
-    (r"mxbai-embed-large", Prefixes(_SEARCHING), "huggingface.co/mixedbread-ai/mxbai-embed-large-v1"),
+    (r"mxbai-embed-large", Prefixes(_SEARCHING), "model card mixedbread-ai/mxbai-embed-large-v1"),
     (
         r"arctic-embed(2|-[ml]-v2)",
         Prefixes("query: "),
-        "huggingface.co/Snowflake/snowflake-arctic-embed-l-v2.0",
+        "model card Snowflake/snowflake-arctic-embed-l-v2.0",
     ),
-    (r"arctic-embed", Prefixes(_SEARCHING), "huggingface.co/Snowflake/snowflake-arctic-embed-m"),
+    (r"arctic-embed", Prefixes(_SEARCHING), "model card Snowflake/snowflake-arctic-embed-m"),
     (
         r"embeddinggemma|gemini-embedding-2",
         Prefixes("task: search result | query: ", "title: none | text: "),
-        "huggingface.co/google/embeddinggemma-300m, ai.google.dev/gemini-api/docs/embeddings",
+        "model card google/embeddinggemma-300m, ai.google.dev/gemini-api/docs/embeddings",
     ),
-    (r"qwen3-embedding", Prefixes(_WEB_SEARCH), "huggingface.co/Qwen/Qwen3-Embedding-0.6B"),
-    (r"gte-qwen2-.*instruct", Prefixes(f"{_WEB_SEARCH} "), "huggingface.co/Alibaba-NLP/gte-Qwen2-1.5B-instruct"),
+    (r"qwen3-embedding", Prefixes(_WEB_SEARCH), "model card Qwen/Qwen3-Embedding-0.6B"),
+    (r"gte-qwen2-.*instruct", Prefixes(f"{_WEB_SEARCH} "), "model card Alibaba-NLP/gte-Qwen2-1.5B-instruct"),
     (
         r"jina-embeddings-v4",
         Prefixes("Query: ", "Passage: "),
-        "huggingface.co/jinaai/jina-embeddings-v4-vllm-retrieval",
+        "model card jinaai/jina-embeddings-v4-vllm-retrieval",
     ),
     (
         r"jina-embeddings-v5.*retrieval",
         Prefixes("Query: ", "Document: "),
-        "huggingface.co/jinaai/jina-embeddings-v5-text-nano-retrieval",
+        "model card jinaai/jina-embeddings-v5-text-nano-retrieval",
     ),
 )
 
