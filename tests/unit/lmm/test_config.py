@@ -174,7 +174,8 @@ def test_the_template_is_valid_and_changes_nothing() -> None:
     text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
     assert load_settings(text, {}) == load_settings("", {})
     tables = [line for line in text.splitlines() if line.startswith("[")]
-    models, course = ("major", "minor", "aux", "embedding"), ("text_splitter", "storage", "search", "answer", "study")
+    models = ("major", "minor", "aux", "embedding")
+    course = ("text_splitter", "storage", "search", "answer", "study", "serve")
     assert tables == [f"[{n}]" for n in (*models, "messages", "prompts", "RAG", "RAG.annotation_model", *course)]
     settings = "\n".join(line.removeprefix("# ") for line in text.splitlines() if line.startswith("[") or " = " in line)
     load_settings(settings, {})
