@@ -8,6 +8,8 @@ what is wrong with it. Importing this package reads no file, writes no file and 
 '<user>Hello</user>'
 """
 
+from lmm.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
     from chatmd.agent import read_agent
@@ -48,16 +50,4 @@ __all__ = [
     "write",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'chatmd' has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(_PUBLIC[name]), name)
-    globals()[name] = value  # found at once from now on
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+__getattr__, __dir__ = lazily(__name__, _PUBLIC)

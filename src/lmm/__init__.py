@@ -8,6 +8,8 @@ language models. Importing this package reads no file, writes no file and opens 
 True
 """
 
+from lmm.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
     from lmm.conversation import aask, aedit, ask, edit
@@ -41,16 +43,4 @@ __all__ = [
     "extract",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'lmm' has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(_PUBLIC[name]), name)
-    globals()[name] = value  # found at once from now on
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+__getattr__, __dir__ = lazily(__name__, _PUBLIC)

@@ -7,6 +7,8 @@ Importing this package reads no file, writes no file and opens no connection.
 True
 """
 
+from lmm.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
     from lmm_education.answer.answers import Answer
@@ -50,16 +52,4 @@ __all__ = [
     "to_points",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'lmm_education' has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(_PUBLIC[name]), name)
-    globals()[name] = value  # found at once from now on
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+__getattr__, __dir__ = lazily(__name__, _PUBLIC)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from lmm.models.port import ChatRequest, Document, Message, Retrying, TextDelta, ToolCall, ToolDefinition, Usage
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.history import LABEL as CONVERSATION
-from lmm_education.answer.history import Asked, Exchange
+from lmm_education.answer.history import Asked
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.search.query import SearchOptions
 
@@ -20,8 +20,7 @@ History = Literal["none", "summary", "extraction", "rewrite"]
 class AskOptions:
     """How to answer. None means: as configured under [answer].
 
-    `budget` is the size of the context in tokens; `turns` the most model calls of agent mode; `again` asks
-    anew what the journal could answer.
+    `budget` is the size of the context in tokens; `turns` the most model calls of agent mode.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
@@ -29,7 +28,6 @@ class AskOptions:
     history: History | None = None
     agent: bool = False
     turns: int | None = None
-    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +153,3 @@ def system_text(own: str, prompts: Prompts, *, agent: bool) -> str:
     """What the model is told about its task: the course's own text, else ours."""
     text = prompts.fill("answer_agent" if agent else "answer", language="the language of the question")
     return f"{own}\n\n{text}" if own else text
-
-
-def as_exchange(answer: Answer) -> Exchange:
-    """The answer as the next question's history."""
-    return Exchange(answer.question, answer.text)

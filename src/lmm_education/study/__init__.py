@@ -10,6 +10,8 @@
 True
 """
 
+from lmm.lazy import lazily
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
     from lmm_education.study.ask_cards import write_cards
@@ -68,16 +70,4 @@ __all__ = [
     "write_cards",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'lmm_education.study' has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"lmm_education.study.{_PUBLIC[name]}"), name)
-    globals()[name] = value  # found at once from now on
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+__getattr__, __dir__ = lazily(__name__, {name: f"{__name__}.{module}" for name, module in _PUBLIC.items()})
