@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 # Files that may touch the outside world: disk, clock, network, environment, terminal.
 EDGE = {
-    "chatmd.imports",
+    "chatmd.language.imports",
     "lmm.__main__",
     "lmm.config_files",
     "lmm.conversation",
@@ -149,13 +149,16 @@ FLOORS: list[tuple[str, ...]] = [
 ]
 # And for chatmd.
 CHATMD_FLOORS: list[tuple[str, ...]] = [
-    ("nodes", "tags"),
-    ("errors", "attributes", "items"),
-    ("lexer",),
-    ("strict_lexer",),
-    ("parser",),
-    ("writer", "agent", "mend"),
-    ("transcript", "lint", "imports"),
+    ("language.nodes", "language.tags"),
+    ("errors", "language.attributes", "language.items"),
+    ("language.lexer",),
+    ("language.strict_lexer",),
+    ("language.parser",),
+    ("language.writer", "language.agent", "language.mend"),
+    ("language",),
+    ("workplace",),
+    ("content", "tools"),
+    ("run",),
     ("cli",),
 ]
 
@@ -284,7 +287,7 @@ def test_importing_lmm_imports_no_vendor() -> None:
 
     code = (
         "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names, lmm.extraction.table, lmm.conversation;"
-        "import chatmd.lint, chatmd.imports, chatmd.transcript;"
+        "import chatmd.language.lint, chatmd.language.imports, chatmd.language.transcript;"
         "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich', "
         "'jsonschema', 'pyarrow'} & set(sys.modules);"
         "sys.exit(f'imported: {bad}' if bad else 0)"

@@ -12,27 +12,27 @@ from lmm.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
-    from chatmd.agent import read_agent
-    from chatmd.items import AgentSpec
-    from chatmd.lint import check
-    from chatmd.nodes import Attribute, Comment, Document, Element, Problem, Text
-    from chatmd.parser import parse
-    from chatmd.writer import serialize, write
+    from chatmd.language.agent import read_agent
+    from chatmd.language.items import AgentSpec
+    from chatmd.language.lint import check
+    from chatmd.language.nodes import Attribute, Comment, Document, Element, Problem, Text
+    from chatmd.language.parser import parse
+    from chatmd.language.writer import serialize, write
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
-    "AgentSpec": "chatmd.items",
-    "Attribute": "chatmd.nodes",
-    "Comment": "chatmd.nodes",
-    "Document": "chatmd.nodes",
-    "Element": "chatmd.nodes",
-    "Problem": "chatmd.nodes",
-    "Text": "chatmd.nodes",
-    "check": "chatmd.lint",
-    "parse": "chatmd.parser",
-    "read_agent": "chatmd.agent",
-    "serialize": "chatmd.writer",
-    "write": "chatmd.writer",
+    "AgentSpec": "chatmd.language.items",
+    "Attribute": "chatmd.language.nodes",
+    "Comment": "chatmd.language.nodes",
+    "Document": "chatmd.language.nodes",
+    "Element": "chatmd.language.nodes",
+    "Problem": "chatmd.language.nodes",
+    "Text": "chatmd.language.nodes",
+    "check": "chatmd.language.lint",
+    "parse": "chatmd.language.parser",
+    "read_agent": "chatmd.language.agent",
+    "serialize": "chatmd.language.writer",
+    "write": "chatmd.language.writer",
 }
 
 __all__ = [

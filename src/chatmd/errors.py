@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from chatmd.nodes import Problem
+from chatmd.language.nodes import Problem
 from lmm.errors import LmmError
 
 
@@ -29,4 +29,4 @@ class InvalidDocument(ChatmdError):
 
 
 class NotStorable(ChatmdError):
-    """A text holds a NUL or half of a surrogate pair; `chatmd.transcript.storable` gives one that does not."""
+    """A text holds a NUL or half of a surrogate pair; `chatmd.language.transcript.storable` gives one that does not."""

@@ -23,8 +23,8 @@ from benchmarks import (
     run,
 )
 from benchmarks.documents import large_document
-from chatmd import lint
-from chatmd.parser import parse
+from chatmd.language import lint
+from chatmd.language.parser import parse
 from lmm.markdown import ErrorBlock, HeadingBlock, MetadataBlock, parse_markdown_text
 from lmm.scan.chat_log import read_log
 

@@ -75,6 +75,31 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a tool returned, before it is linked to a call; `failed` if `text` tells of an error."""
+
+    text: str
+    images: tuple[Image, ...] = ()
+    failed: bool = False
+
+
+class RunnableTool(Protocol):
+    """A tool that can be called: what the model is told of it, and what it does."""
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """Name, description and schema, as the model gets them."""
+        ...
+
+    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        """What it returns for `arguments`, which fit the schema.
+
+        Raises: children of `lmm.errors.LmmError`, which the model reads as the call's failure.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Reasoning:
     """What a model thought, as far as its provider tells.
 

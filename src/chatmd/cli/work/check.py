@@ -6,10 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from chatmd.imports import resolve_imports
-from chatmd.lint import check as find_problems
-from chatmd.nodes import Problem
-from chatmd.parser import parse
+from chatmd.language.imports import resolve_imports
+from chatmd.language.lint import check as find_problems
+from chatmd.language.nodes import Problem
+from chatmd.language.parser import parse
 from lmm.cli import console
 from lmm.errors import LmmError
 from lmm.files import read_document

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.agent import read_agent
-from chatmd.imports import MAX_IMPORTS, resolve_imports
-from chatmd.items import MessageItem
-from chatmd.lint import check
-from chatmd.nodes import Document, Problem
-from chatmd.parser import parse
+from chatmd.language.agent import read_agent
+from chatmd.language.imports import MAX_IMPORTS, resolve_imports
+from chatmd.language.items import MessageItem
+from chatmd.language.lint import check
+from chatmd.language.nodes import Document, Problem
+from chatmd.language.parser import parse
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

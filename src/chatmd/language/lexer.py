@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chatmd.attributes import has_open_quote, read_attributes
-from chatmd.nodes import BLANK, Attribute
-from chatmd.tags import TAGS
+from chatmd.language.attributes import has_open_quote, read_attributes
+from chatmd.language.nodes import BLANK, Attribute
+from chatmd.language.tags import TAGS
 
 
 class TextToken(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatmd.nodes import Attribute, Comment, Element, Node, Text
-from chatmd.parser import MAX_DEPTH, parse
-from chatmd.writer import raw, serialize, write
+from chatmd.language.nodes import Attribute, Comment, Element, Node, Text
+from chatmd.language.parser import MAX_DEPTH, parse
+from chatmd.language.writer import raw, serialize, write
 
 
 @pytest.mark.parametrize(

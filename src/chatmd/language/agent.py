@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Literal, cast
 
-from chatmd.attributes import attribute_offsets
 from chatmd.errors import InvalidDocument
-from chatmd.items import (
+from chatmd.language.attributes import attribute_offsets
+from chatmd.language.items import (
     EFFORTS,
     AgentSpec,
     CallItem,
@@ -28,8 +28,8 @@ from chatmd.items import (
     SubAgent,
     Tool,
 )
-from chatmd.nodes import BLANK, Document, Element, Problem, Span, Text, body
-from chatmd.tags import ROLES
+from chatmd.language.nodes import BLANK, Document, Element, Problem, Span, Text, body
+from chatmd.language.tags import ROLES
 
 _KINDS = {"command": "command", "agent": "agent", "mcp_server": "mcp"}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -41,7 +41,7 @@ def read_agent(document: Document) -> AgentSpec:
     Raises:
         InvalidDocument: the document has errors.
 
-    >>> from chatmd.parser import parse
+    >>> from chatmd.language.parser import parse
     >>> spec = read_agent(parse('<config model="m"/><tool name="read_file"/><user>Hi <doc src="a" local/></user>'))
     >>> spec.config.model, spec.tools[0].kind, spec.items[0].content
     ('m', 'builtin', ('Hi ', Doc(src='a', local=True, strip=False, markdown=False)))
@@ -153,13 +153,16 @@ class _Reader:
         def text(attribute: str) -> str:
             return (element.get(attribute) or "").strip()
 
-        chosen = (name, text("include"), *text("includes").split(",")) if kind == "mcp" else ()
+        def words(value: str) -> tuple[str, ...]:
+            return tuple(word.strip() for word in value.split(",") if word.strip())
+
         # The most particular choice counts: a name, else include, else includes.
-        include = chosen[:1] if name else chosen[1:2] if text("include") else chosen[2:]
+        include = (name,) if name else (text("include"),) if text("include") else words(text("includes"))
         return Tool(
             kind, name, element.get("description") or "", text("command"), text("agent"), self._flag(element, "local"),
-            text("mcp_server"), tuple(word.strip() for word in include if word.strip()), self._flag(element, "strict"),
-            text("client_id_env"), text("client_secret_env"), element.span,
+            text("mcp_server"), include if kind == "mcp" else (), self._flag(element, "strict"),
+            text("client_id_env"), text("client_secret_env"), words(text("roots")), text("cwd"), words(text("env")),
+            self._number(element, "timeout"), self._integer(element, "max_output"), text("course"), element.span,
         )  # fmt: skip
 
     def _msg(self, element: Element) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from chatmd.lexer import (
+from chatmd.language.lexer import (
     CLOSE_RAW,
     OPEN_RAW,
     CloseToken,
@@ -21,9 +21,9 @@ from chatmd.lexer import (
     is_torn_tag,
     tokens,
 )
-from chatmd.nodes import BLANK
-from chatmd.parser import MAX_DEPTH
-from chatmd.tags import TAGS, VOID
+from chatmd.language.nodes import BLANK
+from chatmd.language.parser import MAX_DEPTH
+from chatmd.language.tags import TAGS, VOID
 
 _KEPT = ("assistant", "user", "system", "developer", "msg")
 _RAW_BEGINS = tuple(OPEN_RAW[:n] for n in (3, 2, 1))

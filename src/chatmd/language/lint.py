@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 
-from chatmd.agent import attribute_spans, interpret
-from chatmd.attributes import passed_over
-from chatmd.items import AgentSpec, CallItem, MessageItem, OutputItem
-from chatmd.nodes import BLANK, Document, Element, Node, Problem, Span, Text, body
-from chatmd.parser import MAX_PROBLEMS
-from chatmd.tags import DOCUMENT, TAGS, Tag
+from chatmd.language.agent import attribute_spans, interpret
+from chatmd.language.attributes import passed_over
+from chatmd.language.items import AgentSpec, CallItem, MessageItem, OutputItem
+from chatmd.language.nodes import BLANK, Document, Element, Node, Problem, Span, Text, body
+from chatmd.language.parser import MAX_PROBLEMS
+from chatmd.language.tags import DOCUMENT, TAGS, Tag
 
 _STRAY_END = "|RAW"
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
@@ -22,9 +22,9 @@ _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
 def check(document: Document) -> list[Problem]:
     """All problems of a document, in the order in which they stand, errors first where two meet.
 
-    Imports are not read: `chatmd.imports.resolve_imports` does that, and finds what is wrong with them.
+    Imports are not read: `chatmd.language.imports.resolve_imports` does that, and finds what is wrong with them.
 
-    >>> from chatmd.parser import parse
+    >>> from chatmd.language.parser import parse
     >>> for p in check(parse('<user>Hi</user>\\n<doc src="a.md" local/>\\n<user nmae="x">Hi</user>')):
     ...     print(f"{p.span.line}:{p.span.column}: {p.message} ({p.hint})")
     2:1: <doc> means nothing here, and is dropped (put it into a message)

@@ -1,6 +1,6 @@
 """Text to tokens as the reference reads them, for `strict`.
 
-Differences from `chatmd.lexer`: any ``<name`` swallows everything up to the next ``>``, whether the name is
+Differences from `chatmd.language.lexer`: any ``<name`` swallows everything up to the next ``>``, whether the name is
 known or not, and its quotes must close; ``RAW|`` counts in the middle of a word too; a closing tag holds
 nothing but its name.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chatmd.attributes import has_open_quote, read_attributes
-from chatmd.lexer import CloseToken, CommentToken, Flaw, OpenToken, TextToken, Token, raw_token
-from chatmd.tags import TAGS
+from chatmd.language.attributes import has_open_quote, read_attributes
+from chatmd.language.lexer import CloseToken, CommentToken, Flaw, OpenToken, TextToken, Token, raw_token
+from chatmd.language.tags import TAGS
 
 _STOP = re.compile(r"<(?:!--|/?[A-Za-z_])|RAW\|")
 _NAME = re.compile(r"[^ \t\r\n]*")

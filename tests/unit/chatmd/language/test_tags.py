@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.lint import check
-from chatmd.parser import parse
-from chatmd.tags import TAGS
+from chatmd.language.lint import check
+from chatmd.language.parser import parse
+from chatmd.language.tags import TAGS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "chatmd.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "chatmd.md").read_text(encoding="utf-8")
 # Every element and attribute of the published tables.
 SEED = {
     "config": "model max_tokens temperature reasoning_effort show_tool_call id",

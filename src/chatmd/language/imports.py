@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chatmd.agent import attribute_span
-from chatmd.nodes import Document, Element, Node, Problem
-from chatmd.parser import parse, parse_body
+from chatmd.language.agent import attribute_span
+from chatmd.language.nodes import Document, Element, Node, Problem
+from chatmd.language.parser import parse, parse_body
 from lmm.errors import LmmError
 from lmm.files import read_document
 

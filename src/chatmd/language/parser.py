@@ -1,6 +1,6 @@
 """Text to tree: lossless, linear in the text, and never raising.
 
-The tokens come from `chatmd.lexer`, or with ``strict`` from `chatmd.strict_lexer`. An element that is not
+The tokens come from `chatmd.language.lexer`, or with ``strict`` from `strict_lexer` beside it. An element that is not
 closed ends where the element around it does, or the text; a closing tag that closes nothing is text. Both are
 errors of the document. An element without content (``<doc src="a" local>``) may do without its slash.
 """
@@ -9,10 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmd.lexer import OPEN_RAW, CloseToken, CommentToken, Flaw, OpenToken, RawToken, TextToken, Token, tokens
-from chatmd.nodes import Attribute, Comment, Document, Element, Node, Problem, Source, Span, Text
-from chatmd.strict_lexer import strict_tokens
-from chatmd.tags import DOCUMENT, VOID, imports_into
+from chatmd.language.lexer import (
+    OPEN_RAW,
+    CloseToken,
+    CommentToken,
+    Flaw,
+    OpenToken,
+    RawToken,
+    TextToken,
+    Token,
+    tokens,
+)
+from chatmd.language.nodes import Attribute, Comment, Document, Element, Node, Problem, Source, Span, Text
+from chatmd.language.strict_lexer import strict_tokens
+from chatmd.language.tags import DOCUMENT, VOID, imports_into
 
 MAX_DEPTH = 64
 """How deep elements may stand in each other; a tag any deeper is text, and an error."""

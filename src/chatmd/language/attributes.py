@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from chatmd.nodes import BLANK, Attribute
+from chatmd.language.nodes import BLANK, Attribute
 
 _DOUBLE = r'"((?:[^"\\]++|\\"?+)*+)"'
 _SINGLE = r"'((?:[^'\\]++|\\'?+)*+)'"

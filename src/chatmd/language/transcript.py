@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from chatmd.attributes import write_attributes
 from chatmd.errors import ChatmdError, NotStorable
-from chatmd.items import CallItem, Content, Doc, Img, Item, OutputItem, ReasoningItem, SubAgent
-from chatmd.nodes import Attribute, Element, Node, Text
-from chatmd.writer import write
+from chatmd.language.attributes import write_attributes
+from chatmd.language.items import CallItem, Content, Doc, Img, Item, OutputItem, ReasoningItem, SubAgent
+from chatmd.language.nodes import Attribute, Element, Node, Text
+from chatmd.language.writer import write
 from lmm.models.port import Image, Message, Reasoning, ToolCall, ToolResult, render
 
 Expand = Callable[[Doc | Img | SubAgent], str | Image]
@@ -165,7 +165,7 @@ def element_text(element: Element) -> str:
     found = _UNSTORABLE.search(text)
     if found:
         what = "NUL" if found[0] == "\0" else f"half a character (U+{ord(found[0]):04X})"
-        raise NotStorable(f"a text with {what} cannot stand in a file", hint="replace it: chatmd.transcript.storable")
+        raise NotStorable(f"a text with {what} cannot stand in a file", hint="replace it: `storable`")
     return text
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-from chatmd.nodes import BLANK, NOWHERE, Span
+from chatmd.language.nodes import BLANK, NOWHERE, Span
 
 ItemRole = Literal["user", "assistant", "system", "developer"]
 
@@ -38,7 +38,9 @@ class Config:
 class Tool:
     """`<tool>`: a built-in one by its name, a program, another agent, or tools of an MCP server.
 
-    Of an MCP server, `include` names the tools that are offered; none means all.
+    Of an MCP server, `include` names the tools that are offered; none means all. `roots` are the folders that a
+    file tool may touch, `cwd` and `env` folder and variables of a command, all relative to the prompt's folder and
+    as written; `timeout` is in seconds, `max_output` in characters; `course` is the folder of a course.
     """
 
     kind: Literal["builtin", "command", "agent", "mcp"]
@@ -52,6 +54,12 @@ class Tool:
     strict: bool = False
     client_id_env: str = ""
     client_secret_env: str = ""
+    roots: tuple[str, ...] = ()
+    cwd: str = ""
+    env: tuple[str, ...] = ()
+    timeout: float | None = None
+    max_output: int | None = None
+    course: str = ""
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

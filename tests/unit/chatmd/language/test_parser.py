@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from golden_files import Case, read_cases
 
-from chatmd.nodes import Comment, Document, Element, Node, Text
-from chatmd.parser import MAX_PROBLEMS, parse
-from chatmd.writer import serialize
+from chatmd.language.nodes import Comment, Document, Element, Node, Text
+from chatmd.language.parser import MAX_PROBLEMS, parse
+from chatmd.language.writer import serialize
 
 _INVISIBLE = re.compile(r"[\x7f-\xa0\u2000-\u200f\u2028\u2029\ufeff]")
 

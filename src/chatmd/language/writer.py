@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from chatmd.attributes import write_attributes
-from chatmd.lexer import CLOSE_RAW, OPEN_RAW
-from chatmd.nodes import Comment, Document, Element, Node, Text
-from chatmd.parser import MAX_DEPTH
-from chatmd.tags import TAGS, imports_into
+from chatmd.language.attributes import write_attributes
+from chatmd.language.lexer import CLOSE_RAW, OPEN_RAW
+from chatmd.language.nodes import Comment, Document, Element, Node, Text
+from chatmd.language.parser import MAX_DEPTH
+from chatmd.language.tags import TAGS, imports_into
 
 _SPLIT = "|RAWRAW|"
 _END_MARK_PARTS = tuple((CLOSE_RAW[:n], CLOSE_RAW[n:]) for n in (3, 2, 1))
@@ -25,7 +25,7 @@ _NEEDS_RAW = re.compile(r"<[A-Za-z_/!?]|<\Z|RAW\||\|RAW")
 def serialize(tree: Document | Iterable[Node]) -> str:
     """The text that a tree was read from, byte for byte; nodes that were made are spelled as by `write`.
 
-    >>> from chatmd.parser import parse
+    >>> from chatmd.language.parser import parse
     >>> serialize(parse("<user >RAW|x|RAW<!-- y --></user >"))
     '<user >RAW|x|RAW<!-- y --></user >'
     """

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from golden_files import Case, read_cases
 
-from chatmd.agent import interpret, read_agent
 from chatmd.errors import InvalidDocument
-from chatmd.items import AgentSpec, CallItem, Config, MessageItem, OutputItem
-from chatmd.parser import parse
+from chatmd.language.agent import interpret, read_agent
+from chatmd.language.items import AgentSpec, CallItem, Config, MessageItem, OutputItem
+from chatmd.language.parser import parse
 
 
 def described(source: str) -> Iterator[str]:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from chatmd.agent import read_agent
 from chatmd.errors import ChatmdError
-from chatmd.items import Doc, Img, SubAgent
-from chatmd.parser import parse
-from chatmd.transcript import call_element, element_text, elements_of, messages_of, result_element, transcript_text
+from chatmd.language.agent import read_agent
+from chatmd.language.items import Doc, Img, SubAgent
+from chatmd.language.parser import parse
+from chatmd.language.transcript import (
+    call_element,
+    element_text,
+    elements_of,
+    messages_of,
+    result_element,
+    transcript_text,
+)
 from lmm.models.port import Document, Image, Message, Reasoning, ToolCall, ToolResult
 
 

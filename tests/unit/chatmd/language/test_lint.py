@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from golden_files import GOLDEN, Case, read_cases
 
-from chatmd.lint import check
-from chatmd.parser import parse
+from chatmd.language.lint import check
+from chatmd.language.parser import parse
 
 
 def described(source: str, *, strict: bool = False) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""What documents, images and agents inside messages stand for."""

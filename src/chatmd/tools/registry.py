@@ -1,0 +1,88 @@
+"""The table of tools: which there are, where each is opened, what it has power over.
+
+Modules are imported when a prompt declares one of their tools. Other packages of Python add theirs by an entry
+point in the group ``chatmd.tools``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Literal, Protocol, cast
+
+from chatmd.errors import ChatmdError
+from chatmd.language.items import Tool
+from chatmd.workplace import Workplace
+from lmm.models.port import RunnableTool
+
+Power = Literal["read", "write", "process", "network", "agent"]
+OpenTools = AbstractAsyncContextManager[Sequence[RunnableTool]]
+
+
+class Opener(Protocol):
+    """How tools are opened: what a declaration offers, for as long as the context is open.
+
+    Raises: `ChatmdError`, where and what is wrong with the declaration.
+    """
+
+    def __call__(self, declared: Tool, place: Workplace) -> OpenTools: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolKind:
+    """One row: `opener` is ``module:function``, an `Opener`; `powers` is all that its tools can do."""
+
+    opener: str
+    powers: frozenset[Power]
+
+    def load(self) -> Opener:
+        """Import the module and give the function."""
+        module, _, function = self.opener.partition(":")
+        return cast(Opener, getattr(import_module(module), function))
+
+
+def _row(opener: str, *powers: Power) -> ToolKind:
+    return ToolKind(opener, frozenset(powers))
+
+
+# Kinds that an attribute of <tool> chooses.
+KINDS: dict[str, ToolKind] = {
+    "command": _row("chatmd.tools.shell:open_command", "process"),
+    "agent": _row("chatmd.tools.agent:open_agent", "agent"),
+    "mcp": _row("chatmd.tools.mcp:open_server", "process", "network"),
+}
+# Built-in tools, by the name in <tool name="…"/>.
+BUILTINS: dict[str, ToolKind] = {
+    "read_file": _row("chatmd.tools.files:open_read_file", "read"),
+    "read_directory": _row("chatmd.tools.files:open_read_directory", "read"),
+    "append_to_file": _row("chatmd.tools.files:open_append_to_file", "write"),
+    "find_and_replace": _row("chatmd.tools.files:open_find_and_replace", "write"),
+    "apply_patch": _row("chatmd.tools.apply_patch:open_apply_patch", "write"),
+    "webpage_to_markdown": _row("chatmd.tools.web:open_webpage_to_markdown", "network"),
+    "import_image": _row("chatmd.tools.images:open_import_image", "read"),
+}
+# What other programs call them.
+ALIASES = {"get_contents": "read_file", "read_dir": "read_directory"}
+# What other programs have and we do not, and what to use.
+ELSEWHERE: dict[str, str] = {}
+GROUP = "chatmd.tools"
+
+
+def kind_of(declared: Tool) -> ToolKind:
+    """The row that a declaration means.
+
+    Raises:
+        ChatmdError: there is no tool of that name.
+    """
+    if declared.kind != "builtin":
+        return KINDS[declared.kind]
+    name = ALIASES.get(declared.name, declared.name)
+    if name in BUILTINS:
+        return BUILTINS[name]
+    for found in entry_points(group=GROUP, name=name):
+        return _row(found.value, "read", "write", "process", "network")
+    hint = ELSEWHERE.get(name, f'built in: {", ".join(BUILTINS)}; a program of yours: command="…"')
+    raise ChatmdError(f"there is no built-in tool '{declared.name}'", where=declared.span.where, hint=hint)

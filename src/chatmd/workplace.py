@@ -1,0 +1,59 @@
+"""What the tools and the content of one run work with: a folder, settings, rules, and how to ask another agent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chatmd.language.items import Content
+from lmm.config import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a run may do, from ``[chatmd]`` and the command line. Times are in seconds, sizes in bytes.
+
+    `private_network` lets tools and documents reach loopback, private and link-local addresses; `remote_tools`
+    gives agents that come from a URL the tools they declare; `roots` are folders outside of the prompt's that imports
+    may come from.
+    """
+
+    max_turns: int = 50
+    max_depth: int = 4
+    max_parallel: int = 8
+    max_output: int = 30_000
+    tool_timeout: float = 60.0
+    fetch_timeout: float = 30.0
+    fetch_limit: int = 5_000_000
+    private_network: bool = False
+    remote_tools: bool = False
+    roots: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """Another ChatMD file is to be asked: `src` is a path (`local`), relative to `folder`, or a URL.
+
+    `input` is what its user says, after what the file itself makes the user say.
+    """
+
+    src: str
+    local: bool
+    folder: Path
+    input: Content = ()
+
+
+AskAgent = Callable[[AgentRequest], Awaitable[str]]
+"""Run another file to its end and return its answer, within the limits of the whole tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """`folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it."""
+
+    folder: Path
+    settings: Settings
+    ask_agent: AskAgent
+    rules: Rules = Rules()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
