@@ -292,14 +292,7 @@ async def _scan_text(
         usage=report.usage,
         failures=report.failures,
     )
-    failed = None
-    try:
-        await run_batch(function, batch)
-    except asyncio.CancelledError:
-        report.interrupted = True
-    except LmmError as error:
-        failed = error
-    report.usage = batch.usage
+    failed = await _run(function, batch, report)
     if not options.estimate:
         changed, refused = with_changes(blocks, [f for f in found if f.changed])
         report.text = serialize(changed)
@@ -311,6 +304,19 @@ async def _scan_text(
     if failed is not None:
         raise BatchFailed(failed, report) from failed
     return report
+
+
+async def _run(function: BatchFunction, batch: Batch, report: BatchReport) -> LmmError | None:
+    """Run the model's function; what it used, and whether it was interrupted, is reported. Its error, if any."""
+    try:
+        await run_batch(function, batch)
+    except asyncio.CancelledError:
+        report.interrupted = True
+    except LmmError as error:
+        return error
+    finally:
+        report.usage = batch.usage
+    return None
 
 
 def _refuse(node: Node, report: BatchReport, listener: BatchListener) -> None:
