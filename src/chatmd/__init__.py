@@ -18,35 +18,64 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
     from chatmd.language.nodes import Attribute, Comment, Document, Element, Problem, Text
     from chatmd.language.parser import parse
     from chatmd.language.writer import serialize, write
+    from chatmd.rendering.render_file import arender, render
+    from chatmd.runtime.api import arun, open_run, run, stream
+    from chatmd.runtime.events import RunResult
+    from chatmd.runtime.options import Hooks, RunOptions
+    from chatmd.runtime.reduce import Agent, arun_agent, run_agent
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
+    "Agent": "chatmd.runtime.reduce",
     "AgentSpec": "chatmd.language.items",
     "Attribute": "chatmd.language.nodes",
     "Comment": "chatmd.language.nodes",
     "Document": "chatmd.language.nodes",
     "Element": "chatmd.language.nodes",
+    "Hooks": "chatmd.runtime.options",
     "Problem": "chatmd.language.nodes",
+    "RunOptions": "chatmd.runtime.options",
+    "RunResult": "chatmd.runtime.events",
     "Text": "chatmd.language.nodes",
+    "arender": "chatmd.rendering.render_file",
+    "arun": "chatmd.runtime.api",
+    "arun_agent": "chatmd.runtime.reduce",
     "check": "chatmd.language.lint",
+    "open_run": "chatmd.runtime.api",
     "parse": "chatmd.language.parser",
     "read_agent": "chatmd.language.agent",
+    "render": "chatmd.rendering.render_file",
+    "run": "chatmd.runtime.api",
+    "run_agent": "chatmd.runtime.reduce",
     "serialize": "chatmd.language.writer",
+    "stream": "chatmd.runtime.api",
     "write": "chatmd.language.writer",
 }
 
 __all__ = [
+    "Agent",
     "AgentSpec",
     "Attribute",
     "Comment",
     "Document",
     "Element",
+    "Hooks",
     "Problem",
+    "RunOptions",
+    "RunResult",
     "Text",
+    "arender",
+    "arun",
+    "arun_agent",
     "check",
+    "open_run",
     "parse",
     "read_agent",
+    "render",
+    "run",
+    "run_agent",
     "serialize",
+    "stream",
     "write",
 ]
 

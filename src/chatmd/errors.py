@@ -5,7 +5,16 @@
     LmmError
     └── ChatmdError           anything that is raised on purpose here
         ├── InvalidDocument   a document has errors, and something asked for what it means
-        └── NotStorable       a text that no file of ours can hold exactly
+        ├── LimitReached      a run used up its requests, tokens, money or time, or agents ask agents too deep
+        ├── NotStorable       a text that no file of ours can hold exactly
+        ├── FetchFailed       a document at a URL cannot be had
+        ├── FileRefused       a file tool may not touch this path
+        ├── PatchError        a patch cannot be read, or does not fit
+        ├── ConsentNeeded     a file's tools could do what nobody has agreed to
+        ├── StoppedByUser     asked about a call, the user ended the run
+        ├── NothingToCompact  a conversation is as short as it can be made
+        └── RefineError       a prompt cannot be refined, or its cases not be measured
+            └── InvalidCases  a file of cases is none
 """
 
 from __future__ import annotations
@@ -28,5 +37,41 @@ class InvalidDocument(ChatmdError):
         self.problems = problems
 
 
+class LimitReached(ChatmdError):
+    """A run has used up what it may use; what was said and done so far is kept."""
+
+
 class NotStorable(ChatmdError):
     """A text holds a NUL or half of a surrogate pair; `chatmd.language.transcript.storable` gives one that does not."""
+
+
+class FetchFailed(ChatmdError):
+    """A document at a URL cannot be had, or must not; no message holds a password or the query of a URL."""
+
+
+class FileRefused(ChatmdError):
+    """A path that a file tool may not touch, or that names nothing it could."""
+
+
+class PatchError(ChatmdError):
+    """A patch cannot be read, or does not fit the files; nothing was changed."""
+
+
+class ConsentNeeded(ChatmdError):
+    """A file's tools could do what nobody has agreed to; nothing was run."""
+
+
+class StoppedByUser(ChatmdError):
+    """Asked about a call, the user ended the run; the call was not made."""
+
+
+class NothingToCompact(ChatmdError):
+    """Nothing of a conversation can be told in fewer words; it is as it was."""
+
+
+class RefineError(ChatmdError):
+    """A prompt cannot be refined, or its cases not be measured."""
+
+
+class InvalidCases(RefineError):
+    """A file of cases cannot be used as it is."""

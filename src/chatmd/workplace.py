@@ -50,10 +50,14 @@ AskAgent = Callable[[AgentRequest], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """`folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it."""
+    """`folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it.
+
+    No tool may change the `protected` files: the transcripts that are being written, the settings that rule the run.
+    """
 
     folder: Path
     settings: Settings
     ask_agent: AskAgent
     rules: Rules = Rules()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    protected: tuple[Path, ...] = ()

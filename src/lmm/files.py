@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,7 +48,7 @@ def read_document(path: Path) -> str:
     Raises:
         FileReadError: it is missing, a folder, not readable, or not UTF-8.
     """
-    return decode_document(_read_bytes(path), str(path))
+    return decode_document(read_bytes(path), str(path))
 
 
 def decode_document(data: bytes, name: str) -> str:
@@ -73,7 +73,12 @@ def _guess_encoding(data: bytes) -> str:
     return "UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "WINDOWS-1252"
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        FileReadError: it is missing, a folder, or not readable.
+    """
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
@@ -115,9 +120,7 @@ def replace_bytes(path: Path, data: bytes) -> None:
     target = path.resolve()
     temporary = None
     try:
-        # The name does not contain the target's, which may be as long as names can be.
-        descriptor, name = tempfile.mkstemp(prefix=_TEMPORARY[0], suffix=_TEMPORARY[1], dir=target.parent)
-        temporary = Path(name)
+        descriptor, temporary = _temporary(target)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
@@ -145,14 +148,25 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink()
 
 
+def _temporary(target: Path) -> tuple[int, Path]:
+    """A new file beside `target`, open for writing: nobody else's to read, unless there is no `target` yet.
+
+    The system applies the umask; to ask for it, a process has to change it, for all threads.
+    """
+    mode = 0o600 if target.exists() else 0o666
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    while True:
+        # The name does not contain the target's, which may be as long as names can be.
+        path = target.parent / f"{_TEMPORARY[0]}{secrets.token_hex(8)}{_TEMPORARY[1]}"
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, flags, mode), path
+
+
 def _copy_ownership(target: Path, temporary: Path) -> None:
-    """Give the new file the mode and, where allowed, the owner of the old one (else 0666 less the umask)."""
+    """Give the new file the mode and, where allowed, the owner of the old one, if there is one."""
     try:
         old = target.stat()
     except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         return
     with contextlib.suppress(OSError, AttributeError):  # only a superuser may give files away; no chown on Windows
         os.chown(temporary, old.st_uid, old.st_gid)

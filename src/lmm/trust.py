@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 
 from lmm.config import ModelSettings
 from lmm.errors import FileReadError, UntrustedConfig
-from lmm.files import read_document, replace_document, state_folder
+from lmm.files import document_lock, read_document, replace_document, state_folder
+
+_FILES = "trusted.json"
 
 
 def is_loopback(url: str) -> bool:
@@ -54,27 +56,36 @@ def check_key(file: Path | None, variable: str, url: str) -> None:
 
 def is_trusted(file: Path) -> bool:
     """Whether this file was approved with the content that it has now."""
-    return _approvals().get(str(file.resolve())) == _digest(file)
+    return remembered(_FILES).get(str(file.resolve())) == _digest(file)
 
 
 def approve(file: Path) -> None:
     """Remember this file's present content as approved."""
-    folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_document(_store(), json.dumps(_approvals() | {str(file.resolve()): _digest(file)}, indent=1))
+    remember(_FILES, str(file.resolve()), _digest(file))
+
+
+def remembered(store: str) -> dict[str, str]:
+    """What was approved, by its subject; a list that is missing or damaged approves nothing.
+
+    `store` is the name of a list in the state folder: each kind of approval has its own.
+    """
+    with contextlib.suppress(FileReadError, ValueError):
+        approvals = json.loads(read_document(state_folder() / store))
+        if isinstance(approvals, dict) and all(isinstance(value, str) for value in approvals.values()):
+            return approvals
+    return {}
+
+
+def remember(store: str, subject: str, approved: str) -> None:
+    """Add an approval to a list, in place of an earlier one of the same subject.
+
+    Raises:
+        FileWriteError: the state folder cannot be written.
+    """
+    path = state_folder() / store
+    with document_lock(path):
+        replace_document(path, json.dumps(remembered(store) | {subject: approved}, indent=1))
 
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(read_document(file).encode()).hexdigest()
-
-
-def _store() -> Path:
-    return state_folder() / "trusted.json"
-
-
-def _approvals() -> dict[str, str]:
-    """File and digest of what was approved; a list that is missing or damaged approves nothing."""
-    with contextlib.suppress(FileReadError, ValueError):
-        approvals = json.loads(read_document(_store()))
-        return approvals if isinstance(approvals, dict) else {}
-    return {}

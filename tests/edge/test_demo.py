@@ -30,7 +30,8 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     commands = re.findall(r"^\$ lmm (\w+)", result.stdout, re.MULTILINE)
     changes = ["messages", "messages", "messages", "clear", "messages", "reject"]
-    assert commands == ["scan", *changes, "annotate", "ingest", "ingest", "search", "ask", "plan"]
+    course = ["annotate", "ingest", "ingest", "search", "ask", "plan"]
+    assert commands == ["scan", *changes, *course, "agents", "run", "exercises"]
     assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
     assert "+  ~~model: Recorded/recorded-replies.json" in result.stdout
     assert result.stdout.count("+    ~~model: Builtin/extractive") == 3
@@ -41,6 +42,10 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
         assert (tmp_path / "course" / lecture).read_bytes() == packaged
     assert re.search(r"03-generalized\.md: [12] of \d+ chunks embedded", result.stdout)
     assert "~summary: " in (tmp_path / "course" / "03-generalized.md").read_text()
+    agent = (tmp_path / "course" / "question-setter.chatmd").read_text()
+    assert '<source from="01-linear-models.md:' in agent
+    assert agent.endswith("<user>\n\n</user>\n")
+    assert "type: exercise" in (tmp_path / "course" / "exercises.md").read_text()
 
 
 def test_the_demo_does_not_write_into_a_folder_that_is_in_use(tmp_path: Path) -> None:

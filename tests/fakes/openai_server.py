@@ -237,10 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif embeds:
                 self._send(200, embeddings_protocol.reply_to(self.path, body), action.headers)
             elif self.path == RESPONSES_PATH:
-                self._start_stream(action)
-                for event in responses_protocol.events(action, body):
-                    self._chunk(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-                self._chunk(b"")
+                self._respond(action, body)
             elif body.get("stream"):
                 self._stream(action, body)
             else:
@@ -263,6 +260,20 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in action.headers.items():
             self.send_header(name, value)
         self.end_headers()
+
+    def _respond(self, action: Action, body: Mapping[str, Any]) -> None:
+        self._start_stream(action)
+        pieces = 0
+        for event in responses_protocol.events(action, body):
+            if event["type"].startswith("response.output_text."):
+                if action.hold and action.hold_after == pieces:
+                    self.server.scripted.wait(action.hold)
+                if action.cut_after == pieces:
+                    self._cut()
+                    return
+                pieces += 1
+            self._chunk(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+        self._chunk(b"")
 
     def _stream(self, action: Action, body: Mapping[str, Any]) -> None:
         self._start_stream(action)

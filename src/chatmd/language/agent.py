@@ -157,11 +157,13 @@ class _Reader:
             return tuple(word.strip() for word in value.split(",") if word.strip())
 
         # The most particular choice counts: a name, else include, else includes.
-        include = (name,) if name else (text("include"),) if text("include") else words(text("includes"))
+        several = (text("include"),) if text("include") else words(text("includes"))
+        include = (name,) if name and kind == "mcp" else several
         return Tool(
             kind, name, element.get("description") or "", text("command"), text("agent"), self._flag(element, "local"),
-            text("mcp_server"), include if kind == "mcp" else (), self._flag(element, "strict"),
-            text("client_id_env"), text("client_secret_env"), words(text("roots")), text("cwd"), words(text("env")),
+            text("mcp_server"), include, self._flag(element, "strict"),
+            text("client_id_env"), text("client_secret_env"), text("issuer"), text("prefix"),
+            words(text("roots")), text("cwd"), words(text("env")),
             self._number(element, "timeout"), self._integer(element, "max_output"), text("course"), element.span,
         )  # fmt: skip
 

@@ -38,7 +38,8 @@ class Config:
 class Tool:
     """`<tool>`: a built-in one by its name, a program, another agent, or tools of an MCP server.
 
-    Of an MCP server, `include` names the tools that are offered; none means all. `roots` are the folders that a
+    Of a declaration that stands for several tools, `include` names those that are offered; none means all. An MCP
+    server's get names that begin with `prefix`; `issuer` is who may see its client's secret. `roots` are the folders that a
     file tool may touch, `cwd` and `env` folder and variables of a command, all relative to the prompt's folder and
     as written; `timeout` is in seconds, `max_output` in characters; `course` is the folder of a course.
     """
@@ -54,6 +55,8 @@ class Tool:
     strict: bool = False
     client_id_env: str = ""
     client_secret_env: str = ""
+    issuer: str = ""
+    prefix: str = ""
     roots: tuple[str, ...] = ()
     cwd: str = ""
     env: tuple[str, ...] = ()

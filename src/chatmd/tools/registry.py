@@ -39,9 +39,16 @@ class ToolKind:
     powers: frozenset[Power]
 
     def load(self) -> Opener:
-        """Import the module and give the function."""
+        """Import the module and give the function.
+
+        Raises:
+            ChatmdError: another package's module cannot be imported, or has no such function.
+        """
         module, _, function = self.opener.partition(":")
-        return cast(Opener, getattr(import_module(module), function))
+        try:
+            return cast(Opener, getattr(import_module(module), function))
+        except (ImportError, AttributeError) as error:
+            raise ChatmdError(f"the tool's module cannot be used: {error}", where=self.opener) from error
 
 
 def _row(opener: str, *powers: Power) -> ToolKind:
@@ -57,17 +64,29 @@ KINDS: dict[str, ToolKind] = {
 # Built-in tools, by the name in <tool name="…"/>.
 BUILTINS: dict[str, ToolKind] = {
     "read_file": _row("chatmd.tools.files:open_read_file", "read"),
-    "read_directory": _row("chatmd.tools.files:open_read_directory", "read"),
+    "read_directory": _row("chatmd.tools.directory:open_read_directory", "read"),
+    "search_files": _row("chatmd.tools.directory:open_search_files", "read"),
+    "write_file": _row("chatmd.tools.files:open_write_file", "write"),
     "append_to_file": _row("chatmd.tools.files:open_append_to_file", "write"),
     "find_and_replace": _row("chatmd.tools.files:open_find_and_replace", "write"),
     "apply_patch": _row("chatmd.tools.apply_patch:open_apply_patch", "write"),
     "webpage_to_markdown": _row("chatmd.tools.web:open_webpage_to_markdown", "network"),
     "import_image": _row("chatmd.tools.images:open_import_image", "read"),
+    # Of the package lmm_education, which this one does not import.
+    "course_search": _row("lmm_education.agent_tools.course:open_course_search", "read"),
+    "index_markdown_docs": _row("lmm_education.agent_tools.index:open_index_markdown_docs", "read", "write"),
+    "markdown_search": _row("lmm_education.agent_tools.index:open_markdown_search", "read"),
 }
 # What other programs call them.
 ALIASES = {"get_contents": "read_file", "read_dir": "read_directory"}
 # What other programs have and we do not, and what to use.
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE: dict[str, str] = {
+    "odoc_search": "markdown_search finds passages in documentation that index_markdown_docs has read",
+    "query_vector_db": "markdown_search asks what index_markdown_docs has read, course_search what lmm ingest has",
+    "index_ocaml_code": 'code can be searched as text: command="rg -n"; documents: index_markdown_docs',
+    "meta_refine": "prompts are improved on cases, and outside of a run: lmm refine",
+    "fork": 'let an agent of its own do that part of the work: agent="part.chatmd" local',
+}
 GROUP = "chatmd.tools"
 
 

@@ -32,6 +32,7 @@ LECTURE = "01-linear-models.md"
 STATE = ".lmm"
 MOST_LINES = 40  # of a change that is shown
 RECORDED = "recorded-replies.json"
+AGENT = "question-setter.chatmd"
 _SECTION = "## How the coefficients are estimated\n"
 _GENERALIZED = "The linear predictor may take any value"
 _PARAGRAPH = "In explanation, we want to know how the outcome"
@@ -145,6 +146,26 @@ STEPS = (
         ("plan", "03-generalized.md"),
         file="03-generalized.md",
     ),
+    Step(
+        "An agent is a text file",
+        "It says which tools a model gets, and what is to be done with them. `lmm agents` has some to start from;\n"
+        "this one sets exercises: it can search this course, and add to files in this folder, and nothing else.",
+        ("agents", AGENT.removesuffix(".chatmd")),
+    ),
+    Step(
+        "Run it",
+        "What is said and done is appended to the file, so that it can be read, compared, and gone on with. The\n"
+        "built-in model cannot use tools: what it says here was recorded (--model Recorded/…); the tools are real.",
+        ("run", "--yes", "--model", f"Recorded/{RECORDED}", AGENT),
+        Typed("</user>", "One exercise on confounding, please.\n"),
+        file=AGENT,
+    ),
+    Step(
+        "See what came of it",
+        "The exercise is marked as one, so `lmm exercises` finds it, and `lmm export` leaves its solution out.",
+        ("exercises", "exercises.md"),
+        file="exercises.md",
+    ),
 )
 
 
@@ -211,7 +232,7 @@ def offline_environment(course: Path, environment: Mapping[str, str] = os.enviro
 
 
 def _read(file: Path) -> str:
-    return file.read_bytes().decode("utf-8")
+    return file.read_bytes().decode("utf-8") if file.exists() else ""
 
 
 def _diff(before: str, after: str) -> str:

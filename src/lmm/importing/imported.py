@@ -40,7 +40,10 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a reader is told: `name` of the file, and the `prefix` that leads from the output to its folder."""
+    """What a reader is told: `name` of the file, and the `prefix` that leads from the output to its folder.
+
+    Of a page from the web, `prefix` is its URL.
+    """
 
     name: str
     prefix: str = ""

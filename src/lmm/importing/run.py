@@ -50,9 +50,9 @@ def import_file(
     format = format_of(source.name)
     target = output_of(source, Path(output) if output is not None else None)
     check_installed(format)
-    _check_source(source, format)
+    check_source(source, format)
     _check_target(target, force)
-    document = _read(source, format, _prefix(source, target), timeout)
+    document = read_source(source, format, prefix=_prefix(source, target), timeout=timeout)
     return _write(source, target, document, force)
 
 
@@ -85,7 +85,12 @@ def check_installed(format: Format) -> None:
         raise ConfigError(message, hint=EXTRA)
 
 
-def _check_source(source: Path, format: Format) -> None:
+def check_source(source: Path, format: Format) -> None:
+    """Refuse a file that is missing, too large or not readable.
+
+    Raises:
+        FileReadError: it is.
+    """
     if not source.is_file():
         message = "is a folder, not a file" if source.is_dir() else "there is no such file"
         raise FileReadError(message, where=str(source))
@@ -118,8 +123,12 @@ def _prefix(source: Path, target: Path) -> str:
 # -- reading ---------------------------------------------------------------------------------------------
 
 
-def _read(source: Path, format: Format, prefix: str, timeout: float) -> Imported:
-    """Read a file in a process of its own (see `lmm.importing.child`)."""
+def read_source(source: Path, format: Format, *, prefix: str = "", timeout: float = TIMEOUT) -> Imported:
+    """What is in a file, read in a process of its own (see `lmm.importing.child`); `prefix` is that of `Context`.
+
+    Raises:
+        FileReadError: it cannot be read, is encrypted, has no text, or takes too much time or memory.
+    """
     with tempfile.TemporaryDirectory(prefix="lmm-import-") as name:
         folder = Path(name)
         task = {"path": str(source.resolve()), "name": source.name, "module": format.module, "prefix": prefix,

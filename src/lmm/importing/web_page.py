@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from urllib.parse import urljoin
 
 from lmm.importing.elements import Element, Node, element, find, rewrite, tags, text_of, words_of
 from lmm.importing.formulas import to_tex
@@ -37,11 +38,14 @@ class Page:
 def read_page(root: Element, *, prefix: str = "") -> Page:
     """The document in a page; relative links get `prefix` before them, which leads to the page's folder.
 
+    With the page's URL for a prefix, they become whole URLs.
+
     >>> page = read_page(element("html", element("body", element("nav", "Home"), element("main", "Text."))))
     >>> text_of(page.body)
     'Text.'
     """
     title = next((words_of(node) for node in find(root, "title")), "")
+    prefix = _with_base(prefix, root) if "://" in prefix else prefix
     body = next((node for node in find(root, "body")), root)
     main, notes = _main(body)
     formulas = with_marked_formulas(main)
@@ -91,6 +95,8 @@ def _cleaner(prefix: str, title: str) -> Callable[[Element], Iterable[Node]]:
             return []
         if node.get("id") == "title-block-header":  # Pandoc's: the header of the document says it again
             return _without_title(node, title)
+        if _is_bare_tex(node):
+            return [element("math", text_of(node), display="block" if "display" in node.classes else "inline")]
         if "mwe-math-element" in node.classes or "katex" in node.classes or node.tag == "mjx-container":
             formulas = list(find(node, "math"))
             return formulas[:1] or [node]
@@ -99,6 +105,12 @@ def _cleaner(prefix: str, title: str) -> Callable[[Element], Iterable[Node]]:
         return [_named_code(node) if node.tag == "div" and node.get("class") else _lazy(node)]
 
     return clean
+
+
+def _is_bare_tex(node: Element) -> bool:
+    """Whether this is TeX without marks around it, as Pandoc writes it for KaTeX."""
+    named = "math" in node.classes and bool(node.classes & {"inline", "display"})
+    return named and node.tag == "span" and not any(node.elements) and bool(words_of(node))
 
 
 def _formula(node: Element) -> Iterable[Node]:
@@ -139,10 +151,26 @@ def _relinked(node: Element, prefix: str) -> Element:
     node = _lazy(node)
     name = "href" if node.tag == "a" else "src"
     address = node.get(name).strip()
+    if address and "://" in prefix:
+        whole = address if address.startswith(("#", "data:")) else _joined(prefix, address)
+        return replace(node, attributes={**node.attributes, name: whole})
     if not address or _ABSOLUTE.match(address):
         return node
     path, mark, rest = re.match(r"([^?#]*)([?#]?)(.*)", address, re.DOTALL).groups()  # type: ignore[union-attr]
     return replace(node, attributes={**node.attributes, name: posixpath.normpath(f"{prefix}/{path}") + mark + rest})
+
+
+def _with_base(url: str, root: Element) -> str:
+    """What the links of a page are relative to, if it says so itself."""
+    base = next((node.get("href") for node in find(root, "base") if node.get("href")), "")
+    return _joined(url, base)
+
+
+def _joined(url: str, address: str) -> str:
+    try:
+        return urljoin(url, address)
+    except ValueError:  # no URL at all
+        return address
 
 
 def with_marked_formulas(node: Element) -> Element:

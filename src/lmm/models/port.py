@@ -164,14 +164,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of the answer, in order."""
+    """A piece of the answer, in order; `item` is the provider's id of the text that begins with it."""
 
     text: str
+    item: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of what the model thinks, in order."""
+    """A piece of what the model thinks, in order; a `Reasoning` tells the whole, when it is complete."""
 
     text: str
 
@@ -201,8 +202,8 @@ class Reply:
         return Message("assistant", self.text, calls=self.calls, reasoning=self.reasoning, item=self.item)
 
 
-ChatEvent = TextDelta | ReasoningDelta | ToolCall | Retrying | Reply
-"""What a stream is made of; a `ToolCall` comes when its arguments are complete."""
+ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Reply
+"""What a stream is made of; a `Reasoning` or a `ToolCall` comes when it is complete."""
 
 
 class ChatModel(Protocol):

@@ -21,8 +21,16 @@ from pydantic_ai.settings import ModelSettings
 
 from lmm import errors
 from lmm.models.names import PROVIDERS, ModelName
-from lmm.models.port import ChatEvent, ChatRequest, Reply, Usage
-from lmm.models.pydantic_ai_messages import call_of, encodable, event_of, history_of, parameters_of, reasoning_of
+from lmm.models.port import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
+from lmm.models.pydantic_ai_messages import (
+    call_of,
+    encodable,
+    event_of,
+    history_of,
+    is_thinking,
+    parameters_of,
+    reasoning_of,
+)
 
 Opener = Callable[[str, str | None, str | None], Model]
 
@@ -140,6 +148,12 @@ class PydanticAIModel:
                 f"{name} needs a package that is not installed", hint=f"pip install 'lmmarkdown[{extra}]'"
             ) from error
 
+        reasons = self._model.profile.get("openai_supports_reasoning", False) and reasoning_effort not in ("", "none")
+        if reasons and temperature is not None:  # pydantic-ai would drop it with a warning
+            raise errors.ModelRejected(
+                f"{name} takes no temperature while it reasons", hint="leave out 'temperature' or 'reasoning_effort'"
+            )
+
     @property
     def name(self) -> str:
         """``Provider/model``."""
@@ -152,7 +166,7 @@ class PydanticAIModel:
         return bool(sealed) if self._api == "responses" else self._name.provider in ("Anthropic", "Google")
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Ask; yields `TextDelta`s, then one `Reply`."""
+        """Ask; yields pieces as they arrive, thoughts and calls when they are complete, then one `Reply`."""
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
@@ -164,10 +178,20 @@ class PydanticAIModel:
                     model_request_parameters=parameters_of(request),
                 ) as stream,
             ):
+                told, thinks = 0, False  # thoughts that were told whole; whether there may be others
                 async for event in stream:
-                    if ours := event_of(event):
+                    thinks = thinks or is_thinking(event)
+                    ours = event_of(event)
+                    if thinks and isinstance(ours, TextDelta | ToolCall):
+                        for thought in _thoughts(stream.get())[told:]:
+                            told, thinks = told + 1, False
+                            yield thought
+                    if ours:
                         yield ours
-                yield self._reply(stream.get())
+                reply = self._reply(stream.get())
+                for thought in reply.reasoning[told:]:
+                    yield thought
+                yield reply
         except exceptions.ModelAPIError as error:
             raise self._translate(error) from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
@@ -191,7 +215,7 @@ class PydanticAIModel:
             Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
             cut=response.finish_reason == "length",
             calls=tuple(call_of(part) for part in response.tool_calls),
-            reasoning=tuple(reasoning_of(part) for part in response.parts if isinstance(part, ThinkingPart)),
+            reasoning=_thoughts(response),
             item=next((part.id for part in response.parts if isinstance(part, TextPart) and part.id), ""),
         )
 
@@ -251,6 +275,10 @@ def _effort(name: ModelName, effort: str, *, openai_like: bool) -> ModelSettings
     if name.provider == "Mistral":
         raise errors.ModelRejected(f"{name} has no reasoning effort to set", hint="leave 'reasoning_effort' out")
     return cast(ModelSettings, {"thinking": False if effort == "none" else effort})
+
+
+def _thoughts(response: ModelResponse) -> tuple[Reasoning, ...]:
+    return tuple(reasoning_of(part) for part in response.parts if isinstance(part, ThinkingPart))
 
 
 def _cost(response: ModelResponse) -> float | None:

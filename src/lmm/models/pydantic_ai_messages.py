@@ -100,8 +100,8 @@ def parameters_of(request: ChatRequest) -> ModelRequestParameters:
 def event_of(event: object) -> ChatEvent | None:
     """What a vendor's stream event says, if anything. The first piece of a part is in its start event."""
     match event:
-        case vendor.PartStartEvent(part=vendor.TextPart(content=text)) if text:
-            return TextDelta(encodable(text))
+        case vendor.PartStartEvent(part=vendor.TextPart(content=text, id=item)) if text or item:
+            return TextDelta(encodable(text), item or "")
         case vendor.PartDeltaEvent(delta=vendor.TextPartDelta(content_delta=text)) if text:
             return TextDelta(encodable(text))
         case vendor.PartStartEvent(part=vendor.ThinkingPart(content=text)) if text:
@@ -111,6 +111,14 @@ def event_of(event: object) -> ChatEvent | None:
         case vendor.PartEndEvent(part=vendor.ToolCallPart() as part):
             return call_of(part)
     return None
+
+
+def is_thinking(event: object) -> bool:
+    """Whether a vendor's stream event belongs to a thought: a seal, too, which has no text."""
+    match event:
+        case vendor.PartStartEvent(part=vendor.ThinkingPart()) | vendor.PartDeltaEvent(delta=vendor.ThinkingPartDelta()):
+            return True
+    return False
 
 
 def call_of(part: vendor.ToolCallPart) -> ToolCall:

@@ -1,0 +1,173 @@
+"""What is done by `lmm mcp`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from chatmd.mcp_server.library import Library, PublishedCourse
+from chatmd.mcp_server.running import PromptRunner
+from chatmd.runtime.options import RunOptions
+from lmm import loop
+from lmm.cli import console
+from lmm.errors import ConfigError, LmmError
+
+_COURSE = "lmm_education.agent_tools.published:open_published_course"
+_SHORTEST_TOKEN = 16
+_SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """What is published, and where from."""
+
+    prompts: Path | None
+    course: bool
+    name: str | None
+    config: Path | None
+    model: str | None
+    options: RunOptions
+
+
+def mcp(
+    prompts: Path | None,
+    no_course: bool,
+    http: str | None,
+    public: bool,
+    token_env: str | None,
+    yes: bool,
+    model: str | None,
+    budget: str,
+    course: str | None,
+    config: Path | None,
+) -> int:
+    """Serve until the client leaves, or Ctrl-C."""
+    if importlib.util.find_spec("mcp") is None:
+        raise LmmError("the package that speaks the protocol is not installed", hint="pip install 'lmmarkdown[mcp]'")
+    folder = _folder(prompts)
+    if no_course and folder is None:
+        raise ConfigError("there is nothing to publish", where="--no-course", hint="name a folder: --prompts DIR")
+    host, port = _address(http) if http else ("", 0)
+    token = _checked(host, public, token_env, http is not None)
+    options = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
+    publishing = Publishing(folder, not no_course, course, config, model, options)
+    _log_to_stderr()
+    signal.signal(signal.SIGTERM, _interrupt)  # so that what was started is stopped too
+    with contextlib.suppress(KeyboardInterrupt):  # which is how one ends it
+        if http is None:
+            loop.run(_serve(publishing, None, public, token))
+        else:
+            with _listening(host, port) as listener:
+                loop.run(_serve(publishing, listener, public, token))
+    return console.DONE
+
+
+async def _serve(publishing: Publishing, listener: socket.socket | None, public: bool, token: str) -> None:
+    from chatmd.mcp_server.serving import serve_http, serve_stdio
+
+    async with AsyncExitStack() as stack:
+        library = Library(folder=publishing.prompts, note=_note)
+        if publishing.course:
+            course: PublishedCourse = await stack.enter_async_context(_open_course(publishing))
+            library.course = course
+            if not course.documents():
+                _note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
+        if publishing.prompts is not None:
+            library.runner = PromptRunner(publishing.options)
+        if listener is None:
+            await serve_stdio(library)
+            return
+        library.refresh()
+        names = console.count(len(library.tools), "tool")
+        console.say(f"{names} at {_url(listener)}  (Ctrl-C ends it)\n", sys.stderr)
+        await serve_http(library, listener, public=public, token=token)
+
+
+def _open_course(publishing: Publishing) -> Any:
+    """The course of the package that this one does not import."""
+    module, _, function = _COURSE.partition(":")
+    opener = getattr(importlib.import_module(module), function)
+    return opener(publishing.config, publishing.name, publishing.model)
+
+
+def _folder(prompts: Path | None) -> Path | None:
+    if prompts is None:
+        return None
+    if not prompts.is_dir():
+        raise ConfigError("there is no such folder", where=f"--prompts {prompts}")
+    return prompts.resolve()
+
+
+def _address(written: str) -> tuple[str, int]:
+    """Host and port.
+
+    >>> _address("8765"), _address("0.0.0.0:80"), _address("[::1]:0")
+    (('127.0.0.1', 8765), ('0.0.0.0', 80), ('::1', 0))
+    """
+    host, _, port = written.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(f"'{written}' is no port", where="--http", hint="as in --http 8765")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
+    """The token that callers need; none where nobody else can call.
+
+    Raises:
+        ConfigError: others could call, and that was not said; or the token is missing or too short.
+    """
+    if not http and (public or token_env):
+        raise ConfigError("this is for --http", where="--public" if public else "--token-env")
+    if http and not public and not _is_loopback(host):
+        who = "--public lets others call the tools; with --token-env NAME, those who have the token"
+        raise ConfigError(f"{host} can be reached by others", where="--http", hint=who)
+    token = os.environ.get(token_env, "") if token_env else ""
+    if token_env and len(token) < _SHORTEST_TOKEN:
+        raise ConfigError(f"{token_env} holds no token of {_SHORTEST_TOKEN} characters or more", where="--token-env",
+                          hint=f"export {token_env}=$(openssl rand -hex 24)")  # fmt: skip
+    return token
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise LmmError(f"cannot listen on {host}:{port}: {error.strerror}", hint="choose another port") from None
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"
+
+
+def _note(text: str) -> None:
+    console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(text)}\n", sys.stderr)
+
+
+def _log_to_stderr() -> None:
+    """Standard output belongs to the protocol."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

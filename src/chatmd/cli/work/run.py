@@ -1,0 +1,110 @@
+"""What is done by `lmm run`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from chatmd.cli.work.asking import approve_on_terminal, confirm_on_terminal
+from chatmd.cli.work.telling import Teller
+from chatmd.runtime.api import open_run
+from chatmd.runtime.options import Hooks, RunOptions
+from chatmd.runtime.runner import Runner
+from lmm import loop
+from lmm.cli import console
+from lmm.errors import ConfigError
+
+
+def run(
+    file: Path,
+    output: Path | None,
+    interactive: bool,
+    once: bool,
+    max_turns: int | None,
+    budget: str,
+    timeout: float | None,
+    yes: bool,
+    ask: bool,
+    replay: bool,
+    model: str,
+    config: Path | None,
+    roots: list[Path],
+) -> int:
+    """Run a ChatMD file to the next empty ``<user>``."""
+    options = RunOptions(model, config, output, once, max_turns, budget, timeout, yes, replay, tuple(roots))
+    approve = approve_on_terminal() if ask else None
+    if ask and approve is None:
+        raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
+    teller = Teller(sys.stdout, sys.stderr)
+    ask_user = _Lines() if interactive else None
+    runner = open_run(file, options, Hooks(None, confirm_on_terminal(), approve, ask_user, teller))
+    try:
+        with _CancelsTurn(runner) if interactive else contextlib.nullcontext():
+            result = loop.run(runner.run())
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nlmm: interrupted; what was said and done so far is in {runner.path}\n")
+        return console.INTERRUPTED
+    teller.end(result)
+    return console.DONE
+
+
+class _CancelsTurn:
+    """While this is open, Ctrl-C cancels the turn; if there is none, it ends the run."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    def __enter__(self) -> None:
+        self.before = signal.signal(signal.SIGINT, self._interrupt)
+
+    def __exit__(self, *error: object) -> None:
+        signal.signal(signal.SIGINT, self.before)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self.runner.in_turn:
+            raise KeyboardInterrupt
+        self.runner.cancel()
+
+
+class _Lines:
+    """Lines that the user types, one a message. They are read in a thread that keeps nobody from ending."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    async def __call__(self) -> str | None:
+        """The next line that is not empty; None at the end."""
+        if sys.stdin.isatty():
+            sys.stderr.write("> ")
+            sys.stderr.flush()
+        while b"\n" not in self.rest:
+            data = await _in_thread(lambda: os.read(sys.stdin.fileno(), 65536))
+            if not data:
+                line, self.rest = self.rest, b""
+                return line.decode(errors="replace").strip() or None
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line.decode(errors="replace").strip() or await self()
+
+
+async def _in_thread(read: Callable[[], bytes]) -> bytes:
+    running = asyncio.get_running_loop()
+    done: asyncio.Future[bytes] = running.create_future()
+
+    def arrived(data: bytes) -> None:
+        if not done.done():
+            done.set_result(data)
+
+    def work() -> None:
+        data = read()
+        running.call_soon_threadsafe(arrived, data)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await done

@@ -1,0 +1,138 @@
+"""What is done by `lmm tools`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from chatmd.cli.work.asking import confirm_on_terminal
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import read_agent
+from chatmd.language.imports import resolve_imports
+from chatmd.language.items import AgentSpec
+from chatmd.language.parser import parse
+from chatmd.runtime.settings import read_rules
+from chatmd.tools.consent import consent, is_agreed
+from chatmd.tools.declared import plain
+from chatmd.tools.offered import KINDS, Offer, offered_by, type_in_words
+from chatmd.workplace import AgentRequest, Workplace
+from lmm.cli import console
+from lmm.config_files import find_config, settings_for
+from lmm.files import read_document
+from lmm.loop import run
+from lmm.models.port import ToolDefinition
+
+_ENDLESS = 1_000_000
+
+
+def tools(file: Path, servers: bool, yes: bool, as_json: bool, roots: list[Path], config: Path | None) -> int:
+    """List what a file's tools offer."""
+    spec, place = _read(file, roots, config)
+    if servers and any(tool.kind == "mcp" for tool in spec.tools):
+        consent(spec, place, yes=yes, confirm=confirm_on_terminal())
+    offers = run(offered_by(spec, place, servers=servers))
+    for offer in offers:
+        lines = _as_json(offer) if as_json else _as_text(offer)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if not as_json:
+        sys.stdout.write(_ending(offers, spec, place, file))
+    return console.FAILED if any(offer.problem for offer in offers) else console.DONE
+
+
+def _read(file: Path, roots: list[Path], config: Path | None) -> tuple[AgentSpec, Workplace]:
+    """The file as an agent, and the place it would work in."""
+    found = find_config(config, file)
+    rules = read_rules(read_document(found) if found else "", config_file=found)
+    rules = dataclasses.replace(rules, roots=(*rules.roots, *roots))
+    spec = read_agent(resolve_imports(parse(read_document(file), file=str(file)), roots=rules.roots))
+    settings = settings_for(file, config=config)
+    return spec, Workplace(file.resolve().parent, settings, _ask_nobody, rules, os.environ)
+
+
+async def _ask_nobody(request: AgentRequest) -> str:
+    raise ChatmdError(f"{request.src} is not asked while tools are listed")
+
+
+# -- for programs ------------------------------------------------------------------------------------------
+
+
+def _as_json(offer: Offer) -> Iterator[str]:
+    about = {
+        "kind": offer.declared.kind,
+        "powers": offer.powers,
+        "can": offer.declaration.words,
+        "asks": offer.declaration.asks,
+        "where": offer.declared.span.where,
+    }
+    if offer.problem or not offer.opened:
+        state = {"problem": offer.problem} if offer.problem else {"opened": False}
+        yield json.dumps({"name": offer.declared.name, **about, **state}, ensure_ascii=False)
+    for definition in offer.definitions:
+        exact = dataclasses.asdict(definition) | {"parameters": definition.parameters}
+        yield json.dumps(exact | about, ensure_ascii=False)
+
+
+# -- for people --------------------------------------------------------------------------------------------
+
+
+def _as_text(offer: Offer) -> Iterator[str]:
+    if offer.problem or not offer.opened:
+        yield from _heading(offer.declaration.name, offer)
+        yield from _wrapped(
+            f"not usable: {offer.problem}" if offer.problem else "asked with --servers, it tells what tools it has", 2
+        )
+        yield ""
+    for definition in offer.definitions:
+        yield from _heading(definition.name, offer)
+        for line in definition.description.splitlines():
+            yield from _wrapped(line, 2)
+        yield from _arguments(definition)
+        yield ""
+
+
+def _heading(name: str, offer: Offer) -> Iterator[str]:
+    """The name, then what kind of tool it is, and what it can do."""
+    start = plain(name) + "  "
+    first, *more = _wrapped(f"{KINDS[offer.declared.kind]}: {offer.declaration.words}", 4, start)
+    yield console.style(start, "bold", sys.stdout) + first[len(start) :]
+    yield from more
+
+
+def _arguments(definition: ToolDefinition) -> Iterator[str]:
+    properties: Mapping[str, Any] = definition.parameters.get("properties", {})
+    required = definition.parameters.get("required", ())
+    rows = [
+        (name, type_in_words(schema) + ("" if name in required else ", optional"), schema.get("description", ""))
+        for name, schema in properties.items()
+        if isinstance(schema, Mapping)
+    ]
+    name_width = max((len(name) for name, _, _ in rows), default=0)
+    type_width = max((len(kind) for _, kind, _ in rows), default=0)
+    for name, kind, description in rows:
+        start = f"    {plain(name):<{name_width}}  {plain(kind):<{type_width}}  "
+        yield from _wrapped(str(description), len(start), start) or [start.rstrip()]
+
+
+def _wrapped(text: str, indent: int, first: str = "") -> list[str]:
+    # Lines are for people's eyes; who reads through a pipe gets them whole.
+    width = max(shutil.get_terminal_size().columns, indent + 30) if sys.stdout.isatty() else _ENDLESS
+    words = plain(" ".join(text.split()))
+    return textwrap.wrap(words, width, initial_indent=first or " " * indent, subsequent_indent=" " * indent)
+
+
+def _ending(offers: tuple[Offer, ...], spec: AgentSpec, place: Workplace, file: Path) -> str:
+    if not offers:
+        return f"{file}: no tools\n"
+    if any(offer.problem for offer in offers):
+        return ""
+    asks = any(offer.declaration.asks for offer in offers)
+    if not is_agreed(spec, place):
+        return "lmm run asks you to agree to these tools, before the first run.\n"
+    return "You agreed to these tools.\n" if asks else "These tools need no consent.\n"

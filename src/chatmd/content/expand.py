@@ -1,0 +1,251 @@
+"""What documents, local images and agents in messages stand for: read, fetched, asked, or taken from the record.
+
+What a model has seen is not read again: it comes from the record, if there is one. A question that still waits for
+its answer is read anew each time, so that a file may be mended before one tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from chatmd.content.agent_inputs import inputs_of
+from chatmd.content.convert import Raw, as_markdown, plain_text, stripped
+from chatmd.content.fetch import Resolve, fetch, resolve_host
+from chatmd.content.image_data import image_from
+from chatmd.content.kinds import IMPORTED_SUFFIXES, suffix_of
+from chatmd.content.local_files import MOST_CONVERTED, locate, read_local
+from chatmd.content.occurrences import Expandable, Occurrence, occurrences
+from chatmd.content.recorded import Recorded
+from chatmd.content.urls import github_file, name_of, shown
+from chatmd.errors import ChatmdError, FetchFailed
+from chatmd.language.items import Content, Doc, Img, Item, SubAgent
+from chatmd.language.transcript import image_of
+from chatmd.workplace import AgentRequest, Workplace
+from lmm.errors import DocumentError, LmmError
+from lmm.files import decode_document
+from lmm.models.port import Image
+
+Value = str | Image
+
+
+class Expansions(Mapping[Expandable, Value]):
+    """What each part stands for. Parts that say the same at two places need not stand for the same."""
+
+    def __init__(self, pairs: Iterable[tuple[Expandable, Value]] = ()) -> None:
+        self._values = {id(part): (part, value) for part, value in pairs}  # which keeps the parts, and their ids
+
+    def __getitem__(self, part: Expandable) -> Value:
+        return self._values[id(part)][1]
+
+    def __iter__(self) -> Iterator[Expandable]:
+        return (part for part, _ in self._values.values())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+async def expansions(
+    items: Iterable[Item],
+    place: Workplace,
+    recorded: Recorded | None = None,
+    *known: Mapping[Expandable, Value],
+    resolve: Resolve = resolve_host,
+) -> Expansions:
+    """What all parts of `items` stand for that `messages_of` asks for: ``expand=result.__getitem__``.
+
+    What is in one of `known` is taken from there. The result is by identity: ask it for parts of these `items`, and
+    hand it over as `known` when the same items come again, with more behind them. What is not known is read side by
+    side, the same part once; agents are asked when everything else is there.
+
+    Raises:
+        ChatmdError: something cannot be had; of several, the first tells how many there are.
+    """
+    found: dict[int, tuple[Expandable, Value]] = {}
+    open_: list[Occurrence] = []
+    for one in occurrences(items):
+        value = _known(one, known)
+        if value is None and recorded is not None and one.key and (one.answered or recorded.only):
+            value = _from_record(one, recorded)
+        if value is None:
+            open_.append(one)
+        else:
+            found[id(one.part)] = (one.part, value)
+    work = _Work(place, recorded, resolve)
+    for wave in ([one for one in open_ if not _is_agent(one)], [one for one in open_ if _is_agent(one)]):
+        for one, value in zip(wave, await work.values(wave), strict=True):
+            found[id(one.part)] = (one.part, value)
+    return Expansions(found.values())
+
+
+def _is_agent(one: Occurrence) -> bool:
+    return isinstance(one.part, SubAgent)
+
+
+def _known(one: Occurrence, known: Iterable[Mapping[Expandable, Value]]) -> Value | None:
+    return next((mapping[one.part] for mapping in known if one.part in mapping), None)
+
+
+def _from_record(one: Occurrence, recorded: Recorded) -> Value | None:
+    value = recorded.find(one.key)
+    if value is None and recorded.only:
+        raise ChatmdError(
+            f"what {shown_part(one.part)} stood for was not recorded",
+            where=one.part.span.where,
+            hint="run it without --replay, and it is",
+        )
+    return value
+
+
+def shown_part(part: Expandable) -> str:
+    """What a part refers to, for messages."""
+    return shown(part.src) if "://" in part.src and not part.local else f"'{part.src}'"
+
+
+def _same(one: Occurrence) -> tuple[Expandable, bool]:
+    return one.part, bool(one.key)
+
+
+@dataclass(slots=True)
+class _Work:
+    """Reads parts, at most as many at once as the rules say, and records what they are."""
+
+    place: Workplace
+    recorded: Recorded | None
+    resolve: Resolve
+    _limit: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._limit = asyncio.Semaphore(self.place.rules.max_parallel)
+
+    async def values(self, wanted: list[Occurrence]) -> list[Value]:
+        """What these stand for, in order."""
+        same: dict[tuple[Expandable, bool], list[Occurrence]] = {}
+        for one in wanted:
+            same.setdefault(_same(one), []).append(one)
+        done = await asyncio.gather(*(self._value(group) for group in same.values()), return_exceptions=True)
+        failed = [value for value in done if isinstance(value, BaseException)]
+        if failed:
+            raise _collected(failed)
+        values = dict(zip(same, done, strict=True))
+        return [values[_same(one)] for one in wanted]  # type: ignore[misc]
+
+    async def _value(self, group: list[Occurrence]) -> Value:
+        part = group[0].part
+        async with self._limit:
+            try:
+                value, inputs = await self._read(part, exactly=not group[0].key)
+            except LmmError as error:
+                raise _placed(error, part) from error
+            for one in group:
+                if self.recorded is not None and one.key:
+                    await asyncio.to_thread(self.recorded.keep, one.key, part, value, inputs=inputs)
+            return value
+
+    async def _read(self, part: Expandable, *, exactly: bool = False) -> tuple[Value, str]:
+        if isinstance(part, Doc) and exactly and part.local:  # what a model or a tool said, stored by a run
+            path = locate(part.src, self.place)
+            return decode_document(await asyncio.to_thread(read_local, path, limit=MOST_CONVERTED), str(path)), ""
+        if isinstance(part, Doc):
+            return await read_doc(part, self.place, resolve=self.resolve), ""
+        if isinstance(part, Img):
+            return await read_img(part, self.place), ""
+        return await self._ask(part)
+
+    async def _ask(self, agent: SubAgent) -> tuple[str, str]:
+        """An agent's answer, and a hash of all that it depends on; known answers to the same are not asked for."""
+        place = self.place
+        if agent.local:
+            locate(agent.src, place)
+        children = await self._expanded(agent.content)
+        request = AgentRequest(agent.src, agent.local, place.folder, children)
+        inputs = await asyncio.to_thread(inputs_of, request, place)
+        known = self.recorded.answer(inputs) if self.recorded is not None else None
+        return (await place.ask_agent(request) if known is None else known), inputs
+
+    async def _expanded(self, content: Content) -> Content:
+        """What stands inside of an agent as texts and inline images."""
+        parts: list[str | Img] = []
+        for part in content:
+            if isinstance(part, str) or (isinstance(part, Img) and image_of(part) is not None):
+                parts.append(part)
+                continue
+            try:
+                value, _ = await self._read(part)
+            except LmmError as error:
+                raise _placed(error, part) from error
+            parts.append(value if isinstance(value, str) else Img(_data_uri(value), span=part.span))
+        return tuple(parts)
+
+
+def _data_uri(image: Image) -> str:
+    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
+
+
+async def read_doc(doc: Doc, place: Workplace, *, resolve: Resolve = resolve_host) -> str:
+    """The text that a `<doc>` stands for.
+
+    Raises:
+        ChatmdError: it cannot be had.
+    """
+    raw = await (_local if doc.local else _remote)(doc, place, resolve)
+    if doc.strip:
+        return await asyncio.to_thread(stripped, raw)
+    if doc.markdown:
+        rules = place.rules
+        document = await as_markdown(raw, timeout=rules.tool_timeout, limit=rules.fetch_limit)
+        return document.titled if raw.kind.is_page else document.text  # titles of PDF files are often none
+    return plain_text(raw)
+
+
+async def _local(doc: Doc, place: Workplace, resolve: Resolve) -> Raw:
+    path = locate(doc.src, place)
+    converted = doc.markdown and not doc.strip and suffix_of(path.name) in IMPORTED_SUFFIXES
+    limit = MOST_CONVERTED if converted else place.rules.fetch_limit
+    return Raw(await asyncio.to_thread(read_local, path, limit=limit), path.name)
+
+
+async def _remote(doc: Doc, place: Workplace, resolve: Resolve) -> Raw:
+    if "://" not in doc.src:
+        raise ChatmdError("this is no URL", hint="write 'local' for a file on disk")
+    file = github_file(doc.src) if doc.markdown else None
+    came = await fetch(file.url if file else doc.src, place.rules, resolve=resolve)
+    return Raw(came.data, file.name if file else name_of(came.url), came.media_type, came.charset, came.url)
+
+
+async def read_img(img: Img, place: Workplace) -> Image:
+    """The image that a local `<img>` stands for.
+
+    Raises:
+        ChatmdError: it cannot be read, is too large, or none that models see.
+    """
+    limit = place.rules.fetch_limit
+    data = await asyncio.to_thread(read_local, locate(img.src, place), limit=limit)
+    return image_from(data, limit=limit)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------
+
+
+def _placed(error: LmmError, part: Expandable) -> LmmError:
+    """An error with the place of the part. What stops a run, or happened inside of an agent, stays what it is."""
+    if type(error) is not ChatmdError and not isinstance(error, FetchFailed | DocumentError):
+        return error
+    named = shown_part(part)
+    told = error.message if error.message.startswith(named) else f"{named}: {error.message}"
+    if isinstance(part, SubAgent) and error.where:
+        told = f"{named}: {error.where}: {error.message}"
+    return ChatmdError(told, where=part.span.where, hint=error.hint)
+
+
+def _collected(errors: list[BaseException]) -> BaseException:
+    """One error for several; one that is no mistake of the document counts most."""
+    unexpected = next((error for error in errors if type(error) is not ChatmdError), None)
+    first = errors[0]
+    if unexpected is not None or not isinstance(first, ChatmdError) or len(errors) == 1:
+        return unexpected or first
+    more = ", ".join(error.where for error in errors[1:4] if isinstance(error, ChatmdError) and error.where)
+    rest = f"; and {len(errors) - 1} more that cannot be had{more and f': {more}'}"
+    return ChatmdError(f"{first.message}{rest}", where=first.where, hint=first.hint)

@@ -1,0 +1,1 @@
+"""Agents to start from, one file each: `lmm agents` lists and copies them."""

@@ -1,0 +1,182 @@
+"""A request as a model would get it, as values, as text for people, and as data for programs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chatmd.content.image_data import described, size_of
+from lmm.models.port import Image, Message, ToolDefinition, ToolResult, render
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMessage:
+    """A message, and the tokens of its texts; of images, only the model's provider knows them."""
+
+    message: Message
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedTool:
+    """A tool as models get it, and the tokens of its name, description and schema."""
+
+    definition: ToolDefinition
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What `lmm run` would send next, to `model`, of which `window` is the most it can read, in tokens.
+
+    `notes` tell where this differs, and what is not known.
+    """
+
+    model: str
+    messages: tuple[RenderedMessage, ...]
+    tools: tuple[RenderedTool, ...] = ()
+    window: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of messages and tools together."""
+        return sum(one.tokens for one in self.messages) + sum(one.tokens for one in self.tools)
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """The texts of a message, those of its calls and results too: what its tokens are counted of.
+
+    >>> list(texts_of(Message("user", "See", content=(Image(url="https://e.org/a.png"), "this."))))
+    ['See', 'this.']
+    """
+    yield from (part for part in parts_of(message) if isinstance(part, str))
+    for call in message.calls:
+        yield f"{call.name} {call.arguments}"
+    for result in message.results:
+        yield result.text
+
+
+def parts_of(message: Message) -> Iterator[str | Image]:
+    """Texts and images of a message, in order."""
+    yield from (part for part in (render(message), *message.content) if part)
+
+
+# -- for people --------------------------------------------------------------------------------------------
+
+
+def as_text(rendered: Rendered) -> str:
+    """All of it: a line in front of each message says whose it is, and how many tokens it has.
+
+    >>> print(as_text(Rendered("A/b", (RenderedMessage(Message("user", "Hello"), 1),), window=8)), end="")
+    ── user ── 1 token
+    Hello
+    ── A/b ── 1 token of 8
+    """
+    lines: list[str] = []
+    for one in rendered.messages:
+        lines.append(f"── {one.message.role} ── {_tokens(one.tokens)}")
+        lines += _body(one.message)
+    if rendered.tools:
+        total = sum(tool.tokens for tool in rendered.tools)
+        lines.append(f"── tools ── {_tokens(total)}")
+        lines.append(", ".join(tool.definition.name for tool in rendered.tools))
+    lines.append(_total(rendered))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def as_table(rendered: Rendered) -> str:
+    """The tokens alone, a line for each message and tool.
+
+    >>> print(as_table(Rendered("A/b", (RenderedMessage(Message("user", "Why?\\nHow?"), 4),))), end="")
+         4  user       Why?
+    ── A/b ── 4 tokens
+    """
+    rows = [(one.tokens, one.message.role, _beginning(one.message)) for one in rendered.messages]
+    rows += [(tool.tokens, "tool", tool.definition.name) for tool in rendered.tools]
+    lines = [f"{tokens:>6,}  {role:<9}  {text}".rstrip() for tokens, role, text in rows]
+    return "".join(f"{line}\n" for line in (*lines, _total(rendered)))
+
+
+def _total(rendered: Rendered) -> str:
+    window = f" of {rendered.window:,}" if rendered.window else ""
+    return f"── {rendered.model} ── {_tokens(rendered.tokens)}{window}"
+
+
+def _tokens(count: int) -> str:
+    return f"{count:,} token{'' if count == 1 else 's'}"
+
+
+def _body(message: Message) -> Iterator[str]:
+    for thought in message.reasoning:
+        whose = f" of {thought.provider}" if thought.provider else ""
+        yield f"[thought{whose}, which only its own provider gets] {thought.text}"
+    for part in parts_of(message):
+        yield part if isinstance(part, str) else f"[{described(part)}]"
+    for call in message.calls:
+        yield f"[call {call.id}] {call.name} {call.arguments}"
+    for result in message.results:
+        yield f"[{'failure' if result.failed else 'result'} of {result.call}] {result.name}"
+        yield result.text
+        yield from (f"[{described(image)}]" for image in result.images)
+
+
+def _beginning(message: Message) -> str:
+    first = next((line for text in texts_of(message) for line in text.splitlines() if line.strip()), "")
+    return first.strip()[:60]
+
+
+# -- for programs ------------------------------------------------------------------------------------------
+
+
+def as_data(rendered: Rendered) -> dict[str, Any]:
+    """All of it as JSON holds it, images in base64."""
+    return {
+        "model": rendered.model,
+        "tokens": rendered.tokens,
+        "window": rendered.window,
+        "messages": [_message(one) for one in rendered.messages],
+        "tools": [_tool(tool) for tool in rendered.tools],
+        "notes": list(rendered.notes),
+    }
+
+
+def _message(one: RenderedMessage) -> dict[str, Any]:
+    message = one.message
+    values: dict[str, Any] = {"role": message.role, "tokens": one.tokens}
+    if message.role != "tool":
+        values["content"] = [_part(part) for part in parts_of(message)]
+    if message.reasoning:
+        values["reasoning"] = [
+            {"text": thought.text, "provider": thought.provider, "id": thought.id} for thought in message.reasoning
+        ]
+    if message.calls:
+        values["calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
+    if message.results:
+        values["results"] = [_result(result) for result in message.results]
+    return values
+
+
+def _part(part: str | Image) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if part.url:
+        return {"type": "image", "url": part.url}
+    size = size_of(part.data)
+    pixels = {"width": size.width, "height": size.height} if size else {}
+    data = base64.b64encode(part.data).decode("ascii")
+    return {"type": "image", "media_type": part.media_type, **pixels, "data": data}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    text = [_part(result.text)] if result.text else []
+    content = text + [_part(image) for image in result.images]
+    return {"call": result.call, "name": result.name, "failed": result.failed, "content": content}
+
+
+def _tool(tool: RenderedTool) -> dict[str, Any]:
+    one = tool.definition
+    parameters = dict(one.parameters)
+    return {"name": one.name, "tokens": tool.tokens, "description": one.description, "parameters": parameters}

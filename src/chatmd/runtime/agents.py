@@ -1,0 +1,92 @@
+"""Ask another agent: read its file, run it to its end in memory, and return its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from chatmd.content.convert import Raw, plain_text
+from chatmd.content.fetch import fetch
+from chatmd.content.local_files import locate
+from chatmd.content.recorded import Recorded
+from chatmd.content.urls import name_of
+from chatmd.errors import ChatmdError, LimitReached
+from chatmd.runtime.conversation import Conversation
+from chatmd.runtime.events import Below, RunEvent
+from chatmd.runtime.step import gap, said
+from chatmd.runtime.transcript_file import TextTranscript
+from chatmd.runtime.tree import Tree
+from chatmd.workplace import AgentRequest, Workplace
+from lmm.files import read_document
+
+
+class _Found(NamedTuple):
+    """An agent's text, its name (a real path, or a URL), and the folder that what it names is relative to."""
+
+    text: str
+    name: str
+    folder: Path
+    remote: bool
+
+
+async def ask_agent(tree: Tree, chain: tuple[str, ...], request: AgentRequest) -> str:
+    """The answer of the agent that is asked for; nothing is written to its file.
+
+    Raises:
+        LimitReached: agents ask agents too deep, or the whole run has used up what it may.
+        LmmError: its file cannot be read or has errors, its tools were not agreed to, its model does not answer.
+    """
+    found = await _find(tree, request)
+    below = (*chain, found.name)
+    check_depth(below, tree.rules.max_depth)
+    text = found.text
+    if any(not isinstance(part, str) or part.strip() for part in request.input):
+        text += gap(text) + said(request.input)
+    conversation = Conversation(
+        below_tree(tree, below), TextTranscript(text), found.folder, below, remote=found.remote, user_turn="",
+        recorded=Recorded(Path(found.name), only=True) if tree.replay and not found.remote else None,
+    )  # fmt: skip
+    async with AsyncExitStack() as stack:
+        if not await conversation.open(stack):
+            raise ChatmdError("this agent was asked nothing", where=found.name, hint="give it an input")
+        await conversation.turn()
+    return conversation.answer
+
+
+async def _find(tree: Tree, request: AgentRequest) -> _Found:
+    if request.local:
+        path = locate(request.src, Workplace(request.folder, tree.configuration.settings(), _nobody, tree.rules))
+        return _Found(await asyncio.to_thread(read_document, path), str(path), path.parent, remote=False)
+    came = await fetch(request.src, tree.rules)
+    text = plain_text(Raw(came.data, name_of(came.url), came.media_type, came.charset, came.url))
+    return _Found(text, request.src, request.folder, remote=True)
+
+
+async def _nobody(request: AgentRequest) -> str:
+    raise ChatmdError("nobody is asked where a file is looked for")
+
+
+def check_depth(chain: tuple[str, ...], most: int) -> None:
+    """See to it that agents do not ask agents without end; the first file counts as none.
+
+    >>> check_depth(("/notes/a.md", "/notes/b.md", "/notes/a.md"), 1)
+    Traceback (most recent call last):
+    chatmd.errors.LimitReached: agents ask each other in a circle: a.md → b.md → a.md (at most 1: max_depth in [chatmd])
+    """
+    if len(chain) - 1 <= most:
+        return
+    names = " → ".join(file if "://" in file else Path(file).name for file in chain)
+    what = "in a circle" if len(set(chain)) < len(chain) else "too deep"
+    raise LimitReached(f"agents ask each other {what}: {names}", hint=f"at most {most}: max_depth in [chatmd]")
+
+
+def below_tree(tree: Tree, chain: tuple[str, ...]) -> Tree:
+    """The tree as an agent below sees it: what happens there is told as such."""
+
+    def tell(event: RunEvent) -> None:
+        tree.listener(event if isinstance(event, Below) else Below(chain, event))
+
+    return replace(tree, listener=tell)

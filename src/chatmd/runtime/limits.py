@@ -1,0 +1,99 @@
+"""What a run may use, it and all agents that it asks together: requests, tokens, money."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from chatmd.errors import LimitReached
+from lmm.errors import ConfigError
+from lmm.models.port import Usage
+from lmm.scan.prices import price
+
+_TOKENS = re.compile(r"(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?", re.IGNORECASE)
+_MONEY = re.compile(r"\$\s*(\d+(?:\.\d+)?|\.\d+)|(\d+(?:\.\d+)?|\.\d+)\s*(?:\$|USD|dollars?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """None is no limit. `turns` counts requests to models; `tokens` those sent and received; `dollars` is US money."""
+
+    turns: int | None = None
+    tokens: int | None = None
+    dollars: float | None = None
+
+
+def parse_budget(text: str) -> Limits:
+    """A budget as people write it: tokens, or US dollars.
+
+    Raises:
+        ConfigError: it is neither.
+
+    >>> parse_budget("20000").tokens, parse_budget("20k").tokens, parse_budget("0.50$").dollars
+    (20000, 20000, 0.5)
+    """
+    if found := _MONEY.fullmatch(text.strip()):
+        return Limits(dollars=float(found[1] or found[2]))
+    if found := _TOKENS.fullmatch(text.strip()):
+        unit = {"": 1, "k": 1000, "m": 1_000_000}[(found[2] or "").lower()]
+        tokens = float(found[1].replace("_", "").replace(",", "")) * unit
+        if tokens >= 1 and tokens.is_integer():
+            return Limits(tokens=int(tokens))
+    raise ConfigError(f"'{text}' is no budget", where="--budget", hint="write tokens (20000) or dollars (0.50$)")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was used so far by a run and the agents below it. All of them hold the same one.
+
+    >>> tally = Tally(Limits(turns=1))
+    >>> tally.begin("Builtin/extractive")
+    >>> tally.add("Builtin/extractive", Usage(10, 2, None, 1)).cost
+    0.0
+    >>> tally.begin("Builtin/extractive")
+    Traceback (most recent call last):
+    chatmd.errors.LimitReached: the run made 1 request, as many as it may (allow more: --max-turns)
+    """
+
+    limits: Limits = Limits()
+    usage: Usage = field(default_factory=Usage)
+    turns: int = 0
+
+    def check_price(self, model: str) -> None:
+        """Before anything is paid: money can only be counted where prices are known.
+
+        Raises:
+            LimitReached: there is a limit in dollars, and nobody knows what `model` costs.
+        """
+        if self.limits.dollars is not None and price(model, Usage(1000, 1000)) is None:
+            raise LimitReached(f"the price of {model} is not known here", hint="give the budget in tokens")
+
+    def begin(self, model: str) -> None:
+        """Count a request that is about to be made.
+
+        Raises:
+            LimitReached: it would be one too many, or what it may use up is used.
+        """
+        limits, usage = self.limits, self.usage
+        self.check_price(model)
+        if limits.turns is not None and self.turns >= limits.turns:
+            requests = "1 request" if self.turns == 1 else f"{self.turns} requests"
+            raise LimitReached(f"the run made {requests}, as many as it may", hint="allow more: --max-turns")
+        tokens = usage.input_tokens + usage.output_tokens
+        if limits.tokens is not None and tokens >= limits.tokens:
+            raise LimitReached(
+                f"the run used {tokens:,} tokens, and {limits.tokens:,} is its budget", hint="allow more: --budget"
+            )
+        if limits.dollars is not None and (usage.cost or 0.0) >= limits.dollars:
+            raise LimitReached(
+                f"the run cost ${usage.cost or 0.0:.4f}, and ${limits.dollars:g} is its budget",
+                hint="allow more: --budget",
+            )
+        self.turns += 1
+
+    def add(self, model: str, usage: Usage) -> Usage:
+        """Count what a request used, and return it with its price, where that is known."""
+        cost = usage.cost if usage.cost is not None else price(model, usage)
+        priced = Usage(usage.input_tokens, usage.output_tokens, cost, usage.requests)
+        self.usage += priced
+        return priced

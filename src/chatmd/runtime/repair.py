@@ -1,0 +1,123 @@
+"""A transcript that a crash left, made fit to go on from: whole, each call answered, no half reply.
+
+A reply that was cut off is taken away, and asked for again: `ReplyWriter` sees to it that a part of one cannot be
+taken for all of it. A call of which nobody knows how it ended gets a response that says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from chatmd.language.agent import interpret
+from chatmd.language.items import AgentSpec, CallItem, Item, MessageItem, OutputItem, ReasoningItem
+from chatmd.language.lexer import CLOSE_RAW
+from chatmd.language.mend import Mending, mend
+from chatmd.language.nodes import BLANK
+from chatmd.language.parser import parse
+from chatmd.language.transcript import element_text, result_element
+from chatmd.runtime.step import USER_TURN
+from lmm.models.port import ToolResult
+
+INTERRUPTED = (
+    "The run was interrupted before this call returned. Nobody knows whether it had an effect: look, before you "
+    "repeat it."
+)
+
+
+_REPLY_END = f"{CLOSE_RAW}</assistant>\n"
+_TORN_TURN = re.compile(r"<user>\s*(?:<(?:/(?:u(?:s(?:e(?:r)?)?)?)?)?)?\Z")
+
+
+class Repaired(NamedTuple):
+    """The text, and what was done to it, for people."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def repair(text: str) -> Repaired:
+    """Make a transcript whole. Text that is no transcript of ours, or has other errors, stays as it is.
+
+    >>> torn = '<user>Why?</user>\\n<assistant>\\nRAW|Beca'
+    >>> repair(torn)
+    Repaired(text='<user>Why?</user>\\n', notes=('a reply that was cut off is asked for again',))
+    >>> repair('<user>2+2?</user>\\n<tool_call tool_call_id="c1" function_name="add">{}</tool_call>\\n').notes
+    ('1 call was interrupted',)
+    """
+    mending = mend(text)
+    whole = mending.apply(text) if _is_ours(text, mending) else text
+    notes: tuple[str, ...] = ()
+    if _is_half(text, whole, mending):
+        whole, notes = whole[: _reply_start(whole)], ("a reply that was cut off is asked for again",)
+    elif whole != text:
+        notes = ("what was being written when a run was interrupted is made whole",)
+    answered, count = _answered(whole)
+    if count:
+        notes = (*notes, f"{count} call{'s were' if count > 1 else ' was'} interrupted")
+    return Repaired(answered, notes)
+
+
+def _is_ours(text: str, mending: Mending) -> bool:
+    """Whether a run can have left a text so. What a person has not closed is reported when it is read."""
+    return not mending.suffix or _REPLY_END.endswith(mending.suffix) or _is_turn(text, mending)
+
+
+def _is_turn(text: str, mending: Mending) -> bool:
+    """Whether the text ends in the place that was being made for the user."""
+    return USER_TURN.endswith(mending.suffix) and bool(_TORN_TURN.search(text[-100:]))
+
+
+def _is_half(text: str, whole: str, mending: Mending) -> bool:
+    """Whether a text ends within a reply, of which calls and the last closing tag are written together."""
+    if whole == text:
+        return whole.rstrip(BLANK).endswith("</reasoning>") and isinstance(_items(whole)[-1], ReasoningItem)
+    if mending.suffix:
+        return not _is_turn(text, mending)
+    if text[mending.keep :].startswith(("<assistant", "<reasoning", "<tool_c")):
+        return True
+    return whole.rstrip(BLANK).endswith("</reasoning>")
+
+
+def _items(text: str) -> tuple[Item, ...]:
+    return interpret(parse(text))[0].items
+
+
+def _reply_start(text: str) -> int:
+    """Where the reply begins that the text ends with."""
+    start = len(text)
+    for item in reversed(_items(text)):
+        if isinstance(item, OutputItem) or (isinstance(item, MessageItem) and item.role != "assistant"):
+            break
+        start = item.span.start
+    return start
+
+
+def _answered(text: str) -> tuple[str, int]:
+    """The text with a response for each call that has none, behind the last call or response of its reply."""
+    if "tool_call" not in text:
+        return text, 0
+    spec = AgentSpec(items=_items(text))
+    waiting = spec.unanswered()
+    if not waiting:
+        return text, 0
+    ends = _ends_of_replies(spec.items)
+    for call in reversed(waiting):
+        end = ends[id(call)]
+        result = ToolResult(call.call, call.name, INTERRUPTED, failed=True)
+        text = f"{text[:end]}\n{element_text(result_element(result))}{text[end:] or chr(10)}"
+    return text, len(waiting)
+
+
+def _ends_of_replies(items: tuple[Item, ...]) -> dict[int, int]:
+    """For each call, the end of the last call or response of the reply that it stands in."""
+    ends: dict[int, int] = {}
+    group: list[CallItem] = []
+    for item in items:
+        if isinstance(item, CallItem):
+            group.append(item)
+        elif not isinstance(item, OutputItem):
+            group = []
+            continue
+        ends.update({id(call): item.span.end for call in group})
+    return ends

@@ -1,0 +1,167 @@
+"""A run of one file: turns, with the user between them if there is one to ask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from chatmd.content.recorded import Recorded
+from chatmd.errors import LimitReached
+from chatmd.runtime import events
+from chatmd.runtime.conversation import Conversation
+from chatmd.runtime.events import RunEvent, RunResult
+from chatmd.runtime.options import Hooks, RunOptions
+from chatmd.runtime.transcript_file import open_transcript
+from chatmd.runtime.tree import Tree
+from lmm import loop
+from lmm.errors import LmmError
+
+
+class Runner:
+    """Runs a file on the background loop. `steer` and `cancel` may be called from any thread there is."""
+
+    def __init__(self, path: Path, tree: Tree, options: RunOptions, hooks: Hooks) -> None:
+        self.path, self.tree, self.options, self.hooks = path, tree, options, hooks
+        self._notes: deque[str] = deque()
+        self._turn: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._cancelled = False
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the model or its tools are at work."""
+        return self._turn is not None
+
+    def steer(self, text: str) -> None:
+        """Say something while the model is at work: it comes with the next result of a tool, else as a message."""
+        self._notes.append(text)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """What was said with `steer` and has not been delivered; it will not be."""
+        notes = tuple(self._notes)
+        self._notes.clear()
+        return notes
+
+    def cancel(self) -> None:
+        """End the turn; what was said and done so far stays. Without a turn, nothing happens."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+
+    async def stream(self) -> AsyncGenerator[RunEvent]:
+        """What happens, as it happens; the last event is the `RunResult`. Closing the stream cancels the run.
+
+        Raises: as `run`.
+        """
+        mine = asyncio.get_running_loop()
+        arrived: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+        listener = self.tree.listener
+
+        def tell(event: RunEvent) -> None:
+            listener(event)
+            mine.call_soon_threadsafe(arrived.put_nowait, event)
+
+        self.tree = replace(self.tree, listener=tell)
+        task = asyncio.create_task(loop.run_async(self.run()))
+        task.add_done_callback(lambda _: arrived.put_nowait(None))
+        try:
+            while (event := await arrived.get()) is not None:
+                yield event
+            await task
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, LmmError):
+                await task
+
+    async def run(self, *, user_first: bool = False) -> RunResult:
+        """Run the file; see `chatmd.run`. With `user_first`, nothing is sent before the user was asked."""
+        self._loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            transcript = stack.enter_context(open_transcript(self.path))
+            for note in transcript.notes:
+                self.tree.listener(events.Notice(note))
+            folder = self.path.resolve().parent
+            record = Recorded(self.path, only=self.tree.replay)
+            conversation = Conversation(self.tree, transcript, folder, (str(self.path),), self._notes, recorded=record)
+            ready = await conversation.open(stack, though_waiting=self.hooks.ask_user is not None)
+            if ready:
+                self.tree.listener(events.Ready(conversation.model, conversation.tools))
+            while ready:
+                done = user_first or await self._turn_done(conversation)
+                user_first = False
+                if not (done and self._say_notes(conversation)) and not await self._user_says(conversation):
+                    break
+            result = RunResult(
+                conversation.answer,
+                transcript.text,
+                self.path,
+                self.tree.tally.usage,
+                self.tree.tally.turns,
+                "user" if conversation.waits_for_user else "model",
+                self._cancelled,
+            )
+        self.tree.listener(result)
+        return result
+
+    async def _turn_done(self, conversation: Conversation) -> bool:
+        """One turn; whether it came to its end."""
+        try:
+            await self._one_turn(conversation)
+        except LmmError as error:
+            if not self.hooks.goes_on:
+                raise
+            self.tree.listener(events.Failed(error))
+            return False
+        return not self._cancelled
+
+    def _say_notes(self, conversation: Conversation) -> bool:
+        """Whether there are notes that came too late for the turn: they are messages now."""
+        notes = self.take_notes()
+        for note in notes:
+            conversation.say(note)
+        if notes:
+            self.tree.listener(events.Delivered(notes, with_result=False))
+        return bool(notes)
+
+    async def _one_turn(self, conversation: Conversation) -> None:
+        self._turn = asyncio.create_task(conversation.turn(once=self.options.once))
+        self._cancelled = False
+        try:
+            async with asyncio.timeout(self.options.timeout) as limit:
+                await self._turn
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise LimitReached(
+                f"the turn took longer than {self.options.timeout:g} s", where=str(self.path),
+                hint="allow more: --timeout",
+            ) from error  # fmt: skip
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._cancelled = True
+            self.tree.listener(events.Stopped())
+        finally:
+            self._turn = None
+
+    async def _user_says(self, conversation: Conversation) -> bool:
+        """Whether the user says something, so that another turn begins."""
+        ask = self.hooks.ask_user
+        if ask is None:
+            return False
+        self.tree.listener(events.YourTurn())
+        said = await ask()
+        if said is None:
+            return False
+        if said:
+            conversation.say(said)
+        return True

@@ -1,0 +1,65 @@
+"""What a run and all agents that it asks have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from chatmd.language.items import AgentSpec
+from chatmd.runtime.events import RunEvent
+from chatmd.runtime.limits import Tally
+from chatmd.runtime.models import Configuration, OpenModel, open_model
+from chatmd.tools.consent import Approve, Consent
+from chatmd.tools.environment import keys_of
+from chatmd.workplace import AgentRequest, Rules
+from lmm.config import Settings
+
+Listener = Callable[[RunEvent], None]
+_SHORTEST_SECRET = 8  # what is shorter could stand in any text
+
+
+def ignore(event: RunEvent) -> None:
+    """The listener of who does not watch."""
+
+
+class Ask(Protocol):
+    """How another agent is asked."""
+
+    def __call__(self, tree: Tree, chain: tuple[str, ...], request: AgentRequest) -> Awaitable[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One run: its configuration, rules, limits and environment, and what was agreed to.
+
+    `ask` asks another agent: for a tree, the files from the first one down to who asks, and a request.
+    With `replay`, documents and agents in messages are taken as they were recorded.
+    """
+
+    ask: Ask
+    configuration: Configuration = field(default_factory=Configuration)
+    rules: Rules = field(default_factory=Rules)
+    tally: Tally = field(default_factory=Tally)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    consent: Consent = field(default_factory=Consent)
+    approve: Approve | None = None
+    listener: Listener = ignore
+    open_model: OpenModel = open_model
+    protected: tuple[Path, ...] = ()
+    replay: bool = False
+
+
+def scrubber(settings: Settings, spec: AgentSpec, environment: Mapping[str, str]) -> Callable[[str], str]:
+    """A function that takes keys and secrets of the environment out of a text."""
+    names = keys_of(settings) | {name for tool in spec.tools for name in (tool.client_id_env, tool.client_secret_env)}
+    values = sorted((environment.get(name, "") for name in names), key=len, reverse=True)
+    secrets = [value for value in values if len(value) >= _SHORTEST_SECRET]
+
+    def scrub(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, "…")
+        return text
+
+    return scrub

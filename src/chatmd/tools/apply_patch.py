@@ -1,0 +1,183 @@
+"""`apply_patch`: change, add, move and remove several files at once, or none of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatmd.errors import FileRefused, PatchError
+from chatmd.language.items import Tool
+from chatmd.tools.changes import Change, apply_changes, locked, read_content
+from chatmd.tools.function_tool import object_schema
+from chatmd.tools.patch_apply import text_of, update_text
+from chatmd.tools.patch_parse import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch
+from chatmd.tools.registry import OpenTools
+from chatmd.tools.roots import Roots, Target, roots_of
+from chatmd.tools.text_lines import decode_text, encode_text
+from chatmd.workplace import Workplace
+from lmm.models.port import ToolDefinition, ToolOutput
+
+_DESCRIPTION = """\
+Change, add, move and delete text files with one patch; all of it is applied, or nothing. {roots} A patch looks like \
+this:
+
+{format}
+
+After '*** Update File' may come '*** Move to: PATH'. Give about three lines of context around each change, exactly as \
+they are in the file. If these lines occur more than once, put '@@ ' and the heading or definition above them before \
+the hunk. A second hunk in the same file begins with '@@'. '*** End of File' after a hunk says that it is at the end."""
+
+
+def open_apply_patch(declared: Tool, place: Workplace) -> OpenTools:
+    """The tool, for the roots of its declaration."""
+    return contextlib.nullcontext([PatchTool(roots_of(declared, place), declared.max_output or place.rules.max_output)])
+
+
+def patch_arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call as models write them: JSON with `patch` or `input`, a JSON string, or the bare patch.
+
+    >>> patch_arguments('{"input": "*** Begin Patch"}') == patch_arguments("*** Begin Patch")
+    True
+    """
+    try:
+        given = json.loads(text, strict=False)
+    except ValueError:
+        return {"patch": text}
+    if isinstance(given, str):
+        return {"patch": given}
+    if isinstance(given, dict) and "patch" not in given and isinstance(given.get("input"), str):
+        return {"patch": given["input"], **{key: value for key, value in given.items() if key != "input"}}
+    return given if isinstance(given, dict) else {"patch": text}
+
+
+@dataclass(frozen=True, slots=True)
+class PatchTool:
+    """The tool. `read_arguments` understands calls whose argument is the patch itself."""
+
+    roots: Roots
+    max_output: int
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What the model is told."""
+        text = _DESCRIPTION.format(roots=self.roots.described(), format=FORMAT)
+        patch = {"type": "string", "description": "the patch, from '*** Begin Patch' to '*** End Patch'"}
+        return ToolDefinition("apply_patch", text, object_schema(("patch",), patch=patch))
+
+    def read_arguments(self, text: str) -> dict[str, Any]:
+        """See `patch_arguments`."""
+        return patch_arguments(text)
+
+    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        text = arguments.get("patch", arguments.get("input"))
+        if not isinstance(text, str):
+            raise PatchError("the patch is missing", hint="give it as 'patch'")
+        return ToolOutput(await asyncio.to_thread(apply_patch, text, self.roots, self.max_output))
+
+
+def apply_patch(text: str, roots: Roots, max_output: int = 30_000) -> str:
+    """Apply a patch and say what was done, in at most `max_output` characters.
+
+    Raises:
+        PatchError: it is no patch, or does not fit.
+        FileRefused: it names a file that may not be changed.
+        DocumentError: a file cannot be read or written. Whatever is raised, nothing was changed.
+    """
+    sections = parse_patch(text)
+    paths = [section.path for section in sections]
+    paths += [section.move_to for section in sections if isinstance(section, UpdateFile) and section.move_to]
+    with locked([roots.writable(path) for path in paths]):
+        plan = _Plan(roots)
+        for section in sections:
+            plan.add(section)
+        apply_changes(plan.changes())
+    return _cut("\n".join(plan.report), max_output)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What the files will be like, one section after the other: `old` is as it is, `new` as it will be."""
+
+    roots: Roots
+    targets: dict[str, Target] = field(default_factory=dict)
+    old: dict[str, bytes | None] = field(default_factory=dict)
+    new: dict[str, bytes | None] = field(default_factory=dict)
+    like: dict[str, Target] = field(default_factory=dict)
+    report: list[str] = field(default_factory=list)
+
+    def add(self, section: Section) -> None:
+        """Take account of one section."""
+        target, content = self._file(section.path, section)
+        key = str(target.real)
+        if isinstance(section, AddFile):
+            if content is not None:
+                raise PatchError(
+                    f"line {section.line} of the patch adds this file, but it exists already",
+                    where=target.name,
+                    hint="use '*** Update File: …'; to replace all of it, delete it before, in the same patch",
+                )
+            self.new[key] = encode_text(text_of(section.lines), target.name)
+            self.report.append(f"A {target.name} ({len(section.lines)} line{'s' * (len(section.lines) != 1)})")
+        elif content is None:
+            verb = "deletes" if isinstance(section, DeleteFile) else "updates"
+            raise PatchError(
+                f"line {section.line} of the patch {verb} this file, but there is no such file",
+                where=target.name,
+                hint=self.roots.missing(target).hint,
+            )
+        elif isinstance(section, DeleteFile):
+            self.new[key] = None
+            self.report.append(f"D {target.name}")
+        else:
+            self._update(section, target, content)
+
+    def _update(self, section: UpdateFile, target: Target, content: bytes) -> None:
+        text = decode_text(content, target.name)
+        changed = content != self.old[str(target.real)]
+        called = f"{target.name}, as the sections before leave it" if changed else target.name
+        updated = update_text(text, section.hunks, called)
+        data, moved = encode_text(updated.text, target.name), ""
+        self.new[str(target.real)] = data
+        if section.move_to:
+            goal, there = self._file(section.move_to, section)
+            if goal.real != target.real:
+                if there is not None:
+                    raise PatchError(
+                        f"line {section.line} of the patch moves a file here, but there is one already",
+                        where=goal.name,
+                    )
+                self.new[str(target.real)], self.new[str(goal.real)] = None, data
+                self.like[str(goal.real)] = self.like.get(str(target.real), target)
+                moved = f" -> {goal.name}"
+        self.report += [f"M {target.name}{moved}", *updated.report]
+
+    def _file(self, path: str, section: Section) -> tuple[Target, bytes | None]:
+        """A file and its content at this point of the patch."""
+        target = self.roots.writable(path)
+        if target.is_link and (
+            isinstance(section, DeleteFile) or (isinstance(section, UpdateFile) and section.move_to)
+        ):
+            raise FileRefused("this is a link; delete or move the file it leads to", where=path, hint=target.name)
+        key = str(target.real)
+        if key not in self.old:
+            self.targets[key] = target
+            self.old[key] = self.new[key] = read_content(target)
+        return target, self.new[key]
+
+    def changes(self) -> list[Change]:
+        """What is to be done in the end."""
+        return [
+            Change(target, self.old[key], self.new[key], self.like.get(key))
+            for key, target in self.targets.items()
+            if self.old[key] != self.new[key]
+        ]
+
+
+def _cut(report: str, limit: int) -> str:
+    done = "Done. What was changed:\n" + report
+    note = "\n… the rest of the report is left out; all of the patch was applied."
+    return done if len(done) <= limit else done[: max(limit - len(note), 0)] + note

@@ -1,0 +1,167 @@
+"""Carry out the calls of a reply, side by side, each to a result that the model can read.
+
+Whatever goes wrong with a call - no such tool, arguments that are no JSON or do not fit, an error, a time-out - is
+its result. Tools get arguments that fit their schema, and what they return holds no known secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from chatmd.errors import StoppedByUser
+from chatmd.language.transcript import storable
+from chatmd.tools.consent import REFUSED, Approve
+from lmm.errors import LmmError
+from lmm.models.port import RunnableTool, ToolCall, ToolOutput, ToolResult
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+_log = logging.getLogger(__name__)
+_LONGEST_MESSAGE = 500
+NOTE = "user_note"
+"""The tag in which a user's message stands that comes with a tool's result."""
+_NOTE_TAG = re.compile(rf"<(?=/?{NOTE}\b)", re.IGNORECASE)
+CANCELLED = "The user cancelled this call before it returned. It may have had an effect."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTool:
+    """A tool that can be called now, and after how many seconds a call of it is given up; None waits."""
+
+    tool: RunnableTool
+    timeout: float | None = None
+
+
+@dataclass(slots=True)
+class Caller:
+    """Carries out calls of `tools`, at most `parallel` at once; `scrub` takes secrets out of texts.
+
+    `began` and `ended` are told of each call.
+    """
+
+    tools: Mapping[str, OpenTool]
+    parallel: int = 8
+    scrub: Callable[[str], str] = str
+    approve: Approve | None = None
+    began: Callable[[ToolCall], None] = lambda call: None
+    ended: Callable[[ToolResult, float], None] = lambda result, seconds: None
+    _validators: dict[str, Validator] = field(default_factory=dict)
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def call(self, calls: Sequence[ToolCall], results: dict[int, ToolResult]) -> None:
+        """Carry out `calls`; the result of number n comes into `results` under n, as soon as it is there.
+
+        Raises:
+            StoppedByUser: asked about a call, the user wants the run to end; calls that have not ended are cancelled.
+        """
+        limit = asyncio.Semaphore(self.parallel)
+
+        async def one(number: int, call: ToolCall) -> None:
+            async with limit:
+                start = time.monotonic()
+                self.began(call)
+                result = await self._result(call)
+                results[number] = result
+                self.ended(result, time.monotonic() - start)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, call in enumerate(calls):
+                    group.create_task(one(number, call))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def _result(self, call: ToolCall) -> ToolResult:
+        try:
+            output = await self._output(call)
+        except StoppedByUser:
+            raise
+        except LmmError as error:
+            output = ToolOutput(str(error), failed=True)
+        except Exception as error:  # whatever a tool does, the run goes on
+            _log.exception("the tool %s failed", call.name)
+            output = ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", failed=True)
+        return ToolResult(call.id, call.name, self._clean(output.text), output.images, output.failed)
+
+    async def _output(self, call: ToolCall) -> ToolOutput:
+        known = self.tools.get(call.name)
+        if known is None:
+            return ToolOutput(self._unknown(call.name), failed=True)
+        try:
+            # Some tools understand what is no JSON, or has other names: a patch as it is.
+            read = getattr(known.tool, "read_arguments", json.loads)
+            arguments = read(call.arguments or "{}")
+        except (ValueError, RecursionError) as error:
+            return ToolOutput(f"The arguments are no JSON: {error}. Call again with correct JSON.", failed=True)
+        if problem := self._misfit(known.tool, arguments):
+            return ToolOutput(f"The arguments do not fit the schema of {call.name}: {problem}", failed=True)
+        if self.approve is not None:
+            async with self._asking:
+                approved = await self.approve(call)
+            if approved is not True:
+                return ToolOutput(approved or REFUSED, failed=True)
+        return await self._timed(known, arguments)
+
+    async def _timed(self, known: OpenTool, arguments: Mapping[str, Any]) -> ToolOutput:
+        try:
+            async with asyncio.timeout(known.timeout) as limit:
+                return await known.tool.call(arguments)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return ToolOutput(f"No result after {known.timeout:g} s; the call was given up.", failed=True)
+
+    def _unknown(self, name: str) -> str:
+        close = get_close_matches(name, self.tools, n=1)
+        meant = f" Did you mean {close[0]}?" if close else ""
+        return f"There is no tool '{name}'.{meant} There are: {', '.join(self.tools) or 'none'}."
+
+    def _misfit(self, tool: RunnableTool, arguments: object) -> str:
+        """What is wrong with arguments, and where; empty if they fit."""
+        if not isinstance(arguments, dict):
+            return "they must be a JSON object"
+        error = next(iter(sorted(self._validator(tool).iter_errors(arguments), key=str)), None)
+        if error is None:
+            return ""
+        place = ".".join(str(key) for key in error.absolute_path)
+        message = error.message if len(error.message) <= _LONGEST_MESSAGE else error.message[:_LONGEST_MESSAGE] + "…"
+        return f"{place}: {message}" if place else message
+
+    def _validator(self, tool: RunnableTool) -> Validator:
+        name = tool.definition.name
+        if name not in self._validators:
+            from jsonschema.validators import Draft202012Validator, validator_for
+            from referencing import Registry
+
+            schema = dict(tool.definition.parameters)
+            kind = validator_for(schema, default=Draft202012Validator)
+            self._validators[name] = kind(schema, registry=Registry())  # which fetches nothing
+        return self._validators[name]
+
+    def _clean(self, text: str) -> str:
+        """What a tool returned, as it is sent and written: it cannot pass for something that the user said."""
+        return _NOTE_TAG.sub("&lt;", self.scrub(storable(text)))
+
+
+def with_notes(result: ToolResult, notes: Sequence[str]) -> ToolResult:
+    """A result with what the user said meanwhile, each message in its own tag.
+
+    >>> print(with_notes(ToolResult("c1", "add", "4"), ["Stop at 5.</user_note>"]).text)
+    4
+    <BLANKLINE>
+    <user_note>
+    Stop at 5.&lt;/user_note>
+    </user_note>
+    """
+    said = [f"<{NOTE}>\n{_NOTE_TAG.sub('&lt;', storable(note))}\n</{NOTE}>" for note in notes]
+    text = "\n\n".join([result.text, *said] if result.text else said)
+    return ToolResult(result.call, result.name, text, result.images, result.failed)

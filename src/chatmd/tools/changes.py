@@ -1,0 +1,240 @@
+"""Change several files at once: all of them, or none.
+
+Everything that can fail is done first, beside the files: new contents are written under temporary names, old ones get
+a second name. Then names are exchanged, one after the other. If the disk refuses in between, those that were exchanged
+are exchanged back, for which no space is needed. If the process dies in between, a note in the user's state folder says
+what was going on; `undo_interrupted` reads it before the next change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from chatmd.tools.confined import (
+    check_changeable,
+    make_folders,
+    open_folder,
+    read_errors,
+    remove_folders,
+    write_errors,
+)
+from chatmd.tools.roots import Target
+from lmm.errors import FileWriteError, LmmError
+from lmm.files import document_lock, read_document, remove_leftovers, replace_document, state_folder
+
+MAX_EDITED = 50_000_000
+"""How many bytes a file may have that is changed: it is held in memory."""
+_PATIENCE = 20.0  # seconds to wait for another change of the same file
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file: its content before and after, None where there is no file. A new one gets the mode of `like`."""
+
+    target: Target
+    old: bytes | None
+    new: bytes | None
+    like: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is done to one file: `temporary` holds its new content, `backup` is the old one's second name.
+
+    Each is empty if it is not needed; `digest` is that of the new content.
+    """
+
+    path: str
+    temporary: str
+    backup: str
+    digest: str
+
+
+def read_content(target: Target) -> bytes | None:
+    """The content of a file that is to be changed; None if there is no file.
+
+    Raises:
+        FileReadError: it cannot be read, or is too large.
+    """
+    with read_errors(target.name):
+        try:
+            with open_folder(target.real.parent) as folder, folder.open(target.real.name) as file:
+                data = file.read(MAX_EDITED + 1)
+        except FileNotFoundError:
+            return None
+    if len(data) > MAX_EDITED:
+        raise FileWriteError(f"files of more than {MAX_EDITED // 1_000_000} MB are not edited", where=target.name)
+    return data
+
+
+@contextlib.contextmanager
+def locked(targets: Sequence[Target]) -> Iterator[None]:
+    """Hold the locks of all these files; what was interrupted before is undone first.
+
+    Raises:
+        DocumentBusy: another process holds one of them for long.
+    """
+    undo_interrupted()
+    with contextlib.ExitStack() as held:
+        for path, name in sorted({target.real: target.name for target in targets}.items()):
+            with write_errors(name):
+                held.enter_context(document_lock(path, timeout=_PATIENCE))
+        yield
+
+
+def apply_changes(changes: Sequence[Change]) -> None:
+    """Make the changes, or none of them. The caller holds the locks.
+
+    Raises:
+        FileWriteError: the disk refuses, a file is read-only, or changed since it was read; all is as it was.
+    """
+    for change in changes:
+        if read_content(change.target) != change.old:
+            raise FileWriteError(
+                "another program has changed this file just now; nothing was changed",
+                where=change.target.name,
+                hint="read it again",
+            )
+    steps = [_planned(change, alone=len(changes) == 1) for change in changes]
+    made: list[Path] = []
+    with _noted(steps) as finished:
+        try:
+            for change, step in zip(changes, steps, strict=True):
+                with write_errors(change.target.name):
+                    if change.new is not None:
+                        made += make_folders(change.target.real.parent)
+                    _prepare(change, step)
+            _exchange_all(changes, steps, finished)
+        except BaseException:
+            _clear(steps)
+            remove_folders(made)
+            raise
+        _clear(steps)
+
+
+def _planned(change: Change, *, alone: bool) -> _Step:
+    """The names that are needed. One exchange alone cannot be half done, and needs no way back."""
+    name = f".lmm-{secrets.token_hex(8)}"
+    digest = "" if change.new is None else hashlib.sha256(change.new).hexdigest()
+    backup = "" if alone or change.old is None else f"{name}.old"
+    return _Step(str(change.target.real), "" if change.new is None else f"{name}.tmp", backup, digest)
+
+
+def _prepare(change: Change, step: _Step) -> None:
+    """Write the new content beside the file, and give the old one a second name."""
+    name = change.target.real.name
+    with open_folder(change.target.real.parent) as folder:
+        like = folder.stat(name)
+        check_changeable(like, folder, name)
+        if like is None and change.like is not None:
+            with open_folder(change.like.real.parent) as other:
+                like = other.stat(change.like.real.name)
+        if change.new is not None:
+            folder.write_new(step.temporary, change.new, like)
+        if step.backup:
+            folder.link(name, step.backup)
+    remove_leftovers(change.target.real.parent)
+
+
+def _exchange_all(changes: Sequence[Change], steps: Sequence[_Step], finished: Callable[[], None]) -> None:
+    """Exchange all names and note that; if one cannot be, exchange those before it back."""
+    try:
+        for change, step in zip(changes, steps, strict=True):
+            with write_errors(change.target.name):
+                _exchange(step)
+        finished()
+    except BaseException:
+        for step in reversed(steps if len(steps) > 1 else ()):
+            _undo(step)
+        raise
+
+
+def _exchange(step: _Step) -> None:
+    path = Path(step.path)
+    with open_folder(path.parent) as folder:
+        if step.temporary:
+            folder.rename(step.temporary, path.name)
+        else:
+            folder.remove(path.name)
+        folder.sync()
+
+
+def _undo(step: _Step) -> None:
+    """Put the old content back if the new one is there: not if nothing was exchanged, or somebody wrote it since."""
+    path = Path(step.path)
+    with contextlib.suppress(OSError), open_folder(path.parent) as folder:
+        digest = ""
+        if folder.stat(path.name) is not None:
+            with folder.open(path.name) as file:
+                digest = hashlib.sha256(file.read()).hexdigest()
+        if digest != step.digest:
+            return
+        if not step.backup:
+            folder.remove(path.name, missing_ok=True)
+        elif folder.stat(step.backup) is not None:
+            folder.rename(step.backup, path.name)
+        folder.sync()
+
+
+def _clear(steps: Sequence[_Step]) -> None:
+    """Remove the temporary names that are left."""
+    for step in steps:
+        with contextlib.suppress(OSError), open_folder(Path(step.path).parent) as folder:
+            for name in (step.temporary, step.backup):
+                if name:
+                    folder.remove(name, missing_ok=True)
+
+
+# -- the note ----------------------------------------------------------------------------------------
+
+
+def _notes() -> Path:
+    return state_folder() / "changes"
+
+
+@contextlib.contextmanager
+def _noted(steps: Sequence[_Step]) -> Iterator[Callable[[], None]]:
+    """Keep a note of what is going on while it goes on, unless it cannot be half done.
+
+    Gives a function that notes that all is done: from then on, nothing will be undone.
+    """
+    if len(steps) < 2:
+        yield lambda: None
+        return
+    _notes().mkdir(parents=True, exist_ok=True, mode=0o700)
+    note = _notes() / f"{secrets.token_hex(8)}.json"
+
+    def write(done: bool) -> None:
+        replace_document(note, json.dumps({"done": done, "steps": [asdict(step) for step in steps]}))
+
+    write(False)
+    try:
+        yield lambda: write(True)
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def undo_interrupted() -> None:
+    """Undo what processes that died had begun. Who is alive holds the lock of the first file, and is left alone."""
+    for note in sorted(_notes().glob("*.json")):
+        # A note that cannot be read stays: somebody else may know what it means.
+        with contextlib.suppress(LmmError, OSError, ValueError, TypeError, LookupError):
+            steps = [_Step(**step) for step in json.loads(read_document(note))["steps"]]
+            with document_lock(Path(steps[0].path), timeout=0):
+                _mend(note, steps)
+
+
+def _mend(note: Path, steps: Sequence[_Step]) -> None:
+    if not note.exists():  # it was finished meanwhile
+        return
+    if not json.loads(read_document(note))["done"]:
+        for step in reversed(steps):
+            _undo(step)
+    _clear(steps)
+    note.unlink(missing_ok=True)

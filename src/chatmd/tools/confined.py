@@ -1,0 +1,290 @@
+"""Open, list, replace and remove files by their real paths, following no link on the way.
+
+A path was found to be allowed a moment ago; meanwhile somebody may have put a link in place of a folder. So each
+folder on the way is opened from the one above it and refused if it is a link, and the file is used through the open
+folder. Where the system cannot do that (Windows), the real path is compared again. What is opened is an ordinary
+file: a pipe would wait for ever, and opening a device may do something.
+"""
+
+# pathlib knows no open folders.
+# ruff: noqa: PTH101, PTH102, PTH105, PTH116, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from chatmd.errors import FileRefused
+from lmm.errors import FileReadError, FileWriteError
+
+WALKS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_QUIET = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_QUIET |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_PERMISSIONS = 0o777  # what of a mode is kept: a text that was rewritten runs with nobody's rights
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """An open folder. Names are those of its entries, never paths; `real` is where it was when it was opened."""
+
+    real: Path
+    descriptor: int | None
+
+    def at(self, name: str) -> tuple[str, dict[str, Any]]:
+        """What functions of `os` want in order to find an entry."""
+        if self.descriptor is None:
+            return str(self.real / name), {}
+        return name, {"dir_fd": self.descriptor}
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """What an entry is, links not followed; None if there is none."""
+        path, options = self.at(name)
+        try:
+            return os.stat(path, follow_symlinks=False, **options)
+        except FileNotFoundError:
+            return None
+
+    def open(self, name: str) -> BinaryIO:
+        """An ordinary file, to be read.
+
+        Raises:
+            OSError: it is missing, no ordinary file, or may not be read.
+        """
+        self._check_ordinary(self.stat(name), name)
+        path, options = self.at(name)
+        descriptor = os.open(path, os.O_RDONLY | _QUIET, **options)
+        try:
+            self._check_ordinary(os.fstat(descriptor), name)  # it may be another one by now
+            return os.fdopen(descriptor, "rb")
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def _check_ordinary(self, found: os.stat_result | None, name: str) -> None:
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", name)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", name)
+        if stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.ELOOP, "a link was put here", name)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "this is a device or a pipe, no ordinary file", name)
+
+    def entries(self) -> list[str]:
+        """The names of all entries."""
+        if self.descriptor is None:
+            return os.listdir(self.real)
+        readable = os.open(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=self.descriptor)
+        try:
+            return os.listdir(readable)
+        finally:
+            os.close(readable)
+
+    def write_new(self, name: str, data: bytes, like: os.stat_result | None) -> None:
+        """Make a file that holds `data`, and wait until it is on the disk.
+
+        It has the mode and, where allowed, the owner of the file `like`; else those of any new file.
+
+        Raises:
+            OSError: there is such a file, or the disk refuses; then there is none.
+        """
+        path, options = self.at(name)
+        # The system takes the umask off: asking for it would change it for a moment, for all threads.
+        mode = 0o666 if like is None else 0o600
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, mode, **options)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if like is not None:
+                    with contextlib.suppress(OSError, AttributeError):  # only a superuser may give files away
+                        os.fchown(file.fileno(), like.st_uid, like.st_gid)
+                    os.chmod(file.fileno() if os.chmod in os.supports_fd else path, like.st_mode & _PERMISSIONS)
+                os.fsync(file.fileno())
+        except BaseException:
+            self.remove(name, missing_ok=True)
+            raise
+
+    def rename(self, name: str, new: str) -> None:
+        """Give an entry another name, in place of what has it now."""
+        (old_path, source), (new_path, target) = self.at(name), self.at(new)
+        if source:
+            os.replace(old_path, new_path, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        else:
+            os.replace(old_path, new_path, **target)
+
+    def link(self, name: str, new: str) -> None:
+        """A second name for a file; a copy, where the file system knows no second names."""
+        try:
+            if self.descriptor is None:
+                os.link(self.real / name, self.real / new)
+            else:
+                os.link(name, new, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor, follow_symlinks=False)
+        except (OSError, NotImplementedError) as error:
+            if isinstance(error, OSError) and error.errno not in (
+                errno.EPERM,
+                errno.ENOTSUP,
+                errno.EMLINK,
+                errno.EXDEV,
+            ):
+                raise
+            with self.open(name) as file:
+                data = file.read()
+            self.write_new(new, data, self.stat(name))
+
+    def remove(self, name: str, *, missing_ok: bool = False) -> None:
+        """Remove a file."""
+        path, options = self.at(name)
+        with contextlib.suppress(*([FileNotFoundError] if missing_ok else [])):
+            os.unlink(path, **options)
+
+    def make_folder(self, name: str) -> bool:
+        """Make a folder, unless it is there; whether it was made."""
+        path, options = self.at(name)
+        try:
+            os.mkdir(path, **options)
+        except FileExistsError:
+            return False
+        return True
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder if it is empty."""
+        path, options = self.at(name)
+        with contextlib.suppress(OSError):
+            os.rmdir(path, **options)
+
+    def sync(self) -> None:
+        """Make renames and removals durable, where folders can be synced."""
+        if self.descriptor is not None:
+            with contextlib.suppress(OSError):
+                readable = os.open(".", os.O_RDONLY, dir_fd=self.descriptor)
+                try:
+                    os.fsync(readable)
+                finally:
+                    os.close(readable)
+
+
+@contextlib.contextmanager
+def open_folder(real: Path) -> Iterator[Folder]:
+    """The folder at a real path.
+
+    Raises:
+        OSError: it is missing, or a link has come into the way.
+    """
+    if not WALKS:
+        if Path(os.path.realpath(real)) != real:
+            raise OSError(errno.ELOOP, "a link was put here", str(real))
+        if not real.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(real))
+        yield Folder(real, None)
+        return
+    descriptor = _walk(real.anchor, real.parts[1:])
+    try:
+        yield Folder(real, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _walk(anchor: str, parts: Sequence[str]) -> int:
+    """The descriptor of a folder, opened one part after the other."""
+    descriptor = os.open(anchor, _PASS)
+    try:
+        for part in parts:
+            below = os.open(part, _PASS, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def make_folders(real: Path) -> list[Path]:
+    """Make a folder and those above it, as far as they are missing; those that were made, outermost first.
+
+    Raises:
+        OSError: a file or a link is in the way, or the disk refuses; those that were made are gone again.
+    """
+    missing: list[Path] = []
+    for folder in (real, *real.parents):
+        if os.path.lexists(folder):
+            break
+        missing.insert(0, folder)
+    made: list[Path] = []
+    try:
+        for folder in missing:
+            with open_folder(folder.parent) as parent:
+                if parent.make_folder(folder.name):
+                    made.append(folder)
+    except OSError:
+        remove_folders(made)
+        raise
+    return made
+
+
+def remove_folders(made: Sequence[Path]) -> None:
+    """Remove folders again, as far as they are empty."""
+    for folder in reversed(made):
+        with contextlib.suppress(OSError), open_folder(folder.parent) as parent:
+            parent.remove_folder(folder.name)
+
+
+@contextlib.contextmanager
+def read_errors(name: str) -> Iterator[None]:
+    """What the system says while a file is read, in the words of `FileReadError`."""
+    try:
+        yield
+    except OSError as error:
+        raise _translated(error, name, FileReadError) from error
+
+
+@contextlib.contextmanager
+def write_errors(name: str) -> Iterator[None]:
+    """What the system says while a file is written, in the words of `FileWriteError`."""
+    try:
+        yield
+    except OSError as error:
+        raise _translated(error, name, FileWriteError) from error
+
+
+_WORDS = {
+    errno.ENOENT: ("there is no such file", "look with read_directory"),
+    errno.EISDIR: ("this is a folder, not a file", "look into it with read_directory"),
+    errno.ENOTDIR: ("part of this path is no folder", "look with read_directory"),
+    errno.EACCES: ("permission denied", ""),
+    errno.EROFS: ("the file system is read-only", ""),
+    errno.ENAMETOOLONG: ("this name is too long", ""),
+    errno.ENOSPC: ("the disk is full; nothing was changed", ""),
+    errno.EDQUOT: ("the disk is full; nothing was changed", ""),
+}
+
+
+def _translated(error: OSError, name: str, kind: type[FileReadError] | type[FileWriteError]) -> Exception:
+    if error.errno == errno.ELOOP:
+        return FileRefused("a link leads round in a circle, or was put here just now", where=name)
+    said = error.strerror or str(error)
+    words, hint = _WORDS.get(error.errno or 0, (said, ""))
+    if said != os.strerror(error.errno or 0):  # it was raised here, and says more
+        words = said
+    return kind(words, where=name, hint=hint)
+
+
+def check_changeable(found: os.stat_result | None, folder: Folder, name: str) -> None:
+    """Refuse to replace a file that its owner has made read-only: a folder's permission would be enough for that.
+
+    Raises:
+        OSError: it is read-only, or no ordinary file.
+    """
+    if found is None:
+        return
+    folder._check_ordinary(found, name)
+    path, options = folder.at(name)
+    if not (found.st_mode & 0o222 and os.access(path, os.W_OK, **options)):
+        raise OSError(errno.EACCES, "the file is read-only", name)

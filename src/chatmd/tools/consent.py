@@ -1,0 +1,149 @@
+"""Consent: what a file's tools could do is shown to its user once, before it runs for the first time.
+
+A file may have come from somewhere else. If its tools can start processes, change files, read outside of its folder
+or use an MCP server, somebody has to agree to its declarations, those of the agents it asks included. The answer is
+kept with a hash of what was declared, so that a change is asked about again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from chatmd.errors import ConsentNeeded
+from chatmd.language.items import AgentSpec
+from chatmd.tools.declared import DeclaringFile, declared_by, own_declarations, plain, remote_digest
+from chatmd.workplace import Workplace
+from lmm import trust
+from lmm.models.port import ToolCall
+
+STORE = "consents.json"
+
+Confirm = Callable[[str], bool]
+"""Show a text of several lines that says what is asked for, and return whether the user agrees."""
+
+Approve = Callable[[ToolCall], Awaitable[bool | str]]
+"""Ask about one call before it is made (``--ask``): True makes it; False refuses it; a text refuses it and is what
+the model is told. Raises `StoppedByUser` if the user wants the run to end there."""
+
+REFUSED = "The user refused this call. Do not repeat it; go on without it, or ask the user what to do instead."
+"""What the model reads if a call is refused without a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What was agreed to, for one run: declarations by the file that they stand in."""
+
+    agreed: frozenset[tuple[str, str]] = frozenset()
+
+    def check(self, spec: AgentSpec, place: Workplace) -> None:
+        """Let an agent start only with tools that were agreed to: a tool may have written to its file meanwhile.
+
+        Raises:
+            ConsentNeeded: it has others.
+        """
+        own = own_declarations(spec, place)
+        digests = {digest for _, digest in self.agreed}
+        if own.keys <= self.agreed or remote_digest(own.path) in digests:
+            return
+        raise ConsentNeeded(
+            f"its tools are not those that you agreed to: {_listed((own,))}",
+            where=plain(own.name),
+            hint="its file changed during the run: lmm tools shows what it declares now; then run again",
+        )
+
+
+def consent(spec: AgentSpec, place: Workplace, *, yes: bool = False, confirm: Confirm | None = None) -> Consent:
+    """See to it that somebody agreed to what a file's tools, and those of the agents that it asks, can do.
+
+    `yes` agrees for this run only. Else what is kept from an earlier run counts; else `confirm` is asked, and if
+    it agrees, that is kept. Every agent that starts later is to pass the result's `check`.
+
+    Raises:
+        ConsentNeeded: nobody agreed: `confirm` is None (no terminal), or said no.
+        ChatmdError: a tool does not exist.
+    """
+    files = declared_by(spec, place)
+    asked = frozenset(key for file in files for key in file.keys)
+    if not yes and not asked <= _kept_keys(before := _kept(files[0].path)):
+        _ask(files, before, confirm)
+        trust.remember(STORE, files[0].path, _record(files))
+    return Consent(asked)
+
+
+def is_agreed(spec: AgentSpec, place: Workplace) -> bool:
+    """Whether the file would run without a question.
+
+    Raises:
+        ChatmdError: a tool does not exist.
+    """
+    files = declared_by(spec, place)
+    return frozenset(key for file in files for key in file.keys) <= _kept_keys(_kept(files[0].path))
+
+
+def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> str:
+    """What a user is asked to agree to, in lines; `before` are the lines that were agreed to last time.
+
+    >>> from chatmd.tools.declared import Declaration
+    >>> search = Declaration("search", "runs rg -n", True, "…")
+    >>> print(question((DeclaringFile("/notes/review.md", "review.md", (search,)),), ["sh  runs sh"]), end="")
+    review.md: its tools are not those that you agreed to:
+      + search  runs rg -n
+      - sh  runs sh
+    """
+    name, lines = plain(files[0].name), [line for file in files for line in _lines(file)]
+    if not before:
+        return "\n  ".join([f"{name}: its tools can do more than read in its folder:", *lines]) + "\n"
+    shown = [f"{' ' if line in before else '+'} {line}" for line in lines]
+    gone = [f"- {line}" for line in before if line not in lines]
+    return "\n  ".join([f"{name}: its tools are not those that you agreed to:", *shown, *gone]) + "\n"
+
+
+def _lines(file: DeclaringFile) -> list[str]:
+    """A file's declarations, a line each; under its name, if it is another agent's."""
+    width = max((len(plain(one.name)) for one in file.declarations), default=0)
+    rows = [f"{plain(one.name):<{width}}  {plain(one.words)}" for one in file.declarations]
+    return [f"the agent {plain(file.name)}:", *(f"  {row}" for row in rows)] if file.depth and rows else rows
+
+
+def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None) -> None:
+    if confirm is None:
+        now = " now" if before else ""
+        raise ConsentNeeded(
+            f"its tools can{now} do more than read in its folder: {_listed(files)}",
+            where=plain(files[0].name),
+            hint="run it in a terminal, where you are asked once, or agree with --yes",
+        )
+    if not confirm(question(files, _kept_lines(before))):
+        raise ConsentNeeded("not run: you did not agree to its tools", where=plain(files[0].name))
+
+
+def _listed(files: tuple[DeclaringFile, ...]) -> str:
+    return "; ".join(plain(f"{one.name} {one.words}") for file in files for one in file.asking)
+
+
+# -- what is kept ------------------------------------------------------------------------------------------
+
+
+def _kept(path: str) -> str:
+    return trust.remembered(STORE).get(path, "")
+
+
+def _record(files: tuple[DeclaringFile, ...]) -> str:
+    """Hashes, to compare, and the lines that were shown, to tell what changed."""
+    keys = sorted(key for file in files for key in file.keys)
+    return json.dumps({"agreed": keys, "shown": [line for file in files for line in _lines(file)]}, ensure_ascii=False)
+
+
+def _kept_keys(record: str) -> frozenset[tuple[str, str]]:
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return frozenset((str(path), str(digest)) for path, digest in json.loads(record)["agreed"])
+    return frozenset()
+
+
+def _kept_lines(record: str) -> list[str]:
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return [str(line) for line in json.loads(record)["shown"]]
+    return []

@@ -1,0 +1,250 @@
+"""What a file and the agents that it asks declare, and what that could do, in plain words."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import interpret
+from chatmd.language.imports import resolve_imports
+from chatmd.language.items import AgentSpec, CallItem, Content, MessageItem, OutputItem, SubAgent, Tool
+from chatmd.language.parser import parse
+from chatmd.tools.path_rules import holds_secrets
+from chatmd.tools.registry import Power, kind_of
+from chatmd.workplace import Workplace
+from lmm.errors import LmmError
+from lmm.files import read_document
+
+_DOES: dict[Power, str] = {
+    "read": "reads files in {folders}",
+    "write": "creates, changes and deletes files in {folders}",
+    "process": "starts programs",
+    "network": "fetches from the internet",
+    "agent": "asks other agents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One tool: what it can do, in words; `asks` if somebody has to agree to that."""
+
+    name: str
+    words: str
+    asks: bool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaringFile:
+    """A file, by its real `path` and as it was named, and what it declares; `depth` counts the agents above it."""
+
+    path: str
+    name: str
+    declarations: tuple[Declaration, ...]
+    depth: int = 0
+
+    @property
+    def asking(self) -> tuple[Declaration, ...]:
+        """The declarations that somebody has to agree to."""
+        return tuple(one for one in self.declarations if one.asks)
+
+    @property
+    def keys(self) -> frozenset[tuple[str, str]]:
+        """Those declarations as values that can be kept and compared."""
+        return frozenset((self.path, one.digest) for one in self.asking)
+
+
+def declared_by(spec: AgentSpec, place: Workplace) -> tuple[DeclaringFile, ...]:
+    """The file of `spec`, and all files that it could ask as agents, each once, in the order in which they are named.
+
+    Files that cannot be read are left out: asking them fails.
+
+    Raises:
+        ChatmdError: the first file names a tool that does not exist.
+    """
+    path = _path_of(spec, place)
+    for tool in spec.tools:
+        kind_of(tool)
+    return tuple(_walk(spec, path, spec.file or str(place.folder), place, {path}, 0))
+
+
+def own_declarations(spec: AgentSpec, place: Workplace) -> DeclaringFile:
+    """What a file itself declares."""
+    reads = any(_powers(tool) & {"read", "agent"} for tool in spec.tools)
+    declarations = tuple(_declaration(tool, place, reads) for tool in spec.tools)
+    remote = (_remote(src) for src in _inline_agents(spec) if not src.local and place.rules.remote_tools)
+    return DeclaringFile(_path_of(spec, place), spec.file or str(place.folder), (*declarations, *remote))
+
+
+def remote_digest(url: str) -> str:
+    """What stands for all that an agent at a URL may declare."""
+    return f"* {url}"
+
+
+def plain(text: str) -> str:
+    """Text on one line that moves no cursor and turns no direction: what cannot be seen is spelled out.
+
+    >>> plain("rg\\n\\x1b[2J\\u202e x")
+    'rg\\\\x0a\\\\x1b[2J\\\\u202e x'
+    """
+    return "".join(char if char.isprintable() else _spelled(ord(char)) for char in text)
+
+
+def _spelled(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+# -- the files ---------------------------------------------------------------------------------------------
+
+
+def _walk(
+    spec: AgentSpec, path: str, name: str, place: Workplace, seen: set[str], depth: int
+) -> Iterator[DeclaringFile]:
+    yield replace(own_declarations(spec, place), path=path, name=name, depth=depth)
+    for src in _agents(spec):
+        below = (place.folder / src).resolve() if "\0" not in src else place.folder
+        found = None if str(below) in seen else _read(below, place)
+        seen.add(str(below))
+        if found is not None:
+            yield from _walk(found, str(below), src, replace(place, folder=below.parent), seen, depth + 1)
+
+
+def _agents(spec: AgentSpec) -> Iterator[str]:
+    """The files of the agents that can be asked."""
+    yield from (tool.agent for tool in spec.tools if tool.kind == "agent" and tool.local)
+    yield from (part.src for part in _inline_agents(spec) if part.local)
+
+
+def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
+    for item in spec.items:
+        if isinstance(item, MessageItem | OutputItem):
+            yield from _in_content(item.content)
+        elif isinstance(item, CallItem):
+            yield from _in_content(item.arguments)
+
+
+def _in_content(content: Content) -> Iterator[SubAgent]:
+    for part in content:
+        if isinstance(part, SubAgent):
+            yield part
+            yield from _in_content(part.content)
+
+
+def _read(path: Path, place: Workplace) -> AgentSpec | None:
+    """What a file means, however much is wrong with it; None if it cannot be read."""
+    try:
+        if not path.is_file():
+            return None
+        document = parse(read_document(path), file=str(path))
+    except (LmmError, OSError):
+        return None
+    return interpret(resolve_imports(document, roots=place.rules.roots))[0]
+
+
+def _path_of(spec: AgentSpec, place: Workplace) -> str:
+    """Under which name answers are kept: the real path, a URL, or for a text that is no file its folder."""
+    if spec.file.lower().startswith(("http://", "https://")):
+        return spec.file
+    return str((place.folder / Path(spec.file).name).resolve()) if spec.file else str(place.folder)
+
+
+# -- one declaration ---------------------------------------------------------------------------------------
+
+
+def _powers(tool: Tool) -> frozenset[Power]:
+    try:
+        return kind_of(tool).powers
+    except ChatmdError:
+        return frozenset()
+
+
+def _declaration(tool: Tool, place: Workplace, reads: bool) -> Declaration:
+    """`reads` if the file has a tool that reads: what it read could leave with another's request."""
+    if tool.kind == "agent" and not tool.local and place.rules.remote_tools:
+        return _remote(SubAgent(tool.agent), tool.name)
+    try:
+        powers = kind_of(tool).powers
+    except ChatmdError as error:
+        return Declaration(tool.name, error.message, False, "")
+    asks = bool(powers & {"write", "process"}) or tool.kind == "mcp" or ("read" in powers and _reads_more(tool, place))
+    asks = asks or ("network" in powers and reads)
+    words = _WORDS[tool.kind](tool) if tool.kind in _WORDS else _builtin(tool, powers, place)
+    return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, place))
+
+
+def _remote(agent: SubAgent, name: str = "") -> Declaration:
+    words = f"asks the agent {agent.src}, with whatever tools it declares when it is fetched"
+    return Declaration(name or agent.src, words, True, remote_digest(agent.src))
+
+
+def _command(tool: Tool) -> str:
+    return f"runs {tool.command}{_circumstances(tool)}"
+
+
+def _circumstances(tool: Tool) -> str:
+    """Where a program runs, and what it gets."""
+    where = f", in {tool.cwd}" if tool.cwd else ""
+    keys = [name for name in (*tool.env, tool.client_id_env, tool.client_secret_env) if name]
+    return where + (f", and gives it {_and(keys)} of your environment" if keys else "")
+
+
+def _agent(tool: Tool) -> str:
+    return f"asks the agent {tool.agent}" + ("" if tool.local else ", which gets no tools")
+
+
+def _server(tool: Tool) -> str:
+    stdio = tool.server.lower().startswith("stdio:")
+    # A query may hold a key, which is nothing to show.
+    does = f"starts the MCP server {tool.server[6:]}" if stdio else f"calls the MCP server {tool.server.split('?')[0]}"
+    return f"{does} for {_and(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
+
+
+_WORDS = {"command": _command, "agent": _agent, "mcp": _server}
+
+
+def _builtin(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
+    roots = [str(folder) for folder in _folders(tool, place)] or [str(place.folder)]
+    does = [words.format(folders=_and(roots)) for power, words in _DOES.items() if power in powers]
+    return _and(does)
+
+
+def _folders(tool: Tool, place: Workplace) -> list[Path]:
+    """The folders, or single files, that a tool names, as real paths; those that cannot be are left out."""
+    found = []
+    for root in (*tool.roots, tool.course):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            found += [(place.folder / Path(root).expanduser()).resolve()] if root else []
+    return found
+
+
+def _reads_more(tool: Tool, place: Workplace) -> bool:
+    """Whether it reads outside of the prompt's folder, or what is otherwise kept from it."""
+    return any(
+        not root.is_relative_to(place.folder) or holds_secrets(root.relative_to(place.folder).parts)
+        for root in _folders(tool, place)
+    )
+
+
+def _digest(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
+    """A hash of all that decides what a tool can do: not of how it is described, nor of its limits."""
+    decides = [
+        *(tool.kind, tool.name, tool.command, tool.cwd, sorted(tool.env), tool.agent, tool.local, tool.server),
+        *(sorted(tool.include), tool.client_id_env, tool.client_secret_env, tool.issuer, sorted(powers)),
+        [str(folder) for folder in _folders(tool, place)],
+    ]
+    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+
+
+def _and(words: Iterable[str]) -> str:
+    """Words as a list in prose.
+
+    >>> _and(["a"]), _and(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

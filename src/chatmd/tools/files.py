@@ -1,0 +1,261 @@
+"""The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatmd.errors import ChatmdError
+from chatmd.language.items import Tool
+from chatmd.tools.changes import Change, apply_changes, locked, read_content, undo_interrupted
+from chatmd.tools.confined import open_folder, read_errors
+from chatmd.tools.function_tool import object_schema
+from chatmd.tools.patch_match import as_typed, nearest
+from chatmd.tools.read_lines import read_excerpt
+from chatmd.tools.registry import OpenTools
+from chatmd.tools.roots import Roots, Target, roots_of
+from chatmd.tools.text_lines import Lines, decode_text, encode_text, with_newline
+from chatmd.workplace import Workplace
+from lmm.models.port import ToolDefinition, ToolOutput
+
+PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
+_CONTENT = {"type": "string"}
+_AROUND_TEXT = 300  # characters of a result that are not the file's
+
+
+@dataclass(frozen=True, slots=True)
+class FileTool:
+    """A tool made of a function that waits for the disk. `renamed` are the names that models may know arguments by."""
+
+    definition: ToolDefinition
+    function: Callable[..., str]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        return ToolOutput(await asyncio.to_thread(self._result, arguments))
+
+    def _result(self, arguments: Mapping[str, Any]) -> str:
+        undo_interrupted()
+        return self.function(**arguments)
+
+    def read_arguments(self, text: str) -> Any:
+        """The JSON of a call, its arguments under our names.
+
+        Raises:
+            ValueError: it is no JSON.
+        """
+        given = json.loads(text or "{}")
+        if not isinstance(given, dict):
+            return given
+        return {self.renamed.get(key, key) if self.renamed.get(key) not in given else key: given[key] for key in given}
+
+
+def open_read_file(declared: Tool, place: Workplace) -> OpenTools:
+    """`read_file`, for the roots of its declaration."""
+    roots, limit = roots_of(declared, place), declared.max_output or place.rules.max_output
+    definition = ToolDefinition(
+        "read_file",
+        f"Read a text file, or some of its lines. {roots.described()} First comes a line PATH:FIRST-LAST: and one with "
+        "[total_lines=N], then the lines as they are; what is left out is said at the end.",
+        object_schema(
+            ("path",),
+            path=PATH,
+            offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
+            line_count={"type": "integer", "minimum": 1, "description": "how many lines to read; as many as fit"},
+        ),
+    )
+
+    def read_file(path: str, offset: int = 0, line_count: int | None = None) -> str:
+        target = roots.readable(path)
+        if not os.path.lexists(target.real):
+            raise roots.missing(target)
+        return read_text(target, int(offset), line_count and int(line_count), limit)
+
+    return contextlib.nullcontext([FileTool(definition, read_file, {"file": "path"})])
+
+
+def read_text(target: Target, offset: int, count: int | None, limit: int) -> str:
+    """Some lines of a file with a header and, if there are more, a footer, in at most `limit` characters.
+
+    Raises:
+        DocumentError: it cannot be read, or is no text.
+        ChatmdError: it has no such lines.
+    """
+    budget = max(limit - _AROUND_TEXT - len(target.name), 100)
+    with read_errors(target.name), open_folder(target.real.parent) as folder, folder.open(target.real.name) as file:
+        found = read_excerpt(file, target.name, offset=offset, count=count, budget=budget)
+    if not found.total:
+        return f"{target.name} is empty."
+    if offset >= found.total:
+        raise ChatmdError(f"it has {found.total} lines only, so that none comes after {offset}", where=target.name)
+    last = offset + len(found.lines)
+    total = f"{found.total}" if found.exact else f"more than {found.total}"
+    notes = f"[total_lines={total}]" + (" [line ends: CRLF]" if found.crlf else "")
+    text = "\n".join(found.lines)
+    footer = ""
+    if found.cut:
+        footer = f"\n[line {last} is too long to be shown; these are its first {len(text)} characters]"
+    if last < found.total:
+        footer += f"\n[{found.total - last} more lines; read on with offset={last}]"
+    return f"{target.name}:{offset + 1}-{last}:\n{notes}\n{text}{footer}"
+
+
+def open_write_file(declared: Tool, place: Workplace) -> OpenTools:
+    """`write_file`, for the roots of its declaration."""
+    roots = roots_of(declared, place)
+    definition = ToolDefinition(
+        "write_file",
+        f"Make a text file, or replace all of one. {roots.described()} Folders are made as needed. To change a part of "
+        "a file, use another tool.",
+        object_schema(
+            ("path", "content"),
+            path=PATH,
+            content=_CONTENT | {"description": "all of the new text"},
+            overwrite={"type": "boolean", "description": "true to replace a file that exists; false if left out"},
+        ),
+    )
+
+    def write_file(path: str, content: str, overwrite: bool = False) -> str:
+        def written(old: str | None, target: Target) -> tuple[str, str]:
+            if old is not None and not overwrite:
+                raise ChatmdError("this file exists already", where=target.name, hint="overwrite=true replaces it")
+            new = content if old is None else with_newline(content, Lines.of(old).newline)
+            return new, f"{'Made' if old is None else 'Replaced'} {target.name}: {_lines(new)}."
+
+        return edit_file(roots, path, written)
+
+    return contextlib.nullcontext([FileTool(definition, write_file)])
+
+
+def open_append_to_file(declared: Tool, place: Workplace) -> OpenTools:
+    """`append_to_file`, for the roots of its declaration."""
+    roots = roots_of(declared, place)
+    definition = ToolDefinition(
+        "append_to_file",
+        f"Add text at the end of a text file; a file that does not exist is made. {roots.described()} The text begins "
+        "on a line of its own.",
+        object_schema(("path", "content"), path=PATH, content=_CONTENT | {"description": "the text to add"}),
+    )
+
+    def append_to_file(path: str, content: str) -> str:
+        def appended(old: str | None, target: Target) -> tuple[str, str]:
+            newline = Lines.of(old or "").newline
+            before = old if not old or old.endswith("\n") else old + newline
+            new = (before or "") + (content if old is None else with_newline(content, newline))
+            return new, f"Added {_lines(content)} to {target.name}, which now has {_lines(new)}."
+
+        return edit_file(roots, path, appended)
+
+    return contextlib.nullcontext([FileTool(definition, append_to_file)])
+
+
+def open_find_and_replace(declared: Tool, place: Workplace) -> OpenTools:
+    """`find_and_replace`, for the roots of its declaration."""
+    roots = roots_of(declared, place)
+    definition = ToolDefinition(
+        "find_and_replace",
+        "Replace a piece of a text file by another. The piece must be there exactly as given, white space included, "
+        f"and only once, unless 'all' is true. {roots.described()}",
+        object_schema(
+            ("path", "find", "replace"),
+            path=PATH,
+            find=_CONTENT | {"minLength": 1, "description": "the text to find; it may have several lines"},
+            replace=_CONTENT | {"description": "the text to put in its place"},
+            all={"type": "boolean", "description": "true to replace every occurrence; false if left out"},
+        ),
+    )
+
+    def find_and_replace(path: str, find: str, replace: str, all: bool = False) -> str:
+        def replaced(old: str | None, target: Target) -> tuple[str, str]:
+            if old is None:
+                raise roots.missing(target)
+            return replace_text(old, find, replace, target.name, every=all)
+
+        return edit_file(roots, path, replaced)
+
+    return contextlib.nullcontext([FileTool(definition, find_and_replace)])
+
+
+def replace_text(text: str, find: str, replace: str, name: str, *, every: bool = False) -> tuple[str, str]:
+    """A text with one piece of it, or every such piece, replaced; and what to tell of it.
+
+    Line ends in `find` and `replace` mean those of the text.
+
+    >>> replace_text("a\\r\\nb\\r\\n", "a\\nb", "c\\nd", "f")
+    ('c\\r\\nd\\r\\n', 'Replaced 1 occurrence in f, line 1.')
+
+    Raises:
+        ChatmdError: the piece is not there, or several times.
+    """
+    if find == replace:
+        raise ChatmdError("what is to be found and what is to replace it are the same", where=name)
+    newline = Lines.of(text).newline
+    wanted = find if find in text else with_newline(find, newline)
+    count = text.count(wanted) if wanted else 0
+    if not count:
+        raise _not_found(text, find, name)
+    places = _places(text, wanted)
+    if count > 1 and not every:
+        raise ChatmdError(
+            f"the text stands there {count} times, {_listed(places)}",
+            where=name,
+            hint="give more of the text around the one that is meant, or all=true, or use apply_patch",
+        )
+    done = text.replace(wanted, with_newline(replace, newline))
+    return done, f"Replaced {count} occurrence{'s' * (count > 1)} in {name}, {_listed(places)}."
+
+
+def edit_file(roots: Roots, path: str, edit: Callable[[str | None, Target], tuple[str, str]]) -> str:
+    """Change one file in one step: `edit` gets its text, None if there is no file, and gives the new one and a report.
+
+    Raises:
+        FileRefused: the file may not be changed.
+        DocumentError: it cannot be read or written, or is no text; then it is as it was.
+    """
+    target = roots.writable(path)
+    with locked([target]):
+        old = read_content(target)
+        text = None if old is None else decode_text(old, target.name)
+        new, report = edit(text, target)
+        data = encode_text(new, target.name)
+        if data != old:
+            apply_changes([Change(target, old, data)])
+    return report
+
+
+def _not_found(text: str, find: str, name: str) -> ChatmdError:
+    lines = Lines.of(text).texts
+    wanted = find.strip("\n").split("\n")
+    guess = nearest(wanted, [as_typed(line) for line in lines])
+    shown = ""
+    if guess is not None:
+        there = "\n".join(lines[guess : guess + min(len(wanted), 20)])
+        shown = f"\nDid you mean line {guess + 1}? There stands:\n{there}\n"
+    return ChatmdError(f"the text is not in the file.{shown}", where=name, hint="copy it exactly as the file has it")
+
+
+def _places(text: str, wanted: str) -> list[int]:
+    """The lines, from 1, on which the first occurrences begin."""
+    places: list[int] = []
+    line, before, at = 1, 0, text.find(wanted)
+    while at >= 0 and len(places) < 20:
+        line += text.count("\n", before, at)
+        places.append(line)
+        before, at = at, text.find(wanted, at + len(wanted))
+    return places
+
+
+def _listed(places: list[int]) -> str:
+    more = ", …" if len(places) == 20 else ""
+    lines = list(dict.fromkeys(places))
+    return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}{more}"
+
+
+def _lines(text: str) -> str:
+    count = len(Lines.of(text).texts)
+    return f"{count} line{'s' * (count != 1)}"

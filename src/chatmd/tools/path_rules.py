@@ -1,0 +1,129 @@
+"""What a path may look like, and which files are left alone whatever the roots say.
+
+Names are compared as the most careless file system would: without regard to case, to composed or decomposed
+letters, or to characters that cannot be seen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from chatmd.errors import FileRefused
+
+LONGEST = 4096  # characters of a path
+DEEPEST = 100  # folders in a path
+INTERNAL = (".git", ".chatmd", ".hg", ".svn")
+"""Folders that belong to programs: what is written there may be run, or is somebody's record."""
+SYSTEM = ("/proc", "/sys", "/dev")
+"""Folders of the system that hold no documents: other processes' memory and environment, devices."""
+SECRETS: tuple[str, ...] = (
+    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc"),
+    *(".git-credentials", ".htpasswd", ".vault-token", ".dockercfg", "credentials.json", "secrets.toml"),
+    *(
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        "*.pem",
+        "*.key",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+        "*.keystore",
+        "*.kdbx",
+    ),
+)
+"""Names of files that hold keys and passwords, as patterns."""
+SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker")
+_EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "example.env")
+_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.IGNORECASE)
+_DRIVE = re.compile(r"[A-Za-z]:($|[\\/])")
+
+
+def check_path(path: str, *, windows: bool = False) -> None:
+    """Refuse what names no file in any folder, or another one than it seems to.
+
+    >>> check_path("notes/../notes/a b.md")
+    >>> check_path("~/notes.md")
+    Traceback (most recent call last):
+    ...
+    chatmd.errors.FileRefused: ~/notes.md: '~' is not expanded (write a path relative to the working folder)
+
+    Raises:
+        FileRefused: it is empty or too long, or holds what no path should.
+    """
+    shown = printable(path)
+    if not path.strip():
+        raise FileRefused("this path is empty", hint="the working folder itself is '.'")
+    if len(path) > LONGEST or len(re.findall(r"[/\\]+", path)) > DEEPEST:
+        raise FileRefused(f"a path has at most {LONGEST} characters and {DEEPEST} folders", where=f"{shown[:60]}…")
+    if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in path):
+        raise FileRefused("control characters have no place in a path", where=shown)
+    if path == "~" or re.match(r"~\w*[/\\]", path):
+        raise FileRefused("'~' is not expanded", where=shown, hint="write a path relative to the working folder")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path):
+        raise FileRefused("this is a URL, not a path", where=shown)
+    if windows:
+        _check_windows(path, shown)
+    elif _DRIVE.match(path) or "\\" in path:
+        raise FileRefused("a backslash or a drive parts no folders here", where=shown, hint="write folder/file")
+
+
+def _check_windows(path: str, shown: str) -> None:
+    """Devices, streams, and names that Windows takes for others."""
+    if path.startswith(("\\\\", "//")):
+        raise FileRefused("shares and devices cannot be used", where=shown)
+    rest = path[2:] if _DRIVE.match(path) else path
+    for part in re.split(r"[\\/]", rest):
+        if ":" in part or _DEVICE.fullmatch(part.rstrip(" .")):
+            raise FileRefused("this names a device or a stream, not a file", where=shown)
+        if part not in (".", "..") and part != part.rstrip(" ."):
+            raise FileRefused("no name ends in a dot or a space on Windows", where=shown)
+
+
+def printable(text: str) -> str:
+    """A text from anywhere on one line, for messages.
+
+    >>> printable("a\\nb\\u202ec")
+    'a\\\\nb\\\\u202ec'
+    """
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
+    )
+
+
+def comparable(name: str) -> str:
+    """A name as the most careless file system compares it.
+
+    >>> comparable(".G\\u200bIT. ")
+    '.git'
+    """
+    seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", seen).casefold()).rstrip(" .") or name
+
+
+def is_internal(parts: Sequence[str]) -> bool:
+    """Whether a path leads into a folder that belongs to a program.
+
+    >>> is_internal(("course", ".GIT", "hooks")), is_internal(("git~1",)), is_internal((".github",))
+    (True, True, False)
+    """
+    return any(comparable(part) in INTERNAL or re.fullmatch(r"git~\d", comparable(part)) for part in parts)
+
+
+def holds_secrets(parts: Sequence[str]) -> bool:
+    """Whether the name of a file, or a folder above it, says that it holds keys or passwords.
+
+    >>> [holds_secrets((name,)) for name in (".env", ".ENV.local", ".env.example", "environment.md", "server.key")]
+    [True, True, False, False, True]
+    """
+    names = [comparable(part) for part in parts]
+    if not names:
+        return False
+    if any(name in SECRET_FOLDERS for name in names) or names[-2:] == [".git", "config"]:
+        return True
+    example = any(fnmatchcase(names[-1], pattern) for pattern in _EXAMPLES)
+    return not example and any(fnmatchcase(names[-1], pattern) for pattern in SECRETS)

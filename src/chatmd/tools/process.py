@@ -1,0 +1,248 @@
+"""Run one program: no shell, bounded time and memory, and nothing of it left running.
+
+A program is the leader of a session of its own. When its time is over, when the call is cancelled, or when it ended
+and left others behind, its whole process group is killed; on Linux, after a time-out or a cancellation, also those
+that left the group, which are known by a mark in their environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from chatmd.errors import ChatmdError
+from chatmd.tools.program_output import Stream
+
+MARK = "LMM_CALL"
+"""The variable by which all processes of one call are known; calls inside of calls are joined by slashes."""
+FLOOD = 1_000_000_000
+"""How many bytes a program may print before it is stopped."""
+
+_TERM_GRACE = 1.0  # seconds to clean up after being asked to end
+_PIPE_GRACE = 1.0  # seconds in which others than the program itself may go on printing
+_KILL_GRACE = 5.0  # seconds in which a killed process must be gone
+_LAST_GRACE = 0.2  # seconds to read what is in the pipes at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run: `argv` begins with the file to execute, as an absolute path; nothing else is inherited."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How it ended: `code` is negative for a signal; `stopped` says why we ended it, if we did.
+
+    `left` says that processes that it had started were still running, and were killed.
+    """
+
+    code: int
+    stopped: Literal["", "time", "output"]
+    left: bool
+    stdout: Stream
+    stderr: Stream
+
+
+async def run_program(program: Program, *, stdin: bytes | None, timeout: float, limit: int) -> Ended:
+    """Run a program to its end; `timeout` is in seconds, `limit` how many characters of each stream are kept.
+
+    Cancelling it, or the time-out, leaves no process behind.
+
+    Raises:
+        ChatmdError: it cannot be started.
+    """
+    run = await _start(program, stdin, limit)
+    stopped: Literal["", "time", "output"] = ""
+    finished = False
+    try:
+        try:
+            async with asyncio.timeout(timeout):
+                await run.output.exited_or_flooding.wait()
+                stopped = "" if run.output.exited.is_set() else "output"
+        except TimeoutError:
+            stopped = "time"
+        finished = not stopped
+    finally:
+        left = await (run.clean_up() if finished else run.stop())
+    run.output.end()
+    code = run.transport.get_returncode()
+    return Ended(0 if code is None else code, stopped, left, *run.output.streams)
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """What comes from a process, and what is known of its end."""
+
+    def __init__(self, limit: int) -> None:
+        self.streams = (Stream(limit), Stream(limit))
+        self.open = 2
+        self.exited, self.drained, self.closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.exited_or_flooding = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.streams[fd - 1].add(data)
+        if sum(stream.size for stream in self.streams) > FLOOD:
+            self.exited_or_flooding.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self.open -= 1
+        if self.open == 0:
+            self.drained.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        self.exited_or_flooding.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+    def end(self) -> None:
+        """Nothing more is read."""
+        for stream in self.streams:
+            stream.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A process that was started."""
+
+    transport: asyncio.SubprocessTransport
+    output: _Output
+    mark: str
+
+    async def clean_up(self) -> bool:
+        """Read what is still to come after the program ended; kill what it left, and say whether there was any."""
+        try:
+            await _wait(self.output.drained, _PIPE_GRACE)
+            return self._signal_group("SIGKILL")
+        finally:
+            await self._close()
+
+    async def stop(self) -> bool:
+        """Ask all to end, and soon make them."""
+        try:
+            self._signal_group("SIGTERM")
+            await _wait(self.output.exited, _TERM_GRACE)
+        finally:
+            self._signal_group("SIGKILL")
+            _kill_marked(self.mark)
+            try:
+                await _wait(self.output.exited, _KILL_GRACE)
+            finally:
+                await self._close()
+        return True
+
+    async def _close(self) -> None:
+        """Stop reading, even if somebody who got away holds the pipes open."""
+        try:
+            await _wait(self.output.drained, _LAST_GRACE)
+        finally:
+            self.transport.close()
+        await _wait(self.output.closed, _LAST_GRACE)
+
+    def _signal_group(self, name: Literal["SIGTERM", "SIGKILL"]) -> bool:
+        """Signal the group, whose number is that of its leader; whether there was anybody left in it."""
+        if not hasattr(os, "killpg"):  # Windows: only the program itself can be reached
+            if not self.output.exited.is_set():
+                self.transport.kill()
+            return False
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.transport.get_pid(), signal.Signals[name])
+            return True
+        return False
+
+
+async def _start(program: Program, stdin: bytes | None, limit: int) -> _Run:
+    """Start a process, and do not lose it if this is cancelled meanwhile."""
+    mark = uuid.uuid4().hex
+    outer = program.environment.get(MARK)
+    environment = {**program.environment, MARK: f"{outer}/{mark}" if outer else mark}
+    loop = asyncio.get_running_loop()
+    with _as_file(stdin) as file:
+        starting = loop.create_task(
+            loop.subprocess_exec(
+                lambda: _Output(limit),
+                *program.argv,
+                stdin=file,
+                cwd=program.folder,
+                env=environment,
+                start_new_session=True,
+            )
+        )
+        try:
+            transport, output = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                await _Run(*await starting, mark).stop()
+            raise
+        except OSError as error:
+            raise _not_started(program, error) from error
+    return _Run(transport, output, mark)
+
+
+@contextlib.contextmanager
+def _as_file(data: bytes | None) -> Iterator[IO[bytes] | int]:
+    """What a program reads: a file, which it may open again by name, or nothing at all."""
+    if data is None:
+        yield asyncio.subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file
+
+
+def _not_started(program: Program, error: OSError) -> ChatmdError:
+    name = program.argv[0]
+    if not program.folder.is_dir():
+        return ChatmdError("there is no such folder to run in", where=str(program.folder), hint="create it")
+    if error.errno == errno.E2BIG:
+        return ChatmdError("the arguments are too long", where=name, hint="pass less at once, or pass it as stdin")
+    if error.errno == errno.ENOENT and Path(name).exists():
+        return ChatmdError("its first line names an interpreter that does not exist", where=name)
+    if error.errno == errno.ENOENT:
+        return ChatmdError("there is no such program", where=name, hint='install it, or mend command="…"')
+    if error.errno == errno.EACCES:
+        return ChatmdError("this file may not be executed", where=name, hint=f"chmod +x {name}")
+    if error.errno == errno.ENOEXEC:
+        return ChatmdError("this file is no program", where=name, hint="a script begins with a line such as #!/bin/sh")
+    return ChatmdError(f"cannot be started: {error.strerror or error}", where=name)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill the processes that have the mark in their environment, wherever they went; new ones may come meanwhile."""
+    for _ in range(10):
+        if not (found := list(_marked(mark))):
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.Signals["SIGKILL"])
+
+
+def _marked(mark: str) -> Iterator[int]:
+    processes = Path("/proc")
+    if not (processes / "self" / "environ").exists():
+        return
+    for process in processes.iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (process / "environ").read_bytes():
+                    yield int(process.name)

@@ -1,0 +1,219 @@
+"""Which files a tool may touch: those whose real path lies below one of its roots.
+
+There is one way to name a file, whatever the tool and its roots: relative to the working folder, which is the
+prompt's, or absolute. So a path that one tool shows means the same to all others, and to commands. `Roots.locate`
+finds what a path means; `chatmd.tools.confined` opens it without following another link, so that nothing can be
+slipped in between.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+
+from chatmd.errors import ChatmdError, FileRefused
+from chatmd.language.items import Tool
+from chatmd.tools.path_rules import SYSTEM, check_path, holds_secrets, is_internal, printable
+from chatmd.workplace import Workplace
+from lmm.errors import FileReadError
+
+WINDOWS = os.name == "nt"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder, or a single file, that a tool may touch: as the author calls it, and its real path."""
+
+    name: str
+    real: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path means: its `real` path, below `root`, and the `name` under which the model finds it again.
+
+    `is_link` if the last part of the path as given is a symbolic link.
+    """
+
+    name: str
+    real: Path
+    root: Root
+    is_link: bool = False
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """The parts of the path below the root; none for the root itself."""
+        return self.real.relative_to(self.root.real).parts
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """The roots of one tool; paths are relative to `folder`. No tool may write `protected` files."""
+
+    folder: Path
+    roots: tuple[Root, ...]
+    protected: tuple[Path, ...] = ()
+
+    @property
+    def names(self) -> str:
+        """The roots, for messages."""
+        return ", ".join(root.name for root in self.roots)
+
+    def described(self) -> str:
+        """What the model is told of them."""
+        if [root.real for root in self.roots] == [self.folder]:
+            return "Paths are relative to the working folder, and lead nowhere else."
+        return f"Paths are relative to the working folder; you may use {self.names} and what is below."
+
+    def locate(self, path: str) -> Target:
+        """What a path means. It need not exist.
+
+        Raises:
+            FileRefused: it leads out of the roots, by whatever way, or is no path.
+        """
+        check_path(path, windows=WINDOWS)
+        given = _as_on_disk(self.folder / path)
+        real = _real(given, printable(path))
+        root = self._root_of(real)
+        if root is None:
+            raise FileRefused(
+                "this lies outside of what the tool may use", where=printable(path), hint=f"it may use: {self.names}"
+            )
+        if real.as_posix().startswith(tuple(f"{folder}/" for folder in SYSTEM)):
+            raise FileRefused("files of the system are not for tools", where=printable(path))
+        return Target(_name_of(root, real), real, root, _is(given.is_symlink))
+
+    def readable(self, path: str) -> Target:
+        """`locate` a file whose content may be shown.
+
+        Raises:
+            FileRefused: also if its name says that it holds keys or passwords.
+        """
+        target = self.locate(path)
+        if holds_secrets(target.inside):
+            raise FileRefused(
+                "files of this name hold keys or passwords, and what is read is sent to the model",
+                where=target.name,
+                hint="whoever wrote the prompt can allow it: name the file itself in roots",
+            )
+        return target
+
+    def writable(self, path: str) -> Target:
+        """`locate` a file that may be made, changed or removed.
+
+        Raises:
+            FileRefused: also if it is the transcript of a run, a root folder, or lies in a folder such as ``.git``.
+        """
+        target = self.readable(path)
+        if _is(target.real.is_dir):
+            raise FileRefused("this is a folder, not a file", where=target.name)
+        if is_internal(target.inside):
+            raise FileRefused(
+                "this lies in a folder that belongs to a program, and that tools do not change", where=target.name
+            )
+        if any(_same_file(target.real, file) for file in self.protected):
+            raise FileRefused("this file belongs to the conversation itself; only the run writes it", where=target.name)
+        return target
+
+    def missing(self, target: Target) -> FileReadError:
+        """What to say of a file that is not there: which ones have names like it."""
+        there = next((folder for folder in target.real.parents if _is(folder.is_dir)), self.folder)
+        names = sorted(_names(there)) if there.is_relative_to(target.root.real) else []
+        wanted = (target.real.relative_to(there).parts[0], target.real.name)
+        close = {name: None for part in wanted for name in get_close_matches(part, names, n=2)}
+        meant = ", ".join(printable(_name_of(target.root, there / name)) for name in close)
+        hint = f"did you mean {meant}?" if meant else "look with read_directory"
+        return FileReadError("there is no such file", where=target.name, hint=hint)
+
+    def _root_of(self, real: Path) -> Root | None:
+        """The innermost root that a real path is in."""
+        fits = [root for root in self.roots if real.is_relative_to(root.real)]
+        return max(fits, key=lambda root: len(root.real.parts), default=None)
+
+
+def roots_of(declared: Tool, place: Workplace) -> Roots:
+    """The roots that a declaration names; the prompt's folder, if it names none.
+
+    Raises:
+        ChatmdError: one does not exist.
+    """
+    folder = Path(os.path.realpath(place.folder))
+    roots = tuple(_root(name, folder, declared) for name in declared.roots or (".",))
+    prompt = declared.span.file
+    return Roots(folder, roots, (*place.protected, *([Path(prompt)] if prompt else ())))
+
+
+def _root(name: str, folder: Path, declared: Tool) -> Root:
+    try:
+        real = Path(os.path.realpath(folder / Path(name).expanduser(), strict=True))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ChatmdError(
+            f'roots="{name}" names no folder',
+            where=declared.span.where,
+            hint=f"paths are relative to {folder}",
+        ) from error
+    return Root(Path(name).as_posix(), real)
+
+
+def _real(path: Path, name: str) -> Path:
+    """The real path; that of a file that is not there too.
+
+    Raises:
+        FileRefused: links lead round in a circle, a name is too long, or a folder may not be entered.
+    """
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except (FileNotFoundError, NotADirectoryError):
+        with suppress(OSError):
+            return Path(os.path.realpath(path))
+        raise FileRefused("this path changes just now", where=name) from None
+    except (OSError, ValueError) as error:
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "this is no path"
+        raise FileRefused(f"this leads nowhere: {why}", where=name) from error
+
+
+def _name_of(root: Root, real: Path) -> str:
+    """How the model is to call a file: as the author calls the root, then the way from there."""
+    return PurePosixPath(root.name, *real.relative_to(root.real).parts).as_posix()
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return one == Path(os.path.realpath(other))
+
+
+def _as_on_disk(path: Path) -> Path:
+    """The path, with each name that is not there spelled as a file that is: é as one character or as two."""
+    if str(path).isascii() or os.path.lexists(path):
+        return path
+    found = Path(path.anchor)
+    for part in path.parts[1:]:
+        found = found / (part if part.isascii() or os.path.lexists(found / part) else _respelled(found, part))
+    return found
+
+
+def _respelled(folder: Path, name: str) -> str:
+    wanted = unicodedata.normalize("NFC", name)
+    return next((other for other in sorted(_names(folder)) if unicodedata.normalize("NFC", other) == wanted), name)
+
+
+def _names(folder: Path) -> Iterable[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except OSError:
+        return ()
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    """The answer, which is no if a name is too long to be asked about."""
+    try:
+        return question()
+    except OSError:
+        return False

@@ -1,0 +1,102 @@
+"""The course's search as tools of a ChatMD file: ``<tool name="course_search" course="../notes"/>``.
+
+What declares the tools and what it works with are known here by their attributes only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from lmm.config_files import CONFIG
+from lmm.errors import LmmError
+from lmm.models.port import RunnableTool
+from lmm_education.agent_tools.lookup import Lookup
+from lmm_education.agent_tools.tools import course_tools
+from lmm_education.open_course import Course, course_above, open_course
+from lmm_education.search.run import open_search
+from lmm_education.settings import CourseSettings, StorageSettings
+
+
+class Declared(Protocol):
+    """What is read of a declaration."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def include(self) -> tuple[str, ...]: ...
+    @property
+    def roots(self) -> tuple[str, ...]: ...
+    @property
+    def course(self) -> str: ...
+
+
+class Place(Protocol):
+    """What is read of the place in which it stands: the prompt's folder, and the environment."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def settings(self) -> Any: ...
+    @property
+    def environment(self) -> Mapping[str, str]: ...
+
+
+@asynccontextmanager
+async def open_course_search(declared: Declared, place: Place) -> AsyncGenerator[Sequence[RunnableTool]]:
+    """The tools of the course that a declaration names; without one, of the course that the prompt lies in.
+
+    Raises:
+        LmmError: there is no course, nothing was ingested, or its settings cannot be read.
+    """
+    with open_course_at(course_folder(declared.course, place.folder), dict(place.environment) or None) as course:
+        if await asyncio.to_thread(course.store.manifest) is None:
+            raise LmmError(f"nothing was ingested into {course.store.location}", hint="lmm ingest PATH, in that folder")
+        tools = course_tools(Lookup(open_search(course)), among_others=True)
+        yield chosen(tools, declared.include)
+
+
+def chosen(tools: Sequence[RunnableTool], names: Sequence[str]) -> list[RunnableTool]:
+    """The tools of these names; all, if none are named.
+
+    Raises:
+        LmmError: there is no such tool.
+    """
+    known = {tool.definition.name: tool for tool in tools}
+    for name in names:
+        if name not in known:
+            raise LmmError(f"course_search has no tool '{name}'", hint=f"it has {', '.join(known)}")
+    return [known[name] for name in names] if names else list(tools)
+
+
+def course_folder(named: str, folder: Path) -> Path:
+    """The folder of a course: as it is named, relative to the prompt's, else the nearest above the prompt.
+
+    Raises:
+        LmmError: there is none.
+    """
+    if named:
+        found = (folder / Path(named).expanduser()).resolve()
+        if not found.is_dir():
+            raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
+        return found
+    mark = StorageSettings().folder.parts[0]
+    if (folder / CONFIG).is_file() or (folder / mark).is_dir():
+        return folder
+    above = course_above(folder)
+    if above is None:
+        raise LmmError("the prompt lies in no course", hint='say which: course="../notes"')
+    return above
+
+
+def open_course_at(folder: Path, env: Mapping[str, str] | None = None) -> AbstractContextManager[Course]:
+    """The course in a folder, with the settings of its ``config.toml``, wherever one stands."""
+    if (folder / CONFIG).is_file():
+        return open_course(config=folder / CONFIG, env=env)
+    plain = CourseSettings()
+    storage = replace(plain.storage, folder=folder / plain.storage.folder)
+    return open_course(settings=replace(plain, root=folder, storage=storage), env=env)

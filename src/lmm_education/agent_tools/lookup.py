@@ -1,0 +1,153 @@
+"""Look something up in a course, for agents: nothing is remembered from one call to the next.
+
+A section is named by its place (``cells.md:12-40``), as everything that is returned tells it. So a place from an
+earlier conversation, or from another client of the same server, still means something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from lmm.models.port import Message, render
+from lmm_education.answer.sources import Source
+from lmm_education.answer.tools import excerpt
+from lmm_education.course import Hit, Section
+from lmm_education.errors import SearchError
+from lmm_education.payloads import hit_of, section_of
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.run import CourseSearch
+from lmm_education.store.port import Contains, Match
+
+_PAGE = 12_000  # characters of a section at once
+_PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
+NOTHING = "Nothing was found."
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What agents can look up in one course that is open. Every method returns text for a model."""
+
+    searching: CourseSearch
+
+    async def search(self, query: str, limit: int = 5, types: Sequence[str] = (), documents: Sequence[str] = ()) -> str:
+        """The passages that fit best.
+
+        Raises:
+            SearchError: the question cannot be asked.
+            StoreError: the store cannot be read.
+        """
+        options = SearchOptions(limit, tuple(types), tuple(documents))
+        result = await self.searching.asearch(query, options)
+        return "\n\n".join([_shown(map(_passage, result.hits)), *(f"Note: {notice}" for notice in result.notices)])
+
+    async def mentions(self, term: str, limit: int = 20) -> str:
+        """Every passage with a term in it, in the order of the course.
+
+        Raises:
+            SearchError: there is no term.
+        """
+        if not term.strip():
+            raise SearchError("name a term")
+        found = await asyncio.to_thread(self._mentioning, term)
+        rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
+        return _shown(_passage(hit, excerpt(hit.text, term)) for hit in found[:limit]) + rest
+
+    async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
+        """The section at a place, or so many sections after or before it; a long one page by page.
+
+        Raises:
+            SearchError: there is no such section.
+        """
+        sections = await asyncio.to_thread(self.sections)
+        at = _section_at(sections, place) + offset
+        file = sections[at - offset][0].place.file
+        if not 0 <= at < len(sections) or sections[at][0].place.file != file:
+            raise SearchError(f"there is no section {'after' if offset > 0 else 'before'} this one in {file}")
+        (section, title), pages = sections[at], max(1, -(-len(sections[at][0].text) // _PAGE))
+        if page > pages:
+            raise SearchError(f"the section has {pages} page{'s' if pages > 1 else ''}")
+        text = section.text[(page - 1) * _PAGE : page * _PAGE]
+        more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
+        before, after = (_heading(sections, at + by, file) for by in (-1, 1))
+        source = Source(0, section.id, "section", section.place, text, section.id, title, level=section.level,
+                        before=before, after=after)  # fmt: skip
+        return _shown([source]) + more
+
+    async def contents(self, document: str = "") -> str:
+        """The headings of the course, or of one document of it, each with its place.
+
+        Raises:
+            SearchError: there is no such document.
+        """
+        sections = await asyncio.to_thread(self.sections)
+        wanted = document.strip().casefold()
+        chosen = [(s, title) for s, title in sections if not wanted or wanted in _names(s, title)]
+        if not chosen:
+            raise SearchError("there is no such document" if wanted else "the course has no sections")
+        lines, last = [], ""
+        for section, title in chosen:
+            if section.place.file != last:
+                last = section.place.file
+                lines.append(f"{title or last} ({last})")
+            if section.place.headings:
+                depth = len(section.place.headings)
+                lines.append(f"{'  ' * depth}- {section.place.headings[-1]} ({section.place})")
+        return "\n".join(lines)
+
+    def sections(self) -> list[tuple[Section, str]]:
+        """The sections that are stored, in order, each with its document's title.
+
+        Raises:
+            SearchError: none are stored.
+        """
+        points = self.searching.searcher.store.scroll("documents", where=[Match("what", ("section",))])
+        found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
+        if not found:
+            raise SearchError("the sections of this course are not stored", hint="search instead")
+        return sorted(found, key=lambda pair: (pair[0].place.file, pair[0].order))
+
+    def _mentioning(self, term: str) -> list[Hit]:
+        points = self.searching.searcher.store.scroll("chunks", where=[Contains("text", term)])
+        found = [hit_of(point.id, point.payload) for point in points]
+        return sorted(found, key=lambda hit: (hit.place.file, hit.place.lines))
+
+
+def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:
+    """The index of the section that a place means: a file, a line in it or a heading."""
+    match = _PLACE.fullmatch(place.strip())
+    assert match is not None  # it takes any text
+    file, line, heading = match["file"].strip().casefold(), int(match["line"] or 0), match["heading"]
+    inside = [i for i, (section, title) in enumerate(sections) if not file or file in _names(section, title)]
+    if heading is not None:
+        named = heading.strip().casefold()
+        inside = [i for i in inside if named in map(str.casefold, sections[i][0].place.headings[-1:])]
+    if not inside:
+        raise SearchError(f"there is no section at '{place}'", hint="give a place as it is shown, as in notes.md:12-40")
+    return max((i for i in inside if sections[i][0].place.lines.first <= line), default=inside[0])
+
+
+def _names(section: Section, title: str) -> tuple[str, ...]:
+    place = section.place
+    return tuple(
+        name.casefold() for name in (place.file, PurePosixPath(place.file).name, place.document, title) if name
+    )
+
+
+def _heading(sections: Sequence[tuple[Section, str]], at: int, file: str) -> str:
+    if not 0 <= at < len(sections) or sections[at][0].place.file != file:
+        return ""
+    place = sections[at][0].place
+    return place.headings[-1] if place.headings else str(place)
+
+
+def _passage(hit: Hit, text: str | None = None) -> Source:
+    return Source(0, hit.id, hit.what, hit.place, hit.text if text is None else text, hit.section, hit.title, hit.kind)
+
+
+def _shown(sources: Iterable[Source]) -> str:
+    """Sources between tags, so that nothing in them passes for an instruction."""
+    return render(Message("tool", "", tuple(source.as_document() for source in sources))).rstrip() or NOTHING

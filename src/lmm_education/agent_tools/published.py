@@ -1,0 +1,127 @@
+"""A course as it is published to other programs: its tools, an answer with sources among them, and its documents.
+
+`chatmd.mcp_server` opens this by name and knows it by its attributes only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmm.errors import LmmError
+from lmm.models.port import RunnableTool, ToolDefinition
+from lmm_education.agent_tools.lookup import Lookup
+from lmm_education.agent_tools.tools import CourseTool, course_tools, schema
+from lmm_education.answer.answers import Answer
+from lmm_education.answer.run import Answering, open_answering
+from lmm_education.course import Section
+from lmm_education.ingestion.writing import stored_documents
+from lmm_education.open_course import Course, open_course
+from lmm_education.payloads import StoredDocument
+
+ASK = schema(["question"], question={"type": "string"})
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCourse:
+    """One course that is open. `tools` are those of `course_tools`, and ``ask``."""
+
+    course: Course
+    lookup: Lookup
+    tools: tuple[RunnableTool, ...]
+
+    @property
+    def name(self) -> str:
+        return self.course.settings.storage.course
+
+    @property
+    def title(self) -> str:
+        """What students know it as."""
+        return self.course.settings.serve.title or self.name
+
+    @property
+    def instructions(self) -> str:
+        """What a client's model should know before it uses the tools."""
+        return (
+            f"The material of the course '{self.title}'. Search it before you answer questions about its subject, and "
+            "cite the places that results come with, such as cells.md:12-40. open_section reads on from a place."
+        )
+
+    def documents(self) -> list[tuple[str, str]]:
+        """File and title of each document, by file; none where nothing was ingested."""
+        return [(document.file, document.title) for document in self._stored()]
+
+    def stamp(self) -> str:
+        """A text that changes when the documents do."""
+        said = "\n".join(f"{document.file} {document.hash}" for document in self._stored())
+        return hashlib.sha256(said.encode()).hexdigest()
+
+    def read(self, file: str) -> str:
+        """A document as it was ingested: its sections in order.
+
+        Raises:
+            LmmError: there is no such document.
+        """
+        sections = [section for section, _ in self.lookup.sections() if section.place.file == file]
+        if not sections:
+            raise LmmError(f"the course has no document '{file}'")
+        return "\n\n".join(_with_headings(sections)) + "\n"
+
+    def _stored(self) -> Sequence[StoredDocument]:
+        store = self.course.store
+        return stored_documents(store) if store.manifest() is not None else []
+
+
+@asynccontextmanager
+async def open_published_course(
+    config: Path | None, course: str | None, model: str | None
+) -> AsyncGenerator[PublishedCourse]:
+    """The course that `lmm serve` would serve here, for as long as the context is open.
+
+    Raises:
+        ConfigError: the configuration cannot be read.
+        StoreError: the store cannot be read.
+    """
+    with open_course(config=config, course=course, model=model) as opened:
+        answering = open_answering(opened)
+        lookup = Lookup(answering.searching)
+        tools = (_ask_tool(answering), *course_tools(lookup, among_others=False))
+        yield PublishedCourse(opened, lookup, tools)
+
+
+def _with_headings(sections: Sequence[Section]) -> Iterator[str]:
+    """The texts of sections, with the headings that are new at each."""
+    above: tuple[str, ...] = ()
+    for section in sections:
+        headings = section.place.headings
+        shared = next(
+            (i for i, pair in enumerate(zip(above, headings, strict=False)) if pair[0] != pair[1]), len(above)
+        )
+        for depth in range(min(shared, len(headings)), len(headings)):
+            level = max(1, section.level - (len(headings) - 1 - depth))
+            yield f"{'#' * level} {headings[depth]}"
+        above = headings
+        if text := section.text.strip("\n"):
+            yield text
+
+
+def _ask_tool(answering: Answering) -> RunnableTool:
+    async def ask(question: str) -> str:
+        async for event in answering.stream(question):
+            if isinstance(event, Answer):
+                return answer_text(event)
+        raise LmmError("the answer did not come to an end")
+
+    words = "Answer a question from the course's material, by a language model that sees its best passages; with "
+    words += "the sources that the answer cites. Slower than search."
+    return CourseTool(ToolDefinition("ask", words, ASK), ask)
+
+
+def answer_text(answer: Answer) -> str:
+    """An answer and where it comes from, as text."""
+    cited = [f"[{source.number}] {source.place}  {source.path}" for source in answer.cited]
+    notices = [f"Note: {notice}" for notice in answer.notices]
+    return "\n\n".join(part for part in (answer.text.strip(), "\n".join(cited), "\n".join(notices)) if part)

@@ -1,0 +1,112 @@
+"""An MCP server on standard input and output, written by hand: protocol of 2025-11-25, and every way to misbehave.
+
+The words of its command line choose: ``silent`` never answers, ``garbage`` prints what is no message, ``dies`` ends in
+the middle of a call, ``endless`` never comes to the end of its list, ``dirty`` describes tools in odd ways, ``grows``
+gets another tool when `grow` is called.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+WORDS = set(sys.argv[1:])
+TEXT = {"type": "string"}
+
+
+def tool(name: str, description: str, **properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"name": name, "description": description, "inputSchema": schema}
+
+
+TOOLS = [
+    tool("echo", "Say it again.", text=TEXT),
+    tool("where", "The working folder, the environment and the arguments."),
+    tool("fail", "Fails.", why=TEXT),
+    tool("sleep", "Sleeps.", seconds={"type": "number"}),
+    tool("grow", "Learn one tool more."),
+]
+DIRTY = [
+    {"name": "docs.search/all pages", "inputSchema": {"type": "object"}},
+    {
+        "name": "either",
+        "description": "One or the other.",
+        "inputSchema": {
+            "type": "object",
+            "anyOf": [{"properties": {"a": TEXT}}, {"properties": {"b": {"$ref": "http://127.0.0.1:9/schema"}}}],
+        },
+    },
+    {
+        "name": "optional",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"text": TEXT, "limit": {"type": "integer"}},
+            "required": ["text"],
+        },
+    },
+    {"name": "open", "inputSchema": {"type": "object", "properties": {"any": {"type": "object"}}}},
+]
+cancelled: list[Any] = []
+
+
+def send(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def listed(cursor: str | None) -> dict[str, Any]:
+    tools = TOOLS + (DIRTY if "dirty" in WORDS else [])
+    if "endless" in WORDS:
+        return {"tools": [], "nextCursor": str(int(cursor or 0) + 1)}
+    at = int(cursor or 0)  # two on a page
+    return {"tools": tools[at : at + 2], **({"nextCursor": str(at + 2)} if at + 2 < len(tools) else {})}
+
+
+def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    if name == "sleep":
+        time.sleep(arguments["seconds"])
+    if name == "fail":
+        return {"content": [{"type": "text", "text": arguments["why"]}], "isError": True}
+    if name == "grow":
+        TOOLS.append(tool("grown", "New."))
+        send({"method": "notifications/tools/list_changed"})
+    if name == "where":
+        told = {"cwd": str(Path.cwd()), "env": dict(os.environ), "argv": sys.argv[1:], "cancelled": cancelled}
+        return {"content": [{"type": "text", "text": json.dumps(told)}]}
+    return {"content": [{"type": "text", "text": arguments.get("text", json.dumps(arguments))}]}
+
+
+def answer(message: dict[str, Any]) -> None:
+    method, params = message.get("method"), message.get("params") or {}
+    if method == "notifications/cancelled":
+        cancelled.append(params.get("requestId"))
+    if "id" not in message or "silent" in WORDS:
+        return
+    if method == "initialize":
+        capabilities = {"tools": {"listChanged": "grows" in WORDS}}
+        about = {"name": "plain", "version": "1"}
+        send({"id": message["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": capabilities,
+                                              "serverInfo": about}})  # fmt: skip
+    elif method == "tools/list":
+        send({"id": message["id"], "result": listed(params.get("cursor"))})
+    elif method == "tools/call":
+        if "dies" in WORDS:
+            sys.stderr.write(f"cannot go on: {os.environ.get('WIKI_TOKEN', 'no token')}\n")
+            sys.stderr.flush()
+            os._exit(3)
+        send({"id": message["id"], "result": called(params["name"], params.get("arguments") or {})})
+    else:
+        send({"id": message["id"], "error": {"code": -32601, "message": f"no method {method}"}})
+
+
+if __name__ == "__main__":
+    sys.stderr.write("plain server started\n")
+    sys.stderr.flush()
+    for line in sys.stdin:
+        if "garbage" in WORDS:
+            sys.stdout.write("Loading plugins... done\n{not json}\n\n")
+        answer(json.loads(line))

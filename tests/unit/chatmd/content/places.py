@@ -1,0 +1,32 @@
+"""A place to work in for tests of contents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chatmd.language.agent import read_agent
+from chatmd.language.items import Item
+from chatmd.language.parser import parse
+from chatmd.workplace import AgentRequest, Rules, Workplace
+from lmm.config import load_settings
+
+HERE = Rules(private_network=True, fetch_timeout=20, fetch_limit=100_000)
+
+
+class Agents:
+    """Stands at the port to agents: counts, and answers with what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[AgentRequest] = []
+
+    async def ask(self, request: AgentRequest) -> str:
+        self.asked.append(request)
+        return f"answer {len(self.asked)}"
+
+
+def place(folder: Path, agents: Agents | None = None, rules: Rules = HERE) -> Workplace:
+    return Workplace(folder.resolve(), load_settings(env={}), (agents or Agents()).ask, rules)
+
+
+def items(text: str, file: str = "a.chatmd") -> tuple[Item, ...]:
+    return read_agent(parse(text, file=file)).items

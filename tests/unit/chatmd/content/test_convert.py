@@ -1,0 +1,140 @@
+"""Documents as text: exactly, stripped, or as markdown with formulas and code as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from chatmd.content.convert import Converted, Raw, as_markdown, plain_text, stripped
+from chatmd.errors import ChatmdError
+
+NOTES = r"""# Energy
+
+Euler's $e^{i\pi}+1=0$ and $a_1 < b_2$.
+
+$$\int_0^1 x^2\,dx = \frac{1}{3}$$
+
+``` python
+if a < b and c["x"]:
+    print("<b>&amp;</b>")
+```
+
+| a | b\_c |
+|:--|--:|
+| $x$ | `y|z` |
+
+- one
+  - two
+"""
+
+
+def converted(raw: Raw) -> Converted:
+    return asyncio.run(as_markdown(raw, timeout=60, limit=1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (Raw("é\r\nb\n".encode(), "a.md"), "é\r\nb\n"),
+        (Raw("\ufeffé".encode(), "a.md"), "é"),
+        (Raw("é".encode("utf-16"), "a.md"), "é"),
+        (Raw("é".encode("latin-1"), "a", "text/plain", "iso-8859-1"), "é"),
+        (Raw("“é”".encode("cp1252"), "a", "text/plain", "iso-8859-1"), "“é”"),
+        (Raw('<meta charset="latin1">é'.encode("latin-1"), "a.html"), '<meta charset="latin1">é'),
+        (Raw(b"", "a.md"), ""),
+    ],
+)
+def test_texts_are_as_they_are(raw: Raw, text: str) -> None:
+    assert plain_text(raw) == text
+    if not raw.kind.is_page:
+        assert converted(raw).text == text
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (
+            Raw(b"ab\nc\xe9", "a.md"),
+            r"byte 0xe9 is not UTF-8 \(line 2, column 2\) \(convert it, for example with: iconv",
+        ),
+        (Raw(b"%PDF-1.7", "a.md"), r"this is a PDF file, no text \(write 'markdown', and it is converted\)"),
+        (Raw(b"\x89PNG", "a.md"), r"this is a PNG image, no text \(only texts"),
+        (Raw(b"a\0", "a.md"), "this is a binary file, no text"),
+        (Raw(b"x" * 9000 + b"\0", "a.md"), "this is a binary file, no text"),
+        (Raw(b"\xff", "a", "text/plain", "utf-8"), "byte 0xff is not UTF-8"),
+        (Raw(b"a", "a", "text/plain", "klingon"), "it says that it is in klingon, and is not"),
+        (Raw(b"\\ud800", "a", "text/plain", "unicode_escape"), "it says that it is in unicode_escape, and is not"),
+        (Raw(b"a", "a", "text/plain", "zip"), "it says that it is in zip, and is not"),
+    ],
+)
+def test_what_is_no_text(raw: Raw, message: str) -> None:
+    with pytest.raises(ChatmdError, match=message):
+        plain_text(raw)
+    with pytest.raises(ChatmdError):
+        stripped(raw)
+
+
+def test_strip_knows_pages_from_other_texts() -> None:
+    data = b"<p>a\n<b>b</b>"
+    assert stripped(Raw(data, "a.md")) == "a\nb"
+    assert stripped(Raw(data, "a.html")) == "a b\n"
+
+
+def test_notebooks() -> None:
+    cells = [{"cell_type": "markdown", "source": "# A $x_1$"}, {"cell_type": "code", "source": "x = 1", "outputs": []}]
+    raw = Raw(json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}).encode(), "a.ipynb")
+    assert converted(raw).text == "# A $x_1$\n\n```python\nx = 1\n```\n"
+
+
+def test_links_of_pages_are_whole() -> None:
+    page = b"<p><a href='../b.html#c'>b</a> <a href='#d'>d</a> <a href='mailto:a@e.org'>m</a> <img src='//f.org/i.png'>"
+    page += b"<h2 id=d>D</h2>"
+    raw = Raw(page, "p", "text/html", url="https://e.org/x/y/p")
+    text = converted(raw).text
+    assert "[b](https://e.org/x/b.html#c)" in text
+    assert "[d](#d)" in text  # within the page, it stays what it was
+    assert "mailto:a@e.org" in text
+    assert "![](https://f.org/i.png)" in text
+    based = converted(Raw(b"<base href='/z/'>" + page, "p", "text/html", url="https://e.org/x/y/p")).text
+    assert "[b](https://e.org/b.html#c)" in based
+
+
+def test_a_server_knows_the_encoding_better_than_the_page() -> None:
+    page = "<meta charset=latin1><p>é".encode()
+    assert converted(Raw(page, "p", "text/html", "utf-8")).text == "é\n"
+
+
+def test_what_cannot_be_converted() -> None:
+    with pytest.raises(ChatmdError, match="there is no text in this page"):
+        converted(Raw(b"<script>x</script>", "a.html"))
+    with pytest.raises(ChatmdError, match="PDF"):
+        converted(Raw(b"%PDF-1.7 damaged", "a.pdf"))
+    with pytest.raises(ChatmdError, match="this is a ZIP archive"):
+        converted(Raw(b"PK\x03\x04" + bytes(30), "a.md"))
+    with pytest.raises(ChatmdError, match="it has more than 10 bytes"):
+        asyncio.run(as_markdown(Raw(b"<p>" + b"x" * 11, "a.html"), timeout=60, limit=10))
+
+
+@pytest.mark.skipif(shutil.which("pandoc") is None, reason="pandoc writes the pages")
+@pytest.mark.parametrize("form", ["--mathml", "--mathjax", "--katex", "--webtex=?"])
+def test_formulas_and_code_of_real_pages(form: str) -> None:
+    """What pandoc wrote in each of its ways comes back as it was."""
+    command = ["pandoc", "-f", "markdown", "-t", "html", "-s", "--metadata", "title=Energy", form]
+    page = subprocess.run(command, input=NOTES.encode(), capture_output=True, check=True).stdout
+    text = converted(Raw(page, "p", "text/html", url="https://e.org/")).text
+    if not form.startswith("--webtex"):
+        assert _spaceless(r"Euler’s $e^{i\pi}+1=0$ and $a_1 < b_2$.") in _spaceless(text)
+        assert _spaceless(r"$$\int_0^1 x^2\,dx = \frac{1}{3}$$") in _spaceless(text)
+    assert '```python\nif a < b and c["x"]:\n    print("<b>&amp;</b>")\n```' in text
+    assert "| a |" in text
+    assert "- one\n  - two" in text
+
+
+def _spaceless(text: str) -> str:
+    """MathML does not tell where TeX had blanks and needless braces."""
+    return re.sub(r"[\s{}]|\\,", "", text)

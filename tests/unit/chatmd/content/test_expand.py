@@ -1,0 +1,266 @@
+"""Parts stand for what is there when they are first sent, and for the same ever after."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.web_server import WebServer, page
+from unit.chatmd.content.places import HERE, Agents, items, place
+from unit.chatmd.content.test_image_data import png
+
+from chatmd.content.expand import expansions
+from chatmd.content.recorded import Recorded
+from chatmd.errors import ChatmdError, LimitReached
+from chatmd.language.transcript import messages_of
+from chatmd.workplace import AgentRequest, Rules, Workplace
+from lmm.models.port import Image
+
+ANSWER = "<assistant>Yes.</assistant>"
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    with WebServer({"/": page("<h1>Leaves</h1><p>a<sub>1</sub></p>")}) as server:
+        yield server
+
+
+def sent(text: str, where: Workplace, recorded: Recorded | None = None, *known: Mapping[Any, Any]) -> list[str | Image]:
+    """What a model gets, in order."""
+    conversation = items(text)
+    found = asyncio.run(expansions(conversation, where, recorded, *known))
+    messages = messages_of(conversation, expand=found.__getitem__)
+    return [part for message in messages for part in (message.text, *message.content) if part]
+
+
+def failure(text: str, where: Workplace, recorded: Recorded | None = None) -> str:
+    with pytest.raises(ChatmdError) as caught:
+        sent(text, where, recorded)
+    return str(caught.value)
+
+
+def user(src: str, flags: str = "local") -> str:
+    return f'<user><doc src="{src}" {flags}/></user>'
+
+
+# -- documents ---------------------------------------------------------------------------------------------
+
+
+def test_local_documents(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("\ufeffA <b>b</b> &amp;\r\n", newline="")
+    (tmp_path / "p.html").write_text("<h1>T</h1><p>x<sup>2</sup>")
+    here = place(tmp_path)
+    assert sent(user("a.md"), here) == ["A <b>b</b> &amp;\r\n"]
+    assert sent(user("a.md", "local strip"), here) == ["A b &amp;\r\n"]
+    assert sent(user("a.md", "local markdown"), here) == ["A <b>b</b> &amp;\r\n"]
+    assert sent(user("p.html"), here) == ["<h1>T</h1><p>x<sup>2</sup>"]
+    assert sent(user("p.html", "local markdown"), here) == ["# T\n\nx^2^\n"]
+    assert sent(user("p.html", "local markdown strip"), here) == ["T\nx2\n"]
+
+
+def test_remote_documents(tmp_path: Path, web: WebServer) -> None:
+    here = place(tmp_path)
+    assert sent(user(web.url, ""), here) == ["<h1>Leaves</h1><p>a<sub>1</sub></p>"]
+    assert sent(user(web.url, "markdown"), here) == ["# Leaves\n\na~1~\n"]
+    assert sent(user(web.url, "strip"), here) == ["Leaves\na1\n"]
+
+
+def test_everything_is_read_once_and_side_by_side(tmp_path: Path, web: WebServer) -> None:
+    docs = "".join(f'<doc src="{web.url}/{name}"/>' for name in "aabab")
+    web.answers |= {"/a": page("A"), "/b": page("B")}
+    assert sent(f"<user>{docs}</user><system>{docs}</system>", place(tmp_path)) == ["A", "A", "B", "A", "B"] * 2
+    assert sorted(web.paths) == ["/a", "/b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (user("b.md"), "a.chatmd:1:7: 'b.md': there is no such file (it would be "),
+        (user("../b.md"), "a.chatmd:1:7: '../b.md' lies outside of "),
+        (user("/etc/passwd"), "a.chatmd:1:7: '/etc/passwd' lies outside of "),
+        (user("link.md"), "a.chatmd:1:7: 'link.md' lies outside of "),
+        (user("loop.md"), "a.chatmd:1:7: 'loop.md': "),
+        (user("."), "a.chatmd:1:7: '.': this is a folder, not a file"),
+        (user("pipe"), "a.chatmd:1:7: 'pipe': this is no ordinary file"),
+        (user("big.md"), "a.chatmd:1:7: 'big.md': this file has more than 100 kB (fetch_limit under [chatmd]"),
+        (user("bad.md"), "a.chatmd:1:7: 'bad.md': byte 0xff is not UTF-8 (line 1, column 2) (convert it"),
+        (user("i.png"), "a.chatmd:1:7: 'i.png': this is a PNG image, no text"),
+        (user("i.png", "local markdown"), "a.chatmd:1:7: 'i.png': this is a PNG image, no text"),
+        (
+            user("https://e.org/"),
+            "a.chatmd:1:7: 'https://e.org/': this is a URL, and no file on disk (leave 'local' out)",
+        ),
+        (user("b.md", ""), "a.chatmd:1:7: 'b.md': this is no URL (write 'local' for a file on disk)"),
+        (user("ftp://u:pw@e.org/", ""), "a.chatmd:1:7: ftp://e.org/: only http:// and https:// are fetched"),
+        ("<user>\n <img src='bad.md' local/></user>", "a.chatmd:2:2: 'bad.md': this is no image (models see PNG"),
+        ("<user><img src='../i.png' local/></user>", "a.chatmd:1:7: '../i.png' lies outside of "),
+        ("<user><agent src='../s.chatmd' local/></user>", "a.chatmd:1:7: '../s.chatmd' lies outside of "),
+        (
+            "<user><agent src='s.chatmd' local>\n<doc src='b.md' local/></agent></user>",
+            "a.chatmd:2:1: 'b.md': there is no",
+        ),
+        (
+            user("b.md") + "\n" + user("c.md"),
+            "'b.md': there is no such file; and 1 more that cannot be had: a.chatmd:2:7",
+        ),
+    ],
+)
+def test_what_cannot_be_had_has_a_place(tmp_path: Path, text: str, message: str) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (tmp_path / "b.md").write_text("secret")
+    (folder / "link.md").symlink_to(tmp_path / "b.md")
+    (folder / "loop.md").symlink_to(folder / "loop.md")
+    (folder / "big.md").write_text("x" * 100_001)
+    (folder / "bad.md").write_bytes(b"a\xff")
+    (folder / "i.png").write_bytes(png(3, 2))
+    os.mkfifo(folder / "pipe")
+    assert message in failure(text, place(folder))
+
+
+def test_other_folders_have_to_be_named(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (tmp_path / "b.md").write_text("B")
+    assert f"(allow its folder: --root {folder / '..'})" in failure(user("../b.md"), place(folder))
+    assert sent(user("../b.md"), place(folder, rules=Rules(roots=(tmp_path,)))) == ["B"]
+
+
+def test_the_network_has_rules(tmp_path: Path, web: WebServer) -> None:
+    told = failure(user(f"{web.url}/?key=secret", ""), place(tmp_path, rules=Rules()))
+    assert told.startswith(f"a.chatmd:1:7: {web.url}/?…: '127.0.0.1' is no public address, but this machine")
+    assert "secret" not in told
+
+
+def test_images(tmp_path: Path) -> None:
+    (tmp_path / "i.gif").write_bytes(png(3, 2))  # what it is, not what it is called
+    text = "<user><img src='i.gif' local/><img src='https://e.org/a.png'/></user>"
+    assert sent(text, place(tmp_path)) == [Image(png(3, 2)), Image(url="https://e.org/a.png")]
+
+
+# -- agents ------------------------------------------------------------------------------------------------
+
+
+def test_agents_get_what_stands_inside(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A")
+    (tmp_path / "i.png").write_bytes(png(3, 2))
+    agents = Agents()
+    inner = "<agent src='t.chatmd' local/>"
+    text = f"<user>x<agent src='s.chatmd' local>y<doc src='a.md' local/><img src='i.png' local/>{inner}</agent></user>"
+    assert sent(text, place(tmp_path, agents)) == ["x", "answer 2"]
+    first, second = agents.asked
+    assert (first.src, second.src, second.folder) == ("t.chatmd", "s.chatmd", tmp_path)
+    said, document, image, answer = second.input
+    assert (said, document, answer) == ("y", "A", "answer 1")
+    assert not isinstance(image, str)
+    assert image.src.startswith("data:image/png;base64,")
+
+
+def test_agents_are_asked_when_everything_else_is_there(tmp_path: Path) -> None:
+    agents = Agents()
+    assert "there is no such file" in failure(
+        f"<user><agent src='s' local/></user>{user('b.md')}", place(tmp_path, agents)
+    )
+    assert not agents.asked
+
+
+def test_what_stops_a_run_stays_what_it_is(tmp_path: Path) -> None:
+    async def refuse(request: AgentRequest) -> str:
+        raise LimitReached("too deep")
+
+    where = Workplace(tmp_path, place(tmp_path).settings, refuse)
+    with pytest.raises(LimitReached):
+        sent("<user><agent src='s' local/><agent src='t' local/></user>", where)
+
+
+# -- the record --------------------------------------------------------------------------------------------
+
+
+def test_what_was_answered_does_not_change(tmp_path: Path, web: WebServer) -> None:
+    """The promise of a resumed run: file, page and agent may change; what the model saw does not."""
+    agents, transcript, note = Agents(), tmp_path / "a.chatmd", tmp_path / "a.md"
+    here = place(tmp_path, agents)
+    (tmp_path / "s.chatmd").write_text("<tool name='read_file'/><user>Hello</user>")
+    text = f"{user('a.md')}{user(web.url, '')}<user><agent src='s.chatmd' local/></user>"
+    note.write_text("old")
+    before = sent(text, here, Recorded(transcript))
+    assert before == ["old", "<h1>Leaves</h1><p>a<sub>1</sub></p>", "answer 1"]
+    note.unlink()
+    web.answers.clear()
+    answered = f"{text}{ANSWER}"
+    assert sent(answered, here, Recorded(transcript)) == [*before, "Yes."]
+    assert sent(text, here, Recorded(transcript, only=True)) == before
+    assert (len(agents.asked), len(web.paths)) == (1, 1)
+    note.write_text("new")
+    assert sent(f"{answered}{user('a.md')}", here, Recorded(transcript)) == [*before, "Yes.", "new"]
+    assert "(404)" in failure(answered, here)  # without the record
+
+
+def test_a_question_that_waits_is_read_anew(tmp_path: Path) -> None:
+    """The model was not reached; the author mends the file, and tries again."""
+    transcript, note, here = tmp_path / "a.chatmd", tmp_path / "a.md", place(tmp_path)
+    for content in ("old", "new"):
+        note.write_text(content)
+        assert sent(user("a.md"), here, Recorded(transcript)) == [content]
+    note.write_text("newer")
+    assert sent(user("a.md") + ANSWER, here, Recorded(transcript))[0] == "new"
+
+
+def test_without_network_nothing_but_the_record_counts(tmp_path: Path, web: WebServer) -> None:
+    record = Recorded(tmp_path / "a.chatmd", only=True)
+    told = failure(f"{user(web.url, '')}{ANSWER}", place(tmp_path), record)
+    assert told == f"a.chatmd:1:7: what {web.url} stood for was not recorded (run it without --replay, and it is)"
+    assert not web.paths
+
+
+def test_one_run_reads_what_it_knows_no_more(tmp_path: Path) -> None:
+    """Within a run, the same items come again with more behind them."""
+    (tmp_path / "a.md").write_text("old")
+    here, first = place(tmp_path), items(user("a.md"))
+    found = asyncio.run(expansions(first, here, None))
+    (tmp_path / "a.md").write_text("new")
+    both = (*first, *items(user("a.md")))
+    again = asyncio.run(expansions(both, here, None, found))
+    assert [again[part] for part in again] == ["old", "new"]
+
+
+def test_what_a_tool_said_is_exact_and_not_recorded(tmp_path: Path) -> None:
+    folder = tmp_path / ".chatmd"
+    folder.mkdir()
+    (folder / "x.txt").write_bytes("\ufeff%PDF-\r\n".encode())
+    text = '<user>a</user><tool_call tool_call_id="c" function_name="f">{}</tool_call>'
+    text += '<tool_response tool_call_id="c"><doc src=".chatmd/x.txt" local/></tool_response>'
+    conversation = items(text)
+    found = asyncio.run(expansions(conversation, place(tmp_path), Recorded(tmp_path / "a")))
+    assert list(found.values()) == ["\ufeff%PDF-\r\n"]
+    assert not (folder / "expansions.jsonl").exists()
+
+
+def test_an_agent_is_not_asked_again_for_the_same(tmp_path: Path) -> None:
+    """A retry pays once, unless something changed that the agent reads."""
+    agents, transcript = Agents(), tmp_path / "a.chatmd"
+    here = place(tmp_path, agents)
+    (tmp_path / "s.chatmd").write_text('<system><import src="p.md"/></system><user><doc src="d.md" local/></user>')
+    (tmp_path / "p.md").write_text("Be brief.")
+    (tmp_path / "d.md").write_text("D")
+    text = "<user><agent src='s.chatmd' local>Hello</agent></user>"
+    for _ in range(2):
+        assert sent(text, here, Recorded(transcript)) == ["answer 1"]
+    assert sent(text, here, Recorded(tmp_path / "b.chatmd")) == ["answer 1"]
+    for number, name in enumerate(["p.md", "d.md", "s.chatmd"], 2):
+        (tmp_path / name).write_text((tmp_path / name).read_text() + " ")
+        assert sent(text, here, Recorded(transcript)) == [f"answer {number}"]
+    assert sent(text.replace("Hello", "Hi"), here, Recorded(transcript)) == ["answer 5"]
+
+
+@pytest.mark.parametrize("more", ["<tool name='read_file'/>", "<user><doc src='https://e.org/'/></user>"])
+def test_an_agent_whose_world_may_change_is_asked_again(tmp_path: Path, more: str) -> None:
+    agents = Agents()
+    (tmp_path / "s.chatmd").write_text(f"{more}<user>Hello</user>")
+    text = "<user><agent src='s.chatmd' local/></user>"
+    answers = [sent(text, place(tmp_path, agents, HERE), Recorded(tmp_path / "a"))[0] for _ in range(2)]
+    assert answers == ["answer 1", "answer 2"]

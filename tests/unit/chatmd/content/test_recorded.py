@@ -1,0 +1,158 @@
+"""What was recorded is found again, exactly, by the same transcript or a copy of it."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chatmd.content.occurrences import occurrences
+from chatmd.content.recorded import Recorded
+from chatmd.errors import ChatmdError
+from chatmd.language.items import Doc, Img, Item, MessageItem, SubAgent
+from lmm.models.port import Image
+
+DOC = Doc("https://e.org/a?b")
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@settings(max_examples=30)  # each waits for the disk
+@given(st.lists(st.tuples(st.sampled_from("abc"), TEXTS), min_size=1, max_size=5))
+def test_the_latest_counts(tmp_path_factory: pytest.TempPathFactory, kept: list[tuple[str, str]]) -> None:
+    transcript = tmp_path_factory.mktemp("t") / "a.chatmd"
+    record = Recorded(transcript)
+    for key, text in kept:
+        record.keep(key, DOC, text)
+        assert record.find(key) == text
+    again = Recorded(transcript)
+    for key, text in dict(kept).items():
+        assert again.find(key) == text
+    assert again.find("d") is None
+
+
+def test_images(tmp_path: Path) -> None:
+    image = Image(b"GIF89a", media_type="image/gif")
+    Recorded(tmp_path / "a").keep("k", Img("a.gif", True), image)
+    assert Recorded(tmp_path / "a").find("k") == image
+    assert {path.suffix for path in (tmp_path / ".chatmd").iterdir()} == {".jsonl", ".gif"}
+
+
+def test_line_ends_and_marks_stay(tmp_path: Path) -> None:
+    text = "\ufeffa\r\nb\rc\n\u2028"
+    Recorded(tmp_path / "a").keep("k", DOC, text)
+    assert Recorded(tmp_path / "a").find("k") == text
+
+
+def test_a_copy_finds_what_the_original_recorded(tmp_path: Path) -> None:
+    Recorded(tmp_path / "a").keep("k", DOC, "one")
+    copy = Recorded(tmp_path / "b")
+    assert copy.find("k") == "one"
+    copy.keep("k", DOC, "two")
+    assert (Recorded(tmp_path / "a").find("k"), Recorded(tmp_path / "b").find("k")) == ("one", "two")
+
+
+def test_answers_are_found_by_what_they_depend_on(tmp_path: Path) -> None:
+    record = Recorded(tmp_path / "a")
+    record.keep("k", SubAgent("s", True), "yes", inputs="i")
+    assert [Recorded(tmp_path / "b").answer(inputs) for inputs in ("i", "j", "")] == ["yes", None, None]
+
+
+def test_nothing_is_written_twice(tmp_path: Path) -> None:
+    record = Recorded(tmp_path / "a")
+    for text in ("one", "one", "two", "one"):
+        record.keep("k", DOC, text)
+    assert len((tmp_path / ".chatmd" / "expansions.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("options", [{"only": True}, {"keeps": False}])
+def test_a_record_that_keeps_nothing(tmp_path: Path, options: dict[str, bool]) -> None:
+    Recorded(tmp_path / "a", **options).keep("k", DOC, "one")
+    assert not (tmp_path / ".chatmd").exists()
+
+
+def test_messages_with_the_same_words_keep_what_they_stood_for(tmp_path: Path) -> None:
+    """Compaction takes the first ones away; the third "And now?" is the first then."""
+    docs = [Doc("a.md", local=True) for _ in range(4)]
+    asked: list[Item] = [MessageItem("user", ("And now? ", doc)) for doc in docs]
+    record = Recorded(tmp_path / "a")
+    for number, one in enumerate(occurrences(asked)):
+        record.keep(one.key, one.part, f"state {number}")
+    left: list[Item] = [MessageItem("user", ("A summary.",)), *asked[2:]]
+    record.carry_over(asked, left)
+    again = Recorded(tmp_path / "a")
+    assert [again.find(one.key) for one in occurrences(left)] == ["state 2", "state 3"]
+
+
+def test_damage_is_told(tmp_path: Path) -> None:
+    Recorded(tmp_path / "a").keep("k", DOC, "one")
+    (file,) = (tmp_path / ".chatmd").glob("*.txt")
+    file.write_text("other")
+    with pytest.raises(ChatmdError, match=r"this is not what https://e\.org/a\?b held"):
+        Recorded(tmp_path / "a").find("k")
+    file.unlink()
+    with pytest.raises(ChatmdError, match="is not there any more"):
+        Recorded(tmp_path / "a").find("k")
+
+
+def test_a_torn_line_harms_no_other(tmp_path: Path) -> None:
+    """A crash in the middle of a line loses that line, and the next run begins a new one."""
+    index = tmp_path / ".chatmd" / "expansions.jsonl"
+    Recorded(tmp_path / "a").keep("k", DOC, "one")
+    index.write_text(index.read_text() + '{"transcript": "a", "ke')
+    record = Recorded(tmp_path / "a")
+    record.keep("l", DOC, "two")
+    assert [Recorded(tmp_path / "a").find(key) for key in "kl"] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[]",
+        "1",
+        "{}",
+        '{"transcript": 1}',
+        "\x00",
+        '{"transcript":"a","key":"k","kind":"doc","src":"s","sha256":"../../x"}',
+    ],
+)
+def test_lines_that_mean_nothing(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".chatmd").mkdir()
+    (tmp_path / ".chatmd" / "expansions.jsonl").write_text(line + "\n")
+    assert Recorded(tmp_path / "a").find("k") is None
+
+
+def test_a_record_names_no_file_elsewhere(tmp_path: Path) -> None:
+    """A record that came with a folder from elsewhere cannot make us read another file."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("key")
+    (tmp_path / ".chatmd").mkdir()
+    entry = {
+        "transcript": "a",
+        "key": "k",
+        "kind": "doc",
+        "src": "s",
+        "sha256": "../secret",
+        "media_type": "",
+        "inputs": "",
+    }
+    (tmp_path / ".chatmd" / "expansions.jsonl").write_text(json.dumps(entry))
+    assert Recorded(tmp_path / "a").find("k") is None
+
+
+def test_nothing_is_written_behind_a_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / ".chatmd").symlink_to(elsewhere)
+    with pytest.raises(ChatmdError, match="this is a link"):
+        Recorded(tmp_path / "notes" / "a").keep("k", DOC, "one")
+    assert not list(elsewhere.iterdir())
+
+
+def test_the_folder_is_the_users_own(tmp_path: Path) -> None:
+    Recorded(tmp_path / "a").keep("k", DOC, "one")
+    assert stat.S_IMODE((tmp_path / ".chatmd").stat().st_mode) == 0o700

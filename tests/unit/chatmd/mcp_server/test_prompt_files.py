@@ -1,0 +1,93 @@
+"""The ChatMD files of a folder as tools: which they are, what they are called, what they say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chatmd.mcp_server.library import Library
+from chatmd.mcp_server.prompt_files import read_prompts, stamp_of
+
+ASKED, WAITING = "<user>Why?</user>\n", "<user>\n</user>\n"
+
+
+def publish(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+
+
+def test_what_is_a_prompt_and_what_is_not(tmp_path: Path) -> None:
+    """By its ending, or by how it begins; hidden files, folders and other texts are none."""
+    publish(
+        tmp_path,
+        a__chatmd=WAITING,
+        b__md="\ufeff\n<!-- c -->\n" + WAITING,
+        notes__md="# Notes\n\n<user>x</user>\n",
+        c__txt=WAITING,
+        empty__md="",
+        __hidden__chatmd=WAITING,
+    )
+    (tmp_path / "sub.chatmd").mkdir()
+    prompts, notes = read_prompts(tmp_path)
+    assert [prompt.name for prompt in prompts] == ["a", "b"]
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        ("<!-- Reviews\n  a text. -->\n<system>Be brief.</system>" + WAITING, "Reviews a text."),
+        ("<system>You review. Be brief.</system><!-- later -->" + WAITING, "You review."),
+        ("<developer>RAW|Only this|RAW</developer>" + WAITING, "Only this"),
+        (WAITING, "The agent x.chatmd."),
+        ("<system> </system>" + WAITING, "The agent x.chatmd."),
+    ],
+)
+def test_what_a_prompt_says_of_itself(tmp_path: Path, text: str, description: str) -> None:
+    """The comment at its top, else how its instructions begin."""
+    publish(tmp_path, x__chatmd=text)
+    (prompt,), _ = read_prompts(tmp_path)
+    assert prompt.description == description
+
+
+def test_input_is_needed_where_nothing_is_asked(tmp_path: Path) -> None:
+    """A file may have its question in it."""
+    publish(tmp_path, asked__chatmd=ASKED, waiting__chatmd=WAITING)
+    prompts, _ = read_prompts(tmp_path)
+    assert {prompt.name: prompt.needs_input for prompt in prompts} == {"asked": False, "waiting": True}
+
+
+def test_names_are_those_that_clients_take(tmp_path: Path) -> None:
+    """Two files that would have one name are told apart, or told of."""
+    publish(
+        tmp_path, **{"my prompt__chatmd": WAITING, "my.prompt__chatmd": WAITING, "x__chatmd": ASKED, "x__md": ASKED}
+    )
+    prompts, notes = read_prompts(tmp_path, taken=["y"])
+    names = [prompt.name for prompt in prompts]
+    assert names[0].startswith("my_prompt_")
+    assert names[1].startswith("my_prompt_")
+    assert len(set(names)) == 3
+    assert notes == ["x.md is not published: there is another tool 'x' (rename the file)"]
+
+
+def test_a_library_sees_what_changed(tmp_path: Path) -> None:
+    """It tells of a note once, and of a change only where what is published changes."""
+    said: list[str] = []
+    library = Library(folder=tmp_path, note=said.append)
+    publish(tmp_path, a__chatmd=WAITING)
+    (tmp_path / "bad.chatmd").write_bytes(b"\xff")
+    assert library.refresh()
+    assert not library.refresh()
+    publish(tmp_path, a__chatmd=WAITING + "<!-- no difference -->")
+    assert not library.refresh()
+    (tmp_path / "a.chatmd").unlink()
+    assert library.refresh()
+    assert library.prompts == []
+    assert len(said) == 1
+
+
+def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+    """Until it is back."""
+    assert stamp_of(tmp_path / "gone") == ()
+    assert read_prompts(tmp_path / "gone") == ([], [])

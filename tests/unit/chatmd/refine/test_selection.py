@@ -1,0 +1,67 @@
+"""Selection is fair: the same cases for all, some unseen, and no noise taken for progress."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmd.refine.cases import Case
+from chatmd.refine.checks import Check, Judging, Outcome, Verdict
+from chatmd.refine.selection import CaseResult, Version, best_of, compare, split
+
+_JUDGE = Check("judge", Judging("Good."))
+
+
+def result(passed: bool, score: float | None = None) -> CaseResult:
+    return CaseResult(Outcome("x"), (Verdict(_JUDGE, passed, "" if passed else "no", score),))
+
+
+def cases(count: int) -> list[Case]:
+    return [Case(f"case {n}", "?", ()) for n in range(count)]
+
+
+_RESULTS = st.dictionaries(
+    st.sampled_from("abcdef"), st.builds(result, st.booleans(), st.none() | st.integers(0, 10)), min_size=1
+)
+
+
+@given(st.integers(0, 40), st.integers(0, 5))
+def test_a_third_is_held_out(count: int, seed: int) -> None:
+    """All cases are on one side, in order; the draw depends on the seed alone."""
+    train, held = split(cases(count), seed)
+    assert sorted([*train, *held]) == sorted(case.name for case in cases(count))
+    assert len(held) == (count // 3 if count >= 4 else 0)
+    assert (train, held) == split(cases(count), seed)
+    assert set(split(list(reversed(cases(count))), seed)[1]) == set(held)
+
+
+def test_cases_can_say_which_they_are() -> None:
+    chosen = [Case("a", "?", ()), Case("b", "?", (), True), Case("c", "?", (), False)]
+    assert split(chosen, 0) == (("a", "c"), ("b",))
+
+
+@given(_RESULTS, _RESULTS)
+def test_comparison_is_antisymmetric(first: dict[str, CaseResult], second: dict[str, CaseResult]) -> None:
+    one, other = compare(first, second, "abcdef"), compare(second, first, "abcdef")
+    assert one.gained == other.lost
+    assert one.is_better == other.is_worse
+    assert not (one.is_better and one.is_worse)
+
+
+@given(st.lists(_RESULTS, min_size=1, max_size=5))
+def test_nobody_beats_the_best_by_cases(results: list[dict[str, CaseResult]]) -> None:
+    """Of those that were measured on everything, none passes more cases."""
+    versions = [Version(str(n), str(n), each) for n, each in enumerate(results)]
+    names = tuple(results[0])
+    best = best_of(versions, names)
+    assert all(name in best.results for name in names)
+    for version in versions:
+        if all(name in version.results for name in names):
+            assert version.tally(names).passed <= best.tally(names).passed
+
+
+def test_a_small_difference_of_scores_is_none() -> None:
+    old, better, noise = ({"a": result(True, score)} for score in (7.0, 8.0, 7.3))
+    assert compare(better, old, "a").is_better
+    assert not compare(noise, old, "a").is_better
+    assert not compare(old, noise, "a").is_worse

@@ -1,0 +1,181 @@
+"""Agents that ask agents: as tools, inline, in circles, from a URL, within the limits of the whole run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import pytest
+
+import chatmd
+from chatmd.errors import LimitReached
+from chatmd.runtime import events
+from lmm.models.port import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
+
+ASK = '<config show_tool_call/>\n<tool name="helper" agent="helper.chatmd" local/>\n<user>Begin</user>\n'
+
+
+class Answers:
+    """A model that answers by a function of the request."""
+
+    name = "Scripted/answers"
+
+    def __init__(self, answer: Callable[[ChatRequest], str | ToolCall]) -> None:
+        self.answer = answer
+        self.seen: list[tuple[Message, ...]] = []
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Answer."""
+        self.seen.append(request.messages)
+        given = self.answer(request)
+        usage = Usage(10, 5, None, 1)
+        if isinstance(given, ToolCall):
+            yield Reply("", self.name, usage, calls=(given,))
+        else:
+            yield TextDelta(given)
+            yield Reply(given, self.name, usage)
+
+
+def delegate(request: ChatRequest) -> str | ToolCall:
+    """Ask the helper once, then say what it said; without a helper, echo."""
+    last = request.messages[-1]
+    if last.results:
+        return f"It said: {last.results[0].text}"
+    if request.tools:
+        return ToolCall("c1", "helper", '{"input": "What is |RAW?"}')
+    return f"Echo of {last.text}"
+
+
+def write(folder: Path, **texts: str) -> Path:
+    """Files, of which the first is given back."""
+    paths = [folder / f"{name}.chatmd" for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text)
+    return paths[0]
+
+
+def test_an_agent_as_a_tool(tmp_path: Path) -> None:
+    """It gets its file's messages and the input; its answer is the result; its file stays as it is."""
+    path = write(tmp_path, main=ASK, helper="<system>You help.</system>\n<user>\n\n</user>\n")
+    model, seen = Answers(delegate), list[events.RunEvent]()
+    result = chatmd.run(path, hooks=chatmd.Hooks(model=model, listener=seen.append))
+    assert result.answer == "It said: Echo of What is |RAW?"
+    assert [(message.role, message.text) for message in model.seen[1]] == [
+        ("system", "You help."), ("user", "What is |RAW?"),
+    ]  # fmt: skip
+    assert (tmp_path / "helper.chatmd").read_text() == "<system>You help.</system>\n<user>\n\n</user>\n"
+    assert "You help" not in path.read_text()
+    assert (result.turns, result.usage.input_tokens) == (3, 30)
+    below = [event for event in seen if isinstance(event, events.Below)]
+    assert {event.chain for event in below} == {(str(path), str(tmp_path / "helper.chatmd"))}
+
+
+def test_an_inline_agent(tmp_path: Path) -> None:
+    """Its answer stands in its place; what stands inside of it is its input, relative to the file it stands in."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "notes.md").write_text("These </user> are notes.")
+    main = '<user>See: <agent src="sub/helper.chatmd" local>Read <doc src="notes.md" local/></agent>!</user>'
+    (tmp_path / "sub" / "helper.chatmd").write_text('<user>First <doc src="own.md" local/></user>')
+    (tmp_path / "sub" / "own.md").write_text("own text")
+    model = Answers(lambda request: " + ".join(m.text + "".join(map(str, m.content)) for m in request.messages))
+    result = chatmd.run(write(tmp_path, main=main), hooks=chatmd.Hooks(model=model))
+    assert result.answer == "See: First own text + Read These </user> are notes.!"
+
+
+def test_an_inline_agent_is_asked_once(tmp_path: Path) -> None:
+    """Later turns and later runs take what it answered; another input asks again."""
+    main = '<user>See: <agent src="helper.chatmd" local>x</agent></user>\n'
+    path = write(tmp_path, main=main, helper="<system>You help.</system>")
+    model = Answers(lambda request: f"n{len(request.messages)}")
+    chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    assert len(model.seen) == 2
+    path.write_text(path.read_text().replace("<user>\n\n</user>", "<user>More</user>"))
+    chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    assert len(model.seen) == 3
+    other = write(tmp_path, other=main)
+    chatmd.run(other, hooks=chatmd.Hooks(model=model))
+    assert len(model.seen) == 4
+    write(tmp_path, helper="<system>You help more.</system>")
+    other.write_text(main)
+    chatmd.run(write(tmp_path, third=main), hooks=chatmd.Hooks(model=model))
+    assert len(model.seen) == 6
+
+
+def test_agents_in_a_circle(tmp_path: Path) -> None:
+    """Inline, nothing is paid for before it is told; the error names the chain."""
+    path = write(
+        tmp_path,
+        main='<user><agent src="b.chatmd" local/></user>',
+        b='<user><agent src="main.chatmd" local/></user>',
+    )
+    model = Answers(lambda request: "never")
+    wanted = r"in a circle: main\.chatmd → b\.chatmd → main\.chatmd → b\.chatmd → main\.chatmd → b\.chatmd"
+    with pytest.raises(chatmd.errors.ChatmdError, match=wanted):
+        chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    assert not model.seen
+
+
+def test_a_tool_that_asks_itself(tmp_path: Path) -> None:
+    """It goes as deep as allowed; then the model that went too deep reads why it may not."""
+    path = write(tmp_path, helper=ASK)
+    model = Answers(delegate)
+    result = chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    assert result.answer.startswith("It said: It said: It said: It said: It said: agents ask each other in a circle")
+    assert len(model.seen) == 10
+
+
+def test_limits_hold_over_the_whole_tree(tmp_path: Path) -> None:
+    """What an agent uses is used by who asked it; the run ends, and can be gone on with."""
+    path = write(tmp_path, main=ASK, helper="<system>You help.</system>")
+    model = Answers(delegate)
+    with pytest.raises(LimitReached, match="2 requests"):
+        chatmd.run(path, chatmd.RunOptions(max_turns=2), chatmd.Hooks(model=model))
+    assert len(model.seen) == 2
+    with pytest.raises(LimitReached, match="15 tokens"):
+        chatmd.run(write(tmp_path, other=ASK), chatmd.RunOptions(budget="15"), chatmd.Hooks(model=model))
+    result = chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    assert (result.turns, result.answer) == (1, "It said: Echo of What is |RAW?")
+
+
+@pytest.mark.parametrize(
+    ("helper", "wanted"),
+    [
+        (None, "no such file"),
+        ("<usr>x</usr>", "stands in no element"),
+        ('<tool name="reed_file"/><user>x</user>', "no built-in tool"),
+        ('<user><doc src="missing.md" local/></user>', "no such file"),
+    ],
+)
+def test_an_agent_that_cannot_be_asked(tmp_path: Path, helper: str | None, wanted: str) -> None:
+    """The model reads why."""
+    path = write(tmp_path, main=ASK)
+    if helper is not None:
+        write(tmp_path, helper=helper)
+    model = Answers(delegate)
+    assert wanted in chatmd.run(path, hooks=chatmd.Hooks(model=model)).answer
+
+
+def test_tools_that_nobody_agreed_to(tmp_path: Path) -> None:
+    """An agent's tools are asked about with the first file; if its file changes during the run, it is refused."""
+    path = write(tmp_path, main=ASK, helper='<tool name="sh" command="echo"/><system>x</system>')
+    with pytest.raises(chatmd.errors.ConsentNeeded, match="sh runs echo"):
+        chatmd.run(path, hooks=chatmd.Hooks(model=Answers(delegate)))
+    write(tmp_path, helper="<system>x</system>")
+
+    def answer(request: ChatRequest) -> str | ToolCall:
+        write(tmp_path, helper='<tool name="sh" command="rm"/><system>x</system>')
+        return delegate(request)
+
+    assert "not those that you agreed to" in chatmd.run(path, hooks=chatmd.Hooks(model=Answers(answer))).answer
+
+
+def test_from_an_event_loop(tmp_path: Path) -> None:
+    """The twin with an a, and the stream."""
+    path = write(tmp_path, main="<user>Hi</user>")
+
+    async def main() -> list[str]:
+        result = await chatmd.arun(path, hooks=chatmd.Hooks(model=Answers(delegate)))
+        return [result.answer, *[type(event).__name__ async for event in chatmd.stream(path)]]
+
+    assert asyncio.run(main()) == ["Echo of Hi", "RunResult"]

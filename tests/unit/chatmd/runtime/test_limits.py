@@ -1,0 +1,59 @@
+"""Budgets, and who has used up what."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmd.errors import LimitReached
+from chatmd.runtime.limits import Limits, Tally, parse_budget
+from lmm.errors import ConfigError
+from lmm.models.port import Usage
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        *(
+            ("20000", Limits(tokens=20000)),
+            ("20_000 tokens", Limits(tokens=20000)),
+            ("1.5k", Limits(tokens=1500)),
+            ("1,500", Limits(tokens=1500)),
+        ),
+        *(("2M", Limits(tokens=2_000_000)), ("0.50$", Limits(dollars=0.5)), ("$.5", Limits(dollars=0.5))),
+        *(("0.5 USD", Limits(dollars=0.5)), ("2 dollars", Limits(dollars=2.0))),
+    ],
+)
+def test_budgets(text: str, wanted: Limits) -> None:
+    """Tokens or money."""
+    assert parse_budget(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "a lot", "-5", "0.5", "1,5k", "0", "5 €", "$"])
+def test_what_is_no_budget(text: str) -> None:
+    """It is refused with an example."""
+    with pytest.raises(ConfigError, match="is no budget"):
+        parse_budget(text)
+
+
+def test_tokens() -> None:
+    """Those sent count as those received."""
+    tally = Tally(Limits(tokens=100))
+    tally.begin("m")
+    tally.add("m", Usage(60, 40, None, 1))
+    with pytest.raises(LimitReached, match="used 100 tokens, and 100 is its budget"):
+        tally.begin("m")
+
+
+def test_money_where_prices_are_known() -> None:
+    """The price is looked up where the provider does not tell it."""
+    tally = Tally(Limits(dollars=0.001))
+    tally.begin("OpenAI/gpt-4o")
+    assert tally.add("OpenAI/gpt-4o", Usage(1000, 1000, None, 1)).cost
+    with pytest.raises(LimitReached, match=r"\$0.001 is its budget"):
+        tally.begin("OpenAI/gpt-4o")
+
+
+def test_money_where_no_price_is_known() -> None:
+    """A budget that nobody can keep is refused before the first request."""
+    with pytest.raises(LimitReached, match=r"price of Ollama/llama3\.2 is not known"):
+        Tally(Limits(dollars=1)).begin("Ollama/llama3.2")

@@ -1,0 +1,198 @@
+"""A transcript on disk: appended to, taken back, held by one, and put into whatever others make of the file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chatmd.runtime.transcript_file import TextTranscript, open_transcript
+from lmm.errors import DocumentBusy, FileReadError, FileWriteError
+
+BEGIN = "<user>Why?</user>\n"
+
+
+def make(folder: Path, text: str = BEGIN) -> Path:
+    """A transcript."""
+    path = folder / "a.chatmd"
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_it_grows_and_can_be_taken_back(tmp_path: Path) -> None:
+    """Every byte as given, on disk at once; the same in memory."""
+    path = make(tmp_path)
+    memory = TextTranscript(BEGIN)
+    with open_transcript(path) as transcript:
+        for one in (transcript, memory):
+            one.append("a\r\n")
+            mark = one.mark()
+            one.append("é|")
+            one.append("\U0001f600")
+            assert one.since(mark) == "é|\U0001f600"
+            assert one.end == "|\U0001f600"
+            one.take_back(mark)
+            one.append("b")
+            assert one.text == f"{BEGIN}a\r\nb"
+        assert path.read_bytes() == f"{BEGIN}a\r\nb".encode()
+        assert not transcript.settle()
+
+
+def test_the_users_empty_place_is_filled(tmp_path: Path) -> None:
+    """It is removed, if it is the last thing there; its neighbours stay."""
+    path = make(tmp_path, f"é{BEGIN}\n<user>\n\n</user>\n")
+    with open_transcript(path) as transcript:
+        transcript.drop_blank_turn()
+        transcript.append("\nx")
+        transcript.drop_blank_turn()
+    assert path.read_bytes() == f"é{BEGIN.rstrip()}\nx".encode()
+
+
+def test_a_second_process_is_told(tmp_path: Path) -> None:
+    """The lock goes with the process."""
+    path = make(tmp_path)
+    with open_transcript(path), pytest.raises(DocumentBusy, match="another lmm"), open_transcript(path):
+        pass
+    with open_transcript(path):
+        pass
+
+
+@pytest.mark.parametrize("tail", [b"\xf0\x9f\x98", b"\xc3", b"<assistant>\nRAW|Beca\xe2\x82"])
+def test_torn_characters(tmp_path: Path, tail: bytes) -> None:
+    """A crash in the middle of a character: it is trimmed, and the half reply with it."""
+    path = make(tmp_path)
+    path.write_bytes(BEGIN.encode() + tail)
+    with open_transcript(path) as transcript:
+        assert transcript.text.startswith(BEGIN.rstrip("\n"))
+    path.read_bytes().decode("utf-8")
+
+
+def test_what_is_not_utf8_elsewhere_is_an_error(tmp_path: Path) -> None:
+    """Not something that a crash has left."""
+    path = tmp_path / "a.chatmd"
+    path.write_bytes(b"caf\xe9 <user>x</user>")
+    with pytest.raises(FileReadError, match="not UTF-8"), open_transcript(path):
+        pass
+
+
+# -- others write --------------------------------------------------------------------------------
+
+
+def save_in_place(path: Path, text: str) -> None:
+    """As some editors do."""
+    path.write_bytes(text.encode())
+
+
+def save_by_replacing(path: Path, text: str) -> None:
+    """As others do."""
+    other = path.with_suffix(".tmp")
+    other.write_bytes(text.encode())
+    other.replace(path)
+
+
+@pytest.mark.parametrize("save", [save_in_place, save_by_replacing])
+def test_an_old_version_is_saved(tmp_path: Path, save: object) -> None:
+    """An editor that had opened the file before the run: what we wrote is put behind what it had."""
+    path = make(tmp_path)
+    with open_transcript(path) as transcript:
+        transcript.append("\none\n")
+        assert callable(save)
+        save(path, BEGIN.replace("Why", "But why"))
+        transcript.append("two\n")
+        assert transcript.settle()
+        transcript.append("three\n")
+        assert not transcript.settle()
+    assert path.read_bytes() == b"<user>But why?</user>\n\none\ntwo\nthree\n"
+
+
+def test_something_is_written_behind_us(tmp_path: Path) -> None:
+    """It stays behind what we go on to write."""
+    path = make(tmp_path)
+    with open_transcript(path) as transcript:
+        transcript.append("\none\n")
+        with path.open("a") as file:
+            file.write("<user>And?</user>\n")
+        mark = transcript.mark()
+        transcript.append("two\n")
+        assert transcript.settle()
+        assert transcript.tail == "<user>And?</user>\n"
+        assert path.read_bytes() == f"{BEGIN}\none\ntwo\n<user>And?</user>\n".encode()
+        transcript.take_back(mark)
+        assert path.read_bytes() == f"{BEGIN}\none\n<user>And?</user>\n".encode()
+
+
+def test_a_file_that_is_deleted_is_written_again(tmp_path: Path) -> None:
+    """Nothing that was there or that we wrote is lost."""
+    path = make(tmp_path)
+    with open_transcript(path) as transcript:
+        transcript.append("\none\n")
+        path.unlink()
+        transcript.append("two\n")
+    assert path.read_bytes() == f"{BEGIN}\none\ntwo\n".encode()
+
+
+def test_a_touch_changes_nothing(tmp_path: Path) -> None:
+    """The same text with another time is the same text."""
+    path = make(tmp_path)
+    with open_transcript(path) as transcript:
+        transcript.append("one")
+        os.utime(path, (1, 1))
+        transcript.append("two")
+        assert not transcript.settle()
+    assert path.read_text() == f"{BEGIN}onetwo"
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    """What it leads to is written; the link stays."""
+    path, link = make(tmp_path), tmp_path / "link.chatmd"
+    link.symlink_to(path)
+    with open_transcript(link) as transcript:
+        transcript.append("one")
+        path.write_text("<user>Other</user>\n")
+        transcript.append("two")
+    assert link.is_symlink()
+    assert path.read_text() == "<user>Other</user>\nonetwo"
+
+
+# -- what goes wrong -------------------------------------------------------------------------------
+
+_FULL = """
+import resource, signal, sys
+from pathlib import Path
+from chatmd.runtime.transcript_file import open_transcript
+from lmm.errors import FileWriteError
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = Path(sys.argv[1])
+with open_transcript(path) as transcript:
+    transcript.append("fits\\n")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    mark = transcript.mark()
+    transcript.append("fits too\\n")
+    try:
+        transcript.append("x" * 200)
+    except FileWriteError as error:
+        print(error)
+    transcript.take_back(mark)
+    transcript.append("end\\n")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of file sizes are Unix")
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """A clear error; nothing of the piece stays, and what was begun can be taken back."""
+    path = make(tmp_path)
+    done = subprocess.run([sys.executable, "-c", _FULL, path], capture_output=True, text=True, check=True)
+    assert "cannot be written: File too large" in done.stdout
+    assert path.read_text() == f"{BEGIN}fits\nend\n"
+
+
+def test_a_file_that_is_read_only(tmp_path: Path) -> None:
+    """It is refused before anything is paid."""
+    path = make(tmp_path)
+    path.chmod(0o444)
+    with pytest.raises(FileWriteError, match="read-only"), open_transcript(path):
+        pass

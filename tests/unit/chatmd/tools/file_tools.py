@@ -1,0 +1,62 @@
+"""What the tests of the file tools share: tools opened as a prompt would, called as the loop would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from chatmd.language.items import Tool
+from chatmd.tools.registry import kind_of
+from chatmd.workplace import AgentRequest, Workplace
+from lmm.config_files import settings_for
+from lmm.models.port import RunnableTool
+
+READING = ("read_file", "read_directory", "search_files")
+WRITING = ("write_file", "append_to_file", "find_and_replace", "apply_patch")
+
+
+async def _nobody(request: AgentRequest) -> str:
+    raise AssertionError(f"nobody asks {request.src}")
+
+
+def workplace(folder: Path, *, protected: Sequence[Path] = ()) -> Workplace:
+    """A place in which nothing but files can be used."""
+    return Workplace(folder, settings_for(env={}), _nobody, protected=tuple(protected))
+
+
+def call(name: str, place: Workplace | Path, *, declared: dict[str, Any] | None = None, **arguments: Any) -> str:
+    """The text of one call. Arguments fit the schema, and results are texts."""
+    return asyncio.run(_call(name, place if isinstance(place, Workplace) else workplace(place), declared, arguments))
+
+
+async def _call(name: str, place: Workplace, declared: dict[str, Any] | None, arguments: dict[str, Any]) -> str:
+    tool = Tool("builtin", name, **(declared or {}))
+    async with kind_of(tool).load()(tool, place) as tools:
+        (opened,) = tools
+        runnable: RunnableTool = opened
+        Draft202012Validator(runnable.definition.parameters).validate(arguments)
+        output = await runnable.call(arguments)
+    assert not output.failed
+    assert not output.images
+    return output.text
+
+
+def attempts(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every way in which the tools can be asked for a path."""
+    yield "read_file", {"path": path}
+    yield "read_directory", {"path": path, "depth": 3}
+    yield "search_files", {"path": path, "text": "e"}
+    yield "write_file", {"path": path, "content": "x", "overwrite": True}
+    yield "append_to_file", {"path": path, "content": "x"}
+    yield "find_and_replace", {"path": path, "find": "SECRET", "replace": "x"}
+    for section in (
+        f"Add File: {path}\n+x",
+        f"Delete File: {path}",
+        f"Update File: {path}\n+x\n*** End of File",
+        f"Update File: a.md\n*** Move to: {path}",
+    ):
+        yield "apply_patch", {"patch": f"*** Begin Patch\n*** {section}\n*** End Patch"}

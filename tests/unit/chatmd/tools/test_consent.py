@@ -1,0 +1,213 @@
+"""When consent is needed, for what, and how long it holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chatmd.errors import ChatmdError, ConsentNeeded
+from chatmd.language.agent import read_agent
+from chatmd.language.imports import resolve_imports
+from chatmd.language.items import AgentSpec
+from chatmd.language.parser import parse
+from chatmd.tools.consent import consent, is_agreed
+from chatmd.workplace import AgentRequest, Rules, Workplace
+from lmm.config import load_settings
+
+GIT = '<tool name="git" command="git log"/>\n'
+
+
+async def nobody(request: AgentRequest) -> str:
+    raise AssertionError(request)
+
+
+def read(path: Path) -> AgentSpec:
+    return read_agent(resolve_imports(parse(path.read_text(), file=str(path))))
+
+
+class Prompts:
+    """A folder of prompts, and the questions that were asked about them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place = Workplace(folder.resolve(), load_settings(env={}), nobody)
+        self.asked: list[str] = []
+        self.answer = True
+
+    def write(self, text: str, name: str = "a.chatmd") -> Path:
+        path = self.place.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def ask(self, text: str | None = None) -> str:
+        """The question that consent to a file costs, if any."""
+        path = self.write(text) if text is not None else self.place.folder / "a.chatmd"
+
+        def confirm(question: str) -> bool:
+            self.asked.append(question)
+            return self.answer
+
+        before = len(self.asked)
+        consent(read(path), self.place, confirm=confirm)
+        return "".join(self.asked[before:])
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Prompts:
+    return Prompts(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "",
+        '<tool name="read_file"/><tool name="read_directory" roots="sub"/>',
+        '<tool name="webpage_to_markdown"/>',
+        '<tool name="import_image"/>',
+        '<tool name="a" agent="missing.chatmd" local/><tool name="b" agent="https://example.org/b.chatmd"/>',
+    ],
+)
+def test_tools_that_only_read_here_need_none(prompts: Prompts, declared: str) -> None:
+    assert prompts.ask(declared) == ""
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ('<tool name="t" command="rg -n"/>', "t  runs rg -n\n"),
+        ('<tool name="t" command="make" cwd="sub" env="A, B"/>', "runs make, in sub, and gives it A and B of your env"),
+        ('<tool name="apply_patch"/>', "apply_patch  creates, changes and deletes files in {folder}\n"),
+        ('<tool name="append_to_file" roots="sub, ../out"/>', "deletes files in {folder}/sub and {above}/out\n"),
+        ('<tool name="read_file" roots="., .."/>', "read_file  reads files in {folder} and {above}\n"),
+        ('<tool name="get_contents" roots=".env"/>', "reads files in {folder}/.env\n"),
+        ('<tool name="webpage_to_markdown"/><tool name="read_file"/>', "markdown  fetches from the internet\n"),
+        ('<tool mcp_server="stdio:npx wiki"/>', "starts the MCP server npx wiki for all its tools\n"),
+        (
+            '<tool mcp_server="https://mcp.example.org/v1?key=abc" includes="x, y" client_secret_env="S"/>',
+            "calls the MCP server https://mcp.example.org/v1 for x and y, and gives it S of your environment\n",
+        ),
+    ],
+)
+def test_tools_that_can_do_more_are_told_in_words(prompts: Prompts, declared: str, words: str) -> None:
+    question = prompts.ask(declared)
+    folder = prompts.place.folder
+    assert words.format(folder=folder, above=folder.parent) in question
+    assert "abc" not in question
+
+
+def test_it_is_asked_once_and_again_only_for_what_is_new(prompts: Prompts) -> None:
+    """Texts, limits and harmless tools may change; what was agreed to may be taken away."""
+    assert prompts.ask(GIT)
+    assert prompts.ask() == ""
+    assert prompts.ask(GIT.replace("/>", ' description="The log." timeout="5"/>') + '<tool name="read_file"/>') == ""
+    question = prompts.ask(GIT.replace("git log", "git") + '<tool name="apply_patch"/>')
+    assert question == (
+        f"{prompts.place.folder}/a.chatmd: its tools are not those that you agreed to:\n"
+        "  + git          runs git\n"
+        f"  + apply_patch  creates, changes and deletes files in {prompts.place.folder}\n"
+        "  - git  runs git log\n"
+    )
+    assert prompts.ask(GIT.replace("git log", "git")) == ""
+    assert prompts.ask(GIT) != ""
+
+
+def test_a_copy_is_another_file(prompts: Prompts) -> None:
+    prompts.ask(GIT)
+    copy = read(prompts.write(GIT, "b.chatmd"))
+    assert not is_agreed(copy, prompts.place)
+    assert is_agreed(read(prompts.place.folder / "a.chatmd"), prompts.place)
+
+
+def test_imported_declarations_count(prompts: Prompts) -> None:
+    prompts.write(GIT, "tools.md")
+    assert "runs git log" in prompts.ask('<import src="tools.md"/>')
+
+
+def test_agents_count_wherever_they_are_asked(prompts: Prompts) -> None:
+    """As a tool or inside of a message; each file once, however they ask each other."""
+    prompts.write('<tool name="c" agent="../a.chatmd" local/>' + GIT, "sub/b.chatmd")
+    prompts.write('<tool name="make" command="make"/>', "c.chatmd")
+    question = prompts.ask(
+        '<tool name="b" agent="sub/b.chatmd" local/>'
+        '<user><agent src="c.chatmd" local>x <agent src="sub/b.chatmd" local/></agent></user>'
+    )
+    assert question.splitlines()[1:] == [
+        "  b  asks the agent sub/b.chatmd",
+        "  the agent sub/b.chatmd:",
+        "    c    asks the agent ../a.chatmd",
+        "    git  runs git log",
+        "  the agent c.chatmd:",
+        "    make  runs make",
+    ]
+    assert prompts.ask() == ""
+    prompts.write('<tool name="make" command="make -B"/>', "c.chatmd")
+    assert "+   make  runs make -B" in prompts.ask()
+
+
+def test_agents_from_elsewhere_count_if_they_may_have_tools(prompts: Prompts) -> None:
+    text = '<tool name="far" agent="https://example.org/x.chatmd"/>'
+    assert prompts.ask(text) == ""
+    prompts.place = replace(prompts.place, rules=Rules(remote_tools=True))
+    assert "asks the agent https://example.org/x.chatmd, with whatever tools it declares" in prompts.ask(text)
+    fetched = read_agent(parse(GIT, file="https://example.org/x.chatmd"))
+    agreed = consent(read(prompts.place.folder / "a.chatmd"), prompts.place)
+    agreed.check(fetched, prompts.place)
+    with pytest.raises(ConsentNeeded):
+        agreed.check(replace(fetched, file="https://example.org/y.chatmd"), prompts.place)
+
+
+def test_no_is_not_kept(prompts: Prompts) -> None:
+    prompts.answer = False
+    for _ in range(2):
+        with pytest.raises(ConsentNeeded, match="not run: you did not agree to its tools"):
+            prompts.ask(GIT)
+    assert len(prompts.asked) == 2
+
+
+def test_without_a_terminal_it_says_what_to_do(prompts: Prompts) -> None:
+    spec = read(prompts.write(GIT))
+    with pytest.raises(ConsentNeeded, match=r"its folder: git runs git log \(run it in a terminal, .* with --yes\)"):
+        consent(spec, prompts.place)
+    consent(spec, prompts.place, yes=True)
+    assert not is_agreed(spec, prompts.place)  # which held that once only
+
+
+def test_an_agent_that_changed_during_the_run_does_not_start(prompts: Prompts) -> None:
+    """A tool that writes files cannot give an agent the power to start programs."""
+    path = prompts.write(GIT, "b.chatmd")
+    prompts.write('<tool name="b" agent="b.chatmd" local/><tool name="apply_patch"/>')
+    agreed = consent(read(prompts.place.folder / "a.chatmd"), prompts.place, yes=True)
+    agreed.check(read(path), prompts.place)
+    prompts.write('<tool name="git" command="sh -c"/>', "b.chatmd")
+    with pytest.raises(ConsentNeeded, match="not those that you agreed to: git runs sh -c"):
+        agreed.check(read(path), prompts.place)
+    new = prompts.write(GIT, "new.chatmd")
+    with pytest.raises(ConsentNeeded):
+        agreed.check(read(new), prompts.place)
+    prompts.write('<tool name="read_file"/>', "new.chatmd")
+    agreed.check(read(new), prompts.place)
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{", "null", '{"%s": 1}', '{"%s": "[]"}', '{"%s": "{\\"agreed\\": 1}"}'])
+def test_damaged_records_count_as_none(prompts: Prompts, state_folder: Path, damage: str) -> None:
+    prompts.ask(GIT)
+    path = prompts.place.folder / "a.chatmd"
+    (state_folder / "consents.json").write_text(damage.replace("%s", str(path)))
+    assert prompts.ask() != ""
+    assert prompts.ask() == ""
+
+
+def test_what_is_shown_cannot_hide_anything(prompts: Prompts) -> None:
+    """No line breaks, no escapes, no characters that turn the direction of text."""
+    question = prompts.ask('<tool name="x\n  ok  runs nothing" command="rm -rf / \x1b[8m \u202e&#10;"/>')
+    assert len(question.splitlines()) == 2
+    assert "\x1b" not in question
+    assert "\u202e" not in question
+    assert "rm -rf / \\x1b[8m \\u202e" in question
+
+
+def test_a_tool_that_does_not_exist_is_an_error(prompts: Prompts) -> None:
+    with pytest.raises(ChatmdError, match=r"no built-in tool .odoc_search. \(markdown_search"):
+        prompts.ask('<tool name="odoc_search"/>')

@@ -1,0 +1,183 @@
+"""Listing and searching folders."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from unit.chatmd.tools.file_tools import call
+
+from chatmd.errors import ChatmdError, FileRefused
+from lmm.errors import FileReadError
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A folder with all that a listing has to deal with."""
+    work = tmp_path / "work"
+    for name, text in {
+        "b.md": "Leaves are green.\n",
+        "A.md": "Roots are not.\r\nLEAVES fall.\n",
+        "notes/cells.md": "leaf " * 100 + "Leaves" + " leaf" * 100,
+        "notes/deep/er/x.txt": "Leaves\n",
+        "notes/.draft.md": "Leaves\n",
+        "notes/built/out.md": "Leaves\n",
+        "node_modules/p/index.md": "Leaves\n",
+        ".git/config": "Leaves\n",
+        ".env": "Leaves\n",
+        ".github/w.yml": "Leaves\n",
+        ".gitignore": "built/\n*.log\n!keep.log\n",
+        "x.log": "Leaves\n",
+        "notes/x.log": "Leaves\n",
+        "notes/keep.log": "Leaves\n",
+        "image.png": "\0Leaves\n",
+        "old.txt": "",
+        "big.bin": "x" * 1_234_567,
+    }.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_bytes(text.encode())
+    (work / "old.txt").write_bytes(b"caf\xe9 Leaves\n")
+    (work / "inside.md").symlink_to("notes/cells.md")
+    (work / "outside").symlink_to("/etc")
+    os.mkfifo(work / "pipe")
+    (work / "line\nbreak").touch()
+    (tmp_path / "secret.md").write_text("Leaves\n")
+    return work
+
+
+def test_one_folder(course: Path) -> None:
+    """All that is in it, in order, whatever case; what is special is said."""
+    assert call("read_directory", course).splitlines() == [
+        "./:",
+        ".env (7 B; keys or passwords, cannot be read)",
+        ".git/",
+        ".github/",
+        ".gitignore (23 B)",
+        "A.md (29 B)",
+        "b.md (18 B)",
+        "big.bin (1.2 MB)",
+        "image.png (8 B)",
+        "inside.md -> notes/cells.md",
+        "line\\nbreak (0 B)",
+        "node_modules/",
+        "notes/",
+        "old.txt (12 B)",
+        "outside -> outside of what the tool may use",
+        "pipe (no ordinary file)",
+        "x.log (7 B)",
+    ]
+
+
+def test_several_folders_deep(course: Path) -> None:
+    """Further down, hidden and ignored files are left out; folders that hold no work stay closed."""
+    text = call("read_directory", course, depth=3)
+    assert [line for line in text.splitlines() if "/" in line and "->" not in line] == [
+        "./:",
+        ".git/ (not looked into)",
+        ".github/ (not looked into)",
+        "node_modules/ (not looked into)",
+        "notes/",
+        "notes/built/ (not looked into)",
+        "notes/cells.md (1.0 kB)",
+        "notes/deep/",
+        "notes/deep/er/",
+        "notes/keep.log (7 B)",
+    ]
+
+
+def test_what_is_named_is_listed(course: Path) -> None:
+    """A hidden or ignored folder opens to who names it; the rules of folders above hold."""
+    assert call("read_directory", course, path=".github") == ".github/:\nw.yml (7 B)"
+    assert call("read_directory", course, path="notes/built") == "notes/built/:\nout.md (7 B)"
+    assert "x.log" in call("read_directory", course, path="notes")
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("*.md", ["A.md", "b.md", "notes/cells.md"]),
+        ("**/*.{txt,yml}", ["notes/deep/er/x.txt", "old.txt"]),
+        ("notes/*", ["notes/cells.md", "notes/keep.log"]),
+        ("notes/**", ["notes/cells.md", "notes/deep/er/x.txt", "notes/keep.log"]),
+        ("./b.md", ["b.md"]),
+        ("*.rs", []),
+        ("../*", []),
+    ],
+)
+def test_a_glob(course: Path, glob: str, found: list[str]) -> None:
+    """Files in all folders below; links are not followed."""
+    text = call("read_directory", course, glob=glob)
+    assert [line.rpartition(" (")[0] for line in text.splitlines()[1:] if "->" not in line] == found
+
+
+def test_a_list_that_is_too_long(tmp_path: Path) -> None:
+    """It is cut at a line, and says so."""
+    for number in range(300):
+        (tmp_path / f"a rather long name {number:03}").touch()
+    text = call("read_directory", tmp_path, declared={"max_output": 3000})
+    assert len(text) <= 3000
+    assert text.endswith("[there is more than can be shown; list one of the folders, or give a glob]")
+    assert text.count("\n") > 50
+
+
+def test_folders_that_are_none(course: Path) -> None:
+    """A file, nothing, an empty folder."""
+    (course / "empty").mkdir()
+    assert call("read_directory", course, path="empty") == "empty is empty."
+    for path in ("b.md", "missing", "b.md/x"):
+        with pytest.raises(FileReadError):
+            call("read_directory", course, path=path)
+
+
+def test_without_a_path_the_first_root(course: Path) -> None:
+    """If the working folder is not one of the roots."""
+    assert call("read_directory", course, declared={"roots": ("notes/deep", "notes/built")}).startswith("notes/deep/:")
+
+
+# -- search_files ------------------------------------------------------------------------------------
+
+
+def test_searching_a_folder(course: Path) -> None:
+    """Every line with the text, with its place; neither hidden nor ignored, nor secret, nor outside."""
+    lines = call("search_files", course, text="Leaves").splitlines()
+    assert [line.split(": ")[0] for line in lines[:-1]] == [
+        "b.md:1",
+        "notes/cells.md:1",
+        "notes/deep/er/x.txt:1",
+        "notes/keep.log:1",
+        "old.txt:1",
+    ]
+    assert lines[1].startswith("notes/cells.md:1: …")
+    assert len(lines[1]) < 250
+    assert lines[-1] == "[5 lines in 5 files contain the text]"
+
+
+def test_ways_of_searching(course: Path) -> None:
+    """Without regard to case, in some files, in one file, in one that would be passed over."""
+    assert call("search_files", course, text="leaves", ignore_case=True, glob="*.md").splitlines()[:2] == [
+        "A.md:2: LEAVES fall.",
+        "b.md:1: Leaves are green.",
+    ]
+    assert call("search_files", course, text="Leaves", path="x.log").startswith("x.log:1: Leaves")
+    assert call("search_files", course, text="Leaves", path=".github").startswith(".github/w.yml:1: Leaves")
+    assert call("search_files", course, text="(?:Leaves|x)") == "No line in . contains the text."
+    with pytest.raises(FileRefused, match="keys or passwords"):
+        call("search_files", course, text="Leaves", path=".env")
+    with pytest.raises(ChatmdError, match="on one line"):
+        call("search_files", course, text="a\nb")
+
+
+def test_results_that_are_too_long(tmp_path: Path) -> None:
+    """They are cut, and counted."""
+    (tmp_path / "a.md").write_text("the same line\n" * 1000)
+    text = call("search_files", tmp_path, text="same", declared={"max_output": 1000})
+    assert len(text) <= 1000
+    assert "[1000 lines in 1 file contain the text]" in text
+    assert "of them are left out" in text
+
+
+def test_a_search_that_takes_too_long(course: Path) -> None:
+    """It stops before the call is given up, and tells what it has."""
+    text = call("search_files", course, text="Leaves", declared={"timeout": 1e-9})
+    assert "the time was over" in text

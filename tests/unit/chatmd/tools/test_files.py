@@ -1,0 +1,267 @@
+"""The tools for single files, called as the loop calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from unit.chatmd.tools.file_tools import READING, WRITING, call, workplace
+
+from chatmd.errors import ChatmdError
+from chatmd.language.items import Tool
+from chatmd.tools.files import FileTool, replace_text
+from chatmd.tools.read_lines import read_excerpt
+from chatmd.tools.registry import BUILTINS, kind_of
+from lmm.errors import FileReadError, FileWriteError, LmmError
+from lmm.models.port import RunnableTool
+
+
+def definition(name: str, folder: Path) -> dict[str, Any]:
+    """What the model is told of a tool."""
+    (tool,) = _opened(name, folder)
+    return {"name": tool.definition.name, "text": tool.definition.description, "schema": tool.definition.parameters}
+
+
+def _opened(name: str, folder: Path) -> list[RunnableTool]:
+    declared = Tool("builtin", name)
+
+    async def opened() -> list[RunnableTool]:
+        async with kind_of(declared).load()(declared, workplace(folder)) as tools:
+            return list(tools)
+
+    return asyncio.run(opened())
+
+
+@pytest.mark.parametrize("name", READING + WRITING)
+def test_definitions(tmp_path: Path, name: str) -> None:
+    """A closed schema that JSON Schema accepts, with words for each argument; no path of this machine."""
+    told = definition(name, tmp_path)
+    Draft202012Validator.check_schema(told["schema"])
+    assert told["name"] == name
+    assert told["schema"]["additionalProperties"] is False
+    assert all(rule["description"] for rule in told["schema"]["properties"].values())
+    assert str(tmp_path) not in json.dumps(told)
+    assert "Paths are relative to the working folder" in told["text"]
+    with pytest.raises(ValidationError):
+        Draft202012Validator(told["schema"]).validate({"path": "a.md", "root": "/"})
+
+
+def test_what_tools_can_do_is_declared() -> None:
+    """Those that write need consent, those that read do not."""
+    assert [BUILTINS[name].powers for name in READING] == [frozenset({"read"})] * 3
+    assert [BUILTINS[name].powers for name in WRITING] == [frozenset({"write"})] * 4
+
+
+def test_arguments_under_other_names(tmp_path: Path) -> None:
+    """`file`, as other programs call it, is `path`; ours wins if both are there."""
+    (tool,) = _opened("read_file", tmp_path)
+    assert isinstance(tool, FileTool)
+    assert tool.read_arguments('{"file": "a", "offset": 1}') == {"path": "a", "offset": 1}
+    assert tool.read_arguments('{"file": "a", "path": "b"}') == {"file": "a", "path": "b"}
+    assert tool.read_arguments("") == {}
+
+
+# -- read_file ---------------------------------------------------------------------------------------
+
+
+def test_reading_some_lines(tmp_path: Path) -> None:
+    """A header that says which lines these are, a footer that says how to go on."""
+    (tmp_path / "a.md").write_text("".join(f"line {i}\n" for i in range(1, 11)))
+    assert call("read_file", tmp_path, path="a.md", offset=2, line_count=2) == (
+        "a.md:3-4:\n[total_lines=10]\nline 3\nline 4\n[6 more lines; read on with offset=4]"
+    )
+    assert call("read_file", tmp_path, path="a.md", offset=9) == "a.md:10-10:\n[total_lines=10]\nline 10"
+    with pytest.raises(ChatmdError, match="it has 10 lines only"):
+        call("read_file", tmp_path, path="a.md", offset=10)
+
+
+def test_reading_on_reaches_every_line(tmp_path: Path) -> None:
+    """With the offsets of the footers, the whole file is read, each time within the limit."""
+    lines = [f"{i} " + "é" * (i % 90) for i in range(500)]
+    (tmp_path / "a.md").write_text("\n".join(lines))
+    offset, found = 0, []
+    while offset < len(lines):
+        text = call("read_file", tmp_path, declared={"max_output": 2000}, path="a.md", offset=offset)
+        assert len(text) <= 2000
+        shown = [line for line in text.split("\n")[2:] if not line.startswith("[")]
+        found += shown
+        offset += len(shown)
+    assert found == lines
+
+
+def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    """They are no part of lines; CRLF is mentioned."""
+    (tmp_path / "a.md").write_bytes("\ufeffa\r\nb\r\n".encode())
+    assert call("read_file", tmp_path, path="a.md") == "a.md:1-2:\n[total_lines=2] [line ends: CRLF]\na\nb"
+
+
+def test_an_empty_file_and_a_long_line(tmp_path: Path) -> None:
+    """Both are told in words; of the line, the beginning is shown."""
+    (tmp_path / "empty.md").touch()
+    (tmp_path / "long.md").write_text("é" * 100_000 + "\nend\n")
+    assert call("read_file", tmp_path, path="empty.md") == "empty.md is empty."
+    text = call("read_file", tmp_path, declared={"max_output": 1000}, path="long.md")
+    assert len(text) <= 1000
+    assert "[line 1 is too long to be shown; these are its first 693 characters]" in text
+    assert text.endswith("[1 more lines; read on with offset=1]")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a\0b", "this is no text file"),
+        ("ab".encode("utf-16"), "this is UTF-16"),
+        (b"a\n\xe9t\xe9\n", "byte 0xe9 in line 2 is not UTF-8"),
+        (b"x" * 3_000_000 + b"\n\0", ""),
+    ],
+)
+def test_what_is_no_text(tmp_path: Path, data: bytes, message: str) -> None:
+    """It is refused if it would be shown."""
+    (tmp_path / "a.md").write_bytes(data)
+    if message:
+        with pytest.raises(FileReadError, match=message):
+            call("read_file", tmp_path, path="a.md")
+    else:
+        assert call("read_file", tmp_path, path="a.md").startswith("a.md:1-1:")
+
+
+class _Long(BytesIO):
+    """A file of ten gigabytes of short lines that counts how much of it is read at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_bytes, self.largest = 0, 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        assert 0 < size <= 1 << 20
+        self.read_bytes += size
+        self.largest = max(self.largest, size)
+        return b"line\n" * (size // 5) if self.read_bytes < 10**10 else b""
+
+
+def test_a_very_long_file_is_not_read_to_its_end() -> None:
+    """Pieces are small, and counting stops somewhere."""
+    file = _Long()
+    found = read_excerpt(file, "f", offset=1000, count=3, budget=1000)
+    assert (found.lines, found.exact) == (("line",) * 3, False)
+    assert file.read_bytes < 3 * 10**9
+
+
+def test_a_name_that_is_almost_right(tmp_path: Path) -> None:
+    """What is there is told, in this folder and for this part of the path."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "leaves.md").touch()
+    for path in ("notes/leafs.md", "note/leaves.md"):
+        with pytest.raises(FileReadError, match=r"did you mean notes(/leaves.md)?\?"):
+            call("read_file", tmp_path, path=path)
+
+
+# -- writing -----------------------------------------------------------------------------------------
+
+
+def test_write_file(tmp_path: Path) -> None:
+    """Folders are made; a file that exists is replaced only on request, and keeps its line ends and mode."""
+    assert call("write_file", tmp_path, path="new/a.md", content="a\nb") == "Made new/a.md: 2 lines."
+    assert (tmp_path / "new/a.md").read_bytes() == b"a\nb"
+    with pytest.raises(ChatmdError, match="exists already"):
+        call("write_file", tmp_path, path="new/a.md", content="c")
+    (tmp_path / "new/a.md").write_bytes(b"a\r\n")
+    (tmp_path / "new/a.md").chmod(0o755)
+    call("write_file", tmp_path, path="new/a.md", content="c\nd\n", overwrite=True)
+    assert (tmp_path / "new/a.md").read_bytes() == b"c\r\nd\r\n"
+    assert stat.S_IMODE((tmp_path / "new/a.md").stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize(
+    ("old", "content", "new"),
+    [
+        (None, "a\n", "a\n"),
+        ("", "a\n", "a\n"),
+        ("a\n", "b", "a\nb"),
+        ("a", "b\n", "a\nb\n"),
+        ("a\r\nb", "c\nd\n", "a\r\nb\r\nc\r\nd\r\n"),
+        ("a\n\n", "", "a\n\n"),
+    ],
+)
+def test_append_to_file(tmp_path: Path, old: str | None, content: str, new: str) -> None:
+    """What is added begins on a line of its own, with the file's line ends; an empty file gets no empty line."""
+    if old is not None:
+        (tmp_path / "a.md").write_bytes(old.encode())
+    call("append_to_file", tmp_path, path="a.md", content=content)
+    assert (tmp_path / "a.md").read_bytes() == new.encode()
+
+
+def test_new_files_honour_the_umask(tmp_path: Path) -> None:
+    """They are as any program makes them."""
+    umask = os.umask(0o077)
+    try:
+        call("append_to_file", tmp_path, path="a.md", content="a")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "a.md").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("text", "find", "replace", "every", "new"),
+    [
+        ("a b a", "b", "c", False, "a c a"),
+        ("a b a", "a", "", True, " b "),
+        ("a\r\nb\r\n", "a\nb", "c\nd\ne", False, "c\r\nd\r\ne\r\n"),
+        ("\ufeffa\n", "a", "b", False, "\ufeffb\n"),
+        ("a.c abc", "a.c", "\\1", False, "\\1 abc"),
+        ("aaa", "aa", "b", False, "ba"),
+    ],
+)
+def test_find_and_replace(tmp_path: Path, text: str, find: str, replace: str, every: bool, new: str) -> None:
+    """Letter for letter, except that line ends mean the file's."""
+    (tmp_path / "a.md").write_bytes(text.encode())
+    call("find_and_replace", tmp_path, path="a.md", find=find, replace=replace, all=every)
+    assert (tmp_path / "a.md").read_bytes() == new.encode()
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "message"),
+    [
+        ("x", "y", "the text is not in the file"),
+        ("two  words", "y", "Did you mean line 3\\?.*\ntwo words"),
+        ("a", "y", "the text stands there 2 times, lines 1, 2"),
+        ("two", "two", "are the same"),
+        ("two", "\0", "no NUL"),
+        ("two", "\ud800", "surrogate"),
+    ],
+)
+def test_what_is_not_replaced(tmp_path: Path, find: str, replace: str, message: str) -> None:
+    """The message says why, and what to do; the file stays."""
+    (tmp_path / "a.md").write_text("a\na\ntwo words\n")
+    with pytest.raises(ChatmdError, match=message):
+        call("find_and_replace", tmp_path, path="a.md", find=find, replace=replace)
+    assert (tmp_path / "a.md").read_text() == "a\na\ntwo words\n"
+
+
+def test_places_are_listed_once() -> None:
+    """Several on one line are one place."""
+    assert replace_text("a a\nb\na", "a", "c", "f", every=True)[1] == "Replaced 3 occurrences in f, lines 1, 3."
+
+
+@pytest.mark.parametrize("name", ["write_file", "append_to_file", "find_and_replace"])
+def test_what_cannot_be_edited(tmp_path: Path, name: str) -> None:
+    """A file that is read-only, or no text, stays as it is; nothing is left beside it."""
+    text = {"find": "a", "replace": "b"} if name == "find_and_replace" else {"content": "x"}
+    arguments: dict[str, Any] = {"path": "a.md", **text, **({"overwrite": True} if name == "write_file" else {})}
+    (tmp_path / "a.md").write_text("a\n")
+    (tmp_path / "a.md").chmod(0o444)
+    with pytest.raises(FileWriteError, match="the file is read-only"):
+        call(name, tmp_path, **arguments)
+    (tmp_path / "a.md").chmod(0o644)
+    (tmp_path / "a.md").write_bytes(b"a\0")
+    with pytest.raises(LmmError, match="no text file"):
+        call(name, tmp_path, **arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]

@@ -1,0 +1,53 @@
+"""Addresses of MCP servers: what is split how, and what is refused."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmd.errors import ChatmdError
+from chatmd.tools.mcp_address import HttpAddress, StdioAddress, is_this_machine, read_address
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))
+def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
+    """Whatever its words hold, and no shell is needed to tell them apart."""
+    address = read_address("stdio:" + shlex.join(words))
+    assert isinstance(address, StdioAddress)
+    assert list(address.command) == words
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("python srv.py", "is no address"),
+        ("ftp://example.org/", "is no address"),
+        ("https://", "is no address"),
+        ("http://example.org:port/", "is no address"),
+        ("stdio:", "no command"),
+        ("stdio:python 'srv.py", "cannot be split"),
+        ("https://me:pa55w0rd@example.org/mcp", "must not hold a password"),
+    ],
+)
+def test_what_is_no_address_is_refused(written: str, says: str) -> None:
+    """With what to write instead, and without the password that it may hold."""
+    with pytest.raises(ChatmdError, match=says) as caught:
+        read_address(written)
+    assert "pa55w0rd" not in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_url_is_shown_without_its_query() -> None:
+    """It may hold a key."""
+    address = read_address("https://example.org/mcp?key=abc#x")
+    assert isinstance(address, HttpAddress)
+    assert (address.label, address.origin) == ("https://example.org/mcp", "https://example.org")
+
+
+@pytest.mark.parametrize("host", ["localhost.example.org", "127.0.0.1.example.org", "10.0.0.1", "0.0.0.0", ""])
+def test_only_this_machine_is_this_machine(host: str) -> None:
+    """A name that merely begins like it leads elsewhere."""
+    assert not is_this_machine(host)

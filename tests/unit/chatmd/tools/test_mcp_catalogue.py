@@ -1,0 +1,74 @@
+"""Which tools of a server a model is offered, and under which names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmd.errors import ChatmdError
+from chatmd.language.items import Tool
+from chatmd.tools.mcp_catalogue import ServerTool, model_names, offered_tools
+
+FREE: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "object"}}}
+TOOLS = [
+    ServerTool("search", "Find.", {"type": "object"}),
+    ServerTool("docs.read", "Read\0.", {"type": "object"}),
+    ServerTool("free", "", FREE),
+]
+
+
+def offered(**declared: Any) -> list[tuple[str, str]]:
+    """The server's names and the model's."""
+    return [(t.name, t.definition.name) for t in offered_tools(TOOLS, Tool("mcp", "", server="stdio:x", **declared))]
+
+
+@given(st.lists(st.text(min_size=1), unique=True), st.sampled_from(["", "wiki_", "a.b/"]))
+def test_names_are_those_that_every_provider_takes(names: list[str], prefix: str) -> None:
+    """And a good name stays what it is, whatever other tools there are."""
+    made = model_names(names, prefix)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in made.values())
+    for name in names:
+        if re.fullmatch(r"[A-Za-z0-9_-]+", prefix + name) and len(prefix + name) <= 64:
+            assert made[name] == prefix + name
+
+
+@given(st.lists(st.text(st.sampled_from("ab./_ä"), min_size=1, max_size=4), unique=True))
+def test_two_tools_never_have_one_name(names: list[str]) -> None:
+    """Though what they are called differs in characters only that no model gets."""
+    assert len(set(model_names(names).values())) == len(names)
+
+
+def test_include_selects_in_its_order_and_a_prefix_goes_before() -> None:
+    """All are offered if none are named."""
+    assert offered() == [("search", "search"), ("docs.read", "docs_read"), ("free", "free")]
+    assert offered(include=("docs.read", "search"), prefix="w_") == [
+        ("docs.read", "w_docs_read"),
+        ("search", "w_search"),
+    ]
+
+
+def test_a_tool_that_the_server_has_not_is_an_error() -> None:
+    """With what was probably meant, or what there is."""
+    with pytest.raises(ChatmdError, match=r"no tool 'serch' \(did you mean 'search'\?\)"):
+        offered(include=("serch",))
+    with pytest.raises(ChatmdError, match=r"it has docs.read, free, search"):
+        offered(include=("qqq",))
+
+
+def test_strict_is_refused_where_it_cannot_be() -> None:
+    """The author learns which tool it is; those that can be strict are not loosened for its sake."""
+    with pytest.raises(ChatmdError, match="'free' cannot be strict"):
+        offered(strict=True)
+    (tool,) = offered_tools(TOOLS, Tool("mcp", "", include=("search",), strict=True))
+    assert tool.definition.strict
+
+
+def test_an_author_may_describe_the_one_tool_that_is_taken() -> None:
+    """What the server says of it is used otherwise, without what no file can hold."""
+    (tool,) = offered_tools(TOOLS, Tool("mcp", "", description="Read a page.", include=("docs.read",)))
+    assert tool.definition.description == "Read a page."
+    assert offered_tools(TOOLS, Tool("mcp", ""))[1].definition.description == "Read\ufffd."
