@@ -10,6 +10,7 @@ from benchmarks import (
     annotate_concurrently,
     answer_concurrently,
     chatmd_parse,
+    chatmd_run,
     cli_start,
     edit_key,
     embed,
@@ -17,6 +18,7 @@ from benchmarks import (
     parse_serialize,
     retrieval,
     round_trip,
+    serve,
     store,
 )
 from benchmarks.measure import Row, load_average, machine, table
@@ -25,6 +27,7 @@ BENCHMARKS = (
     parse_serialize,
     round_trip,
     chatmd_parse,
+    chatmd_run,
     edit_key,
     cli_start,
     answer_concurrently,
@@ -33,6 +36,7 @@ BENCHMARKS = (
     ingest,
     retrieval,
     store,
+    serve,
 )
 RESULTS = Path(__file__).with_name("results.md")
 

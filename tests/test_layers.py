@@ -13,6 +13,8 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 # Files that may touch the outside world: disk, clock, network, environment, terminal.
 EDGE = {
+    "chatmd.checking.check_file",
+    "chatmd.checking.surroundings",
     "chatmd.content.agent_inputs",
     "chatmd.content.convert",
     "chatmd.content.expand",
@@ -33,6 +35,7 @@ EDGE = {
     "chatmd.refine.run",
     "chatmd.runtime.agents",
     "chatmd.runtime.api",
+    "chatmd.runtime.compacting",
     "chatmd.runtime.conversation",
     "chatmd.runtime.models",
     "chatmd.runtime.opening",
@@ -68,6 +71,15 @@ EDGE = {
     "chatmd.tools.process",
     "chatmd.tools.registry",
     "chatmd.tools.shell",
+    "chatmd.terminal.attaching",
+    "chatmd.terminal.completing",
+    "chatmd.terminal.converse",
+    "chatmd.terminal.keys",
+    "chatmd.terminal.questions",
+    "chatmd.terminal.rewind_file",
+    "chatmd.terminal.screen",
+    "chatmd.terminal.session",
+    "chatmd.terminal.typed_history",
     "lmm.__main__",
     "lmm.config_files",
     "lmm.conversation",
@@ -96,6 +108,7 @@ EDGE = {
     "lmm.models.embedders.sentence_transformers",
     "lmm.models.embedders.wordllama",
     "lmm.models.vector_cache",
+    "lmm.models.joined_stream",
     "lmm.models.pydantic_ai_adapter",
     "lmm.models.pydantic_ai_messages",
     "lmm.models.recorded",
@@ -203,6 +216,7 @@ IMPURE = {
         "qdrant_client",
         "mcp",
         "mcp_types",
+        "prompt_toolkit",
     ),
     *("open", "print", "input"),
 }
@@ -243,7 +257,7 @@ CHATMD_FLOORS: list[tuple[str, ...]] = [
     ("workplace",),
     ("content", "tools", "compaction"),
     ("runtime",),
-    ("refine", "mcp_server", "rendering"),
+    ("refine", "mcp_server", "rendering", "checking", "terminal"),
     ("cli",),
 ]
 
@@ -374,7 +388,7 @@ def test_importing_lmm_imports_no_vendor() -> None:
         "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names, lmm.extraction.table, lmm.conversation;"
         "import chatmd.language.lint, chatmd.language.imports, chatmd.language.transcript;"
         "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich', "
-        "'jsonschema', 'pyarrow'} & set(sys.modules);"
+        "'jsonschema', 'pyarrow', 'mcp'} & set(sys.modules);"
         "sys.exit(f'imported: {bad}' if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,13 +16,14 @@ class Rules:
 
     `private_network` lets tools and documents reach loopback, private and link-local addresses; `remote_tools`
     gives agents that come from a URL the tools they declare; `roots` are folders outside of the prompt's that imports
-    may come from.
+    may come from. At `compact_at` of its model's window, a conversation is compacted; 0 never does.
     """
 
     max_turns: int = 50
     max_depth: int = 4
     max_parallel: int = 8
     max_output: int = 30_000
+    compact_at: float = 0.8
     tool_timeout: float = 60.0
     fetch_timeout: float = 30.0
     fetch_limit: int = 5_000_000

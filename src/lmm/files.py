@@ -46,7 +46,7 @@ def read_document(path: Path) -> str:
     """The text of a UTF-8 file, every character as it is on disk.
 
     Raises:
-        FileReadError: it is missing, a folder, not readable, or not UTF-8.
+        FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
     """
     return decode_document(read_bytes(path), str(path))
 
@@ -74,23 +74,32 @@ def _guess_encoding(data: bytes) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file.
+    """The bytes of an ordinary file: a pipe would let us wait for ever, a device need not end.
 
     Raises:
-        FileReadError: it is missing, a folder, or not readable.
+        FileReadError: it is missing, a folder, something else than a file, or not readable.
     """
     try:
-        return path.read_bytes()
+        # Without blocking, as opening a pipe waits for somebody who writes to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise FileReadError("this is no ordinary file", where=str(path), hint="save what it gives in a file")
+            return file.read()
     except FileNotFoundError as error:
         raise FileReadError("there is no such file", where=str(path), hint="check the path") from error
     except IsADirectoryError as error:
-        raise FileReadError(
-            "this is a folder, not a file", where=str(path), hint=f"name its files: {path}/*.md"
-        ) from error
+        raise _folder(path) from error
     except PermissionError as error:
+        if path.is_dir():  # Windows
+            raise _folder(path) from error
         raise FileReadError("you may not read this file", where=str(path), hint=f"chmod u+r {path}") from error
     except OSError as error:
         raise FileReadError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+
+
+def _folder(path: Path) -> FileReadError:
+    return FileReadError("this is a folder, not a file", where=str(path), hint=f"name its files: {path}/*.md")
 
 
 def check_writable(path: Path) -> None:
@@ -115,12 +124,12 @@ def replace_document(path: Path, text: str) -> None:
     replace_bytes(path, text.encode("utf-8"))
 
 
-def replace_bytes(path: Path, data: bytes) -> None:
-    """`replace_document` for a file that is not text."""
+def replace_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """`replace_document` for a file that is not text; a new one gets `mode`, less what the umask takes."""
     target = path.resolve()
     temporary = None
     try:
-        descriptor, temporary = _temporary(target)
+        descriptor, temporary = _temporary(target, mode)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
@@ -130,14 +139,23 @@ def replace_bytes(path: Path, data: bytes) -> None:
         temporary = None
         _sync_folder(target.parent)
     except OSError as error:
-        raise FileWriteError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(path),
-            hint="the file is as it was; free some space or check the folder's permissions, then run again",
-        ) from error
+        raise _unwritten(path, target, error) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _unwritten(path: Path, target: Path, error: OSError) -> FileWriteError:
+    if not target.parent.exists():
+        return FileWriteError(
+            "cannot be written: its folder does not exist", where=str(path), hint=f"make it: mkdir -p {path.parent}"
+        )
+    state = "the file is as it was" if target.exists() else "no such file was made"
+    return FileWriteError(
+        f"cannot be written: {error.strerror or error}",
+        where=str(path),
+        hint=f"{state}; free some space or check the folder's permissions, then run again",
+    )
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -148,12 +166,12 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink()
 
 
-def _temporary(target: Path) -> tuple[int, Path]:
-    """A new file beside `target`, open for writing: nobody else's to read, unless there is no `target` yet.
+def _temporary(target: Path, mode: int) -> tuple[int, Path]:
+    """A new file beside `target`, open for writing: nobody else's to read, or with `mode` if there is no `target` yet.
 
     The system applies the umask; to ask for it, a process has to change it, for all threads.
     """
-    mode = 0o600 if target.exists() else 0o666
+    mode = 0o600 if target.exists() else mode
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     while True:
         # The name does not contain the target's, which may be as long as names can be.

@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_AWAKE = 0.2  # seconds
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
@@ -40,13 +41,20 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         raise RuntimeError("this runs on the background loop, which would wait for itself: await the coroutine instead")
     done, cancel = _start(coroutine)
     try:
-        return done.result()
+        return _result(done)
     except KeyboardInterrupt:
         cancel()
         try:
-            return done.result()
+            return _result(done)
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
+
+
+def _result(done: Future[T]) -> T:
+    """The result, when it is there. A signal that another thread gets is seen when this one wakes up: so it does."""
+    while not wait([done], timeout=_AWAKE).done:
+        pass
+    return done.result()
 
 
 async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:

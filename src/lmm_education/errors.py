@@ -10,10 +10,15 @@ LmmError
 ├── IngestError            a document that cannot be prepared or stored
 ├── ExportError            a document that cannot be exported as it is
 ├── SearchError            a question that cannot be asked
+├── LogError               the log of questions and answers cannot be read or written
+│   └── LogMissing         nothing was logged yet
 └── RequestError           an HTTP request that cannot be read
+    └── Denied             one that may not be answered, now or at all
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from lmm.errors import LmmError
 
@@ -54,6 +59,14 @@ class SearchError(LmmError):
     """A question cannot be asked as it is."""
 
 
+class LogError(LmmError):
+    """The log of questions and answers cannot be read or written."""
+
+
+class LogMissing(LogError):
+    """There is no log yet: nobody has asked, or none is kept."""
+
+
 class RequestError(LmmError):
     """An HTTP request cannot be read, or asks for what this server does not do. `status` is HTTP's; `param` is the
     field of the request that it is about."""
@@ -61,3 +74,14 @@ class RequestError(LmmError):
     def __init__(self, message: str, *, hint: str = "", status: int = 400, param: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.status, self.param = status, param
+
+
+class Denied(RequestError):
+    """A request may not be answered: nobody has logged in, or too much was asked. `code` names the reason for programs;
+    `headers` go with the response. The message is for students."""
+
+    def __init__(
+        self, message: str, *, status: int, code: str, headers: Mapping[str, str] | None = None, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint, status=status)
+        self.code, self.headers = code, dict(headers or {})

@@ -91,7 +91,7 @@ def find_course(
         ConfigError: the configuration cannot be read, or asks for something unknown.
     """
     file = config_files.find_config(config, document, env)
-    above = _course_above(Path.cwd()) if file is None else None
+    above = course_above(Path.cwd()) if file is None else None
     if above is not None and (above / config_files.CONFIG).is_file():
         file = above / config_files.CONFIG
     settings = load_course_settings(read_document(file) if file else "", config_file=file)
@@ -101,7 +101,7 @@ def find_course(
     return file, settings
 
 
-def _course_above(here: Path) -> Path | None:
+def course_above(here: Path) -> Path | None:
     """The nearest folder above `here` that is a course's; None if `here` is one itself."""
     mark = StorageSettings().folder.parts[0]
     home = Path("~").expanduser() if "HOME" in os.environ or os.name == "nt" else None

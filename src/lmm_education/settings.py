@@ -6,8 +6,7 @@ with what was probably meant. A document's header may override [RAG] and [text_s
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +14,9 @@ from typing import Any, Literal
 from lmm.config import ANNOTATIONS, read_toml
 from lmm.errors import ConfigError
 from lmm_education.encode.encodings import find_encoding
+from lmm_education.serve_settings import SERVE, SERVE_CHOICES, SERVE_ZERO
+from lmm_education.serve_settings import ServeSettings as ServeSettings
+from lmm_education.setting_checks import BOOL, COUNT, NAMES, NUMBER, TABLE, TEXT, check_keys, checked_table
 
 DocumentSplit = Literal["heading", "level", "size", "none"]
 Unit = Literal["characters", "tokens"]
@@ -128,24 +130,6 @@ class StudySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ServeSettings:
-    """What students see in the web chat. Texts are markdown, except `title` and those in `texts`.
-
-    `title` is the course's name if empty; `description` stands below it; `welcome` before the first question;
-    `failure` is said when no answer can be given. `language` chooses the words on the page (``en``, ``de``), of which
-    `texts` replaces some, by their names. Questions have at most `longest_question` characters.
-    """
-
-    title: str = ""
-    description: str = ""
-    welcome: str = ""
-    failure: str = ""
-    language: str = "en"
-    longest_question: int = 4000
-    texts: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
 class CourseSettings:
     """Everything that was decided for a course; `root` is the folder that paths in it are relative to."""
 
@@ -157,70 +141,61 @@ class CourseSettings:
     search: SearchSettings = SearchSettings()
     answer: AnswerSettings = AnswerSettings()
     study: StudySettings = StudySettings()
-    serve: ServeSettings = ServeSettings()
+    serve: ServeSettings = field(default_factory=ServeSettings)
 
 
-_BOOL, _TEXT, _COUNT, _NUMBER, _NAMES = "true or false", "text", "a whole number", "a number", "a list of names"
 # [RAG] as the seeds spell it. The annotations themselves are read by `lmm.config`.
 TABLES: dict[str, dict[str, str]] = {
     "RAG": {
-        **dict.fromkeys((*ANNOTATIONS, "summaries"), _BOOL),
-        "encoding_model": _TEXT,
-        "sparse_model": _TEXT,
-        "annotation_model": "a table",
-        "language": _TEXT,
-        "pool": _BOOL,
-        "pool_size": _COUNT,
-        "documents": _TEXT,
-        "level": _COUNT,
-        "document_size": _COUNT,
+        **dict.fromkeys((*ANNOTATIONS, "summaries"), BOOL),
+        "encoding_model": TEXT,
+        "sparse_model": TEXT,
+        "annotation_model": TABLE,
+        "language": TEXT,
+        "pool": BOOL,
+        "pool_size": COUNT,
+        "documents": TEXT,
+        "level": COUNT,
+        "document_size": COUNT,
     },
     "text_splitter": {
-        "splitter": _TEXT,
-        "min_size": _COUNT,
-        "max_size": _COUNT,
-        "overlap": _COUNT,
-        "unit": _TEXT,
+        "splitter": TEXT,
+        "min_size": COUNT,
+        "max_size": COUNT,
+        "overlap": COUNT,
+        "unit": TEXT,
     },
     "storage": {
-        "folder": _TEXT,
-        "url": _TEXT,
-        "api_key_env": _TEXT,
-        "course": _TEXT,
-        "timeout": _NUMBER,
-        "replication_factor": _COUNT,
-        "shard_number": _COUNT,
-        "quantization": _TEXT,
+        "folder": TEXT,
+        "url": TEXT,
+        "api_key_env": TEXT,
+        "course": TEXT,
+        "timeout": NUMBER,
+        "replication_factor": COUNT,
+        "shard_number": COUNT,
+        "quantization": TEXT,
     },
     "search": {
-        "limit": _COUNT,
-        "prefetch": _COUNT,
-        "fusion": _TEXT,
-        "sparse_weight": _NUMBER,
-        "dense_weight": _NUMBER,
-        "boost": _NUMBER,
-        "expand": _COUNT,
-        "reranker": _TEXT,
-        "reranker_url": _TEXT,
-        "reranker_model": _TEXT,
-        "reranker_key_env": _TEXT,
-        "rerank_limit": _COUNT,
-        "threshold": _NUMBER,
-        "companion": _BOOL,
+        "limit": COUNT,
+        "prefetch": COUNT,
+        "fusion": TEXT,
+        "sparse_weight": NUMBER,
+        "dense_weight": NUMBER,
+        "boost": NUMBER,
+        "expand": COUNT,
+        "reranker": TEXT,
+        "reranker_url": TEXT,
+        "reranker_model": TEXT,
+        "reranker_key_env": TEXT,
+        "rerank_limit": COUNT,
+        "threshold": NUMBER,
+        "companion": BOOL,
     },
-    "answer": {"budget": _COUNT, "history": _TEXT, "system": _TEXT, "nothing_found": _TEXT, "turns": _COUNT},
-    "study": {"keep": _NAMES, "edits": _TEXT, "words_per_minute": _COUNT, "exercises": _NAMES, "solutions": _NAMES},
-    "serve": {
-        "title": _TEXT,
-        "description": _TEXT,
-        "welcome": _TEXT,
-        "failure": _TEXT,
-        "language": _TEXT,
-        "longest_question": _COUNT,
-        "texts": "a table",
-    },
+    "answer": {"budget": COUNT, "history": TEXT, "system": TEXT, "nothing_found": TEXT, "turns": COUNT},
+    "study": {"keep": NAMES, "edits": TEXT, "words_per_minute": COUNT, "exercises": NAMES, "solutions": NAMES},
+    "serve": SERVE,
 }
-_ANNOTATION_MODEL = {"own_properties": _NAMES, "inherited_properties": _NAMES, "generated": _NAMES}
+_ANNOTATION_MODEL = {"own_properties": NAMES, "inherited_properties": NAMES, "generated": NAMES}
 _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("RAG", "documents"): ("heading", "level", "size", "none"),
     ("text_splitter", "splitter"): ("default", "none"),
@@ -229,9 +204,9 @@ _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("search", "fusion"): ("dbsf", "rrf"),
     ("answer", "history"): ("none", "summary", "extraction", "rewrite"),
     ("study", "edits"): ("refuse", "old", "new"),
-    ("serve", "language"): ("en", "de"),
+    **{("serve", key): choices for key, choices in SERVE_CHOICES.items()},
 }
-_ZERO_ALLOWED = ("pool_size", "overlap", "expand", "min_size")
+_ZERO_ALLOWED = ("pool_size", "overlap", "expand", "min_size", *SERVE_ZERO)
 _PREPARATION = ("pool", "pool_size", "documents", "level", "document_size", "language")
 
 
@@ -266,7 +241,6 @@ def change_settings(base: CourseSettings, tables: Mapping[str, Any], *, where: s
     rag, storage = checked["RAG"], checked["storage"]
     if "folder" in storage:
         storage["folder"] = base.root / storage["folder"]
-    study: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in checked["study"].items()}
     return CourseSettings(
         root=base.root,
         encoding=find_encoding(rag.get("encoding_model", base.encoding), where=f"{where} [RAG]").name,
@@ -275,9 +249,13 @@ def change_settings(base: CourseSettings, tables: Mapping[str, Any], *, where: s
         storage=replace(base.storage, **storage),
         search=replace(base.search, **checked["search"]),
         answer=replace(base.answer, **checked["answer"]),
-        study=replace(base.study, **study),
-        serve=replace(base.serve, **checked["serve"]),
+        study=replace(base.study, **_tuples(checked["study"])),
+        serve=replace(base.serve, **_tuples(checked["serve"])),
     )
+
+
+def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
 def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str = "header") -> Preparation:
@@ -296,12 +274,16 @@ def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str
             where=where,
             hint="set it under [RAG] in config.toml",
         )
-    _check_keys("RAG", own, [*TABLES["RAG"], *TABLES["text_splitter"]], where)
+    check_keys("RAG", own, [*TABLES["RAG"], *TABLES["text_splitter"]], where)
     splitter = {key: own.pop(key) for key in TABLES["text_splitter"] if key in own}
     rag = _checked("RAG", own, TABLES["RAG"], where)
     chosen = _preparation(settings, rag, _checked("text_splitter", splitter, TABLES["text_splitter"], where), where)
     language = header.get("lang")
     return replace(chosen, language=language) if isinstance(language, str) and language else chosen
+
+
+def _checked(name: str, table: Any, known: Mapping[str, str], where: str) -> dict[str, Any]:
+    return checked_table(name, table, known, choices=_CHOICES, zero=_ZERO_ALLOWED, where=where)
 
 
 def _preparation(base: Preparation, rag: Mapping[str, Any], splitter: Mapping[str, Any], where: str) -> Preparation:
@@ -318,38 +300,3 @@ def _preparation(base: Preparation, rag: Mapping[str, Any], splitter: Mapping[st
     if chosen.overlap >= chosen.max_size:
         raise ConfigError("'overlap' in [text_splitter] must be less than 'max_size'", where=where)
     return chosen
-
-
-def _checked(name: str, table: Any, known: Mapping[str, str], where: str) -> dict[str, Any]:
-    """The table, if every key is known and every value of the right kind."""
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"[{name}] must be a table", where=where)
-    _check_keys(name, table, known, where)
-    for key, value in table.items():
-        if not _fits(value, known[key]):
-            raise ConfigError(f"'{key}' in [{name}] must be {known[key]}, not {value!r}", where=where)
-        choices = _CHOICES.get((name, key))
-        if choices and value not in choices:
-            raise ConfigError(f"'{key}' in [{name}] must be one of {', '.join(choices)}, not {value!r}", where=where)
-        if known[key] in (_COUNT, _NUMBER) and value < (0 if key in _ZERO_ALLOWED or known[key] == _NUMBER else 1):
-            raise ConfigError(f"'{key}' in [{name}] is too small: {value}", where=where)
-    return dict(table)
-
-
-def _check_keys(name: str, table: Mapping[str, Any], known: Collection[str], where: str) -> None:
-    for key in table:
-        if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
-            raise ConfigError(f"unknown key '{key}' in [{name}]", where=where, hint=hint)
-
-
-def _fits(value: Any, kind: str) -> bool:
-    if kind == _BOOL:
-        return isinstance(value, bool)
-    if kind == _NAMES:
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if kind == "a table":
-        return isinstance(value, Mapping)
-    wanted: dict[str, tuple[type, ...]] = {_TEXT: (str,), _COUNT: (int,), _NUMBER: (int, float)}
-    return isinstance(value, wanted[kind]) and not isinstance(value, bool)

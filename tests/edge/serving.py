@@ -5,14 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
 
+from lmm_education.cli.work.serve import server_options
 from lmm_education.open_course import open_course
-from lmm_education.web.app import create_app
+from lmm_education.web.app import LOOPBACK, create_app
 
 LEAVES = """---
 title: Botany
@@ -49,10 +50,11 @@ Trickery: <script>document.title = 'pwned'</script> <img src="http://outside.inv
 
 
 @contextmanager
-def serving(config: Path) -> Iterator[str]:
-    """Serve the course of a configuration file; yields the address, without a slash at its end."""
+def serving(config: Path, hosts: Sequence[str] = LOOPBACK) -> Iterator[str]:
+    """Serve the course of a configuration file, under these names; yields the address, without a slash at its end."""
     with open_course(config=config) as course, socket.create_server(("127.0.0.1", 0)) as listener:
-        settings = uvicorn.Config(create_app(course), log_level="warning", log_config=None, timeout_graceful_shutdown=1)
+        options = server_options() | {"log_config": None, "timeout_graceful_shutdown": 1}
+        settings = uvicorn.Config(create_app(course, hosts=hosts), **options)
         server = uvicorn.Server(settings)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from edge.support import lmm
+from fakes.openai_server import ScriptedServer
 
 GOOD = '<config model="OpenAI/gpt-4.1"/>\n<system><import src="policy.md"/></system>\n<user>\n</user>\n'
 BAD = '<user>a\n<doc src="b.md"/>\n</assistant>\n</user>\n<tool/>\n'
@@ -92,3 +94,101 @@ def test_wrong_usage_and_unreadable_files(words: list[str], code: int, message: 
 def test_control_characters_do_not_reach_the_terminal(folder: Path) -> None:
     (folder / "c.md").write_text("<user a\x1b[31m='1' \x07='2'>x</user>")
     assert "\x1b" not in lmm("check", folder / "c.md").out
+
+
+# What a file refers to: the element, and what is said of it.
+AROUND = {
+    '<config model="Opnai/x"/>': "unknown provider 'Opnai' (did you mean OpenAI?)",
+    '<tool name="read_fil"/>': "there is no built-in tool 'read_fil' (did you mean read_file?)",
+    '<tool name="read_file" roots="none"/>': 'roots="none" names no folder',
+    '<tool name="a" command="ls | wc"/>': "needs a shell for '|'",
+    '<tool name="b" command="cat" cwd="none"/>': 'cwd="none" is no folder',
+    '<tool name="c" command="no-such-program"/>': "warning: there is no program 'no-such-program' on the PATH",
+    '<tool name="d" command="./none.sh"/>': "warning: there is no program './none.sh' (it would be ",
+    '<tool name="e" command="cat" env="NO_SUCH"/>': "warning: the environment variable NO_SUCH is not set",
+    '<tool name="f" agent="none.chatmd" local/>': "warning: 'none.chatmd': there is no such file",
+    '<tool name="g" agent="torn.chatmd" local/>': "warning: 'torn.chatmd': {folder}/torn.chatmd:1:1: <user> is never",
+    '<tool name="h" agent="around.chatmd" local/>': "warning: 'around.chatmd': agents ask each other in a circle: ",
+    '<tool name="i" agent="../x.chatmd" local/>': "warning: '../x.chatmd' lies outside of {folder} (",
+    '<tool mcp_server="stdio:no-such-program x" include="y"/>': "warning: there is no program 'no-such-program'",
+    '<user><doc src="none.md" local/></user>': "'none.md': there is no such file (it would be {folder}/none.md)",
+    '<user><doc src="../x.md" local/></user>': "'../x.md' lies outside of {folder} (allow its folder: --root ",
+    '<user><doc src="a.zip" local/></user>': "'a.zip': this is a ZIP archive",
+    '<user><doc src="none.pdf" local markdown/></user>': "'none.pdf': there is no such file",
+    '<user><img src="good.chatmd" local/></user>': "'good.chatmd': this is no image",
+    '<user><doc src=".env" local/></user>': "warning: '.env' may hold keys, and is sent to the model",
+    '<user><agent src="none.chatmd" local/></user>': "'none.chatmd': there is no such file",
+    '<user><agent src="one.chatmd" local/></user>': "'one.chatmd': {folder}/two.chatmd:1:7: agents ask each other in a "
+    "circle: one.chatmd → two.chatmd → one.chatmd (at most 4 deep",
+    '<user><agent src="good.chatmd" local><doc src="no.md" local/></agent></user>': "'no.md': there is no such file",
+    '<user><agent src="asks.chatmd" local/></user>': "'asks.chatmd': {folder}/asks.chatmd:1:1: there is no built-in",
+}
+
+
+def test_what_a_file_refers_to_is_looked_for(folder: Path) -> None:
+    """Without running or fetching anything; what would stop a run is an error, the rest are warnings."""
+    files = {
+        "torn.chatmd": "<user>",
+        "one.chatmd": '<user><agent src="two.chatmd" local/></user>',
+        "two.chatmd": '<user><agent src="one.chatmd" local/></user>',
+        "asks.chatmd": '<tool name="no-such"/><user>Hi</user>',
+        ".env": "KEY=1",
+        "a.zip": "PK\x03\x04",
+        "around.chatmd": "".join(f"{element}\n" for element in AROUND),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    done = lmm("check", folder / "around.chatmd")
+    assert done.code == 1
+    lines = done.out.splitlines()
+    for line, (number, expected) in zip(lines, enumerate(AROUND.values(), 1), strict=True):
+        place, _, told = line.partition(": ")
+        assert place.startswith(f"{folder / 'around.chatmd'}:{number}:")
+        assert told.startswith(expected.format(folder=folder)) or expected in told
+
+
+def test_what_was_seen_and_recorded_is_not_looked_for(folder: Path, server: ScriptedServer) -> None:
+    """A document may go once a model has seen it: the run has kept it."""
+    path, notes = folder / "a.chatmd", folder / "notes.md"
+    path.write_text('<user>What is in <doc src="notes.md" local/>?</user>\n')
+    notes.write_text("Leaves.")
+    server.queue("Leaves, it says.")
+    assert lmm("run", path).code == 0
+    notes.unlink()
+    assert lmm("check", path).out == "1 file: no problems\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (
+            "<user>Why?</user>\n\n<assistant>\nRAW|Becau",
+            "3:1: warning: a run was interrupted here: a reply that was cut",
+        ),
+        ("<user>Why?</user>\n\n<assistant>\nRAW|So.|RAW</assistant>\n\n<us", "what was being written"),
+    ],
+)
+def test_what_a_killed_run_left_is_mended_by_the_next(folder: Path, text: str, note: str) -> None:
+    """As the run itself says it; a tag that a person forgot is an error, as before."""
+    (folder / "a.chatmd").write_text(text)
+    done = lmm("check", folder / "a.chatmd")
+    assert (done.code, done.out.count("\n")) == (0, 1), done.out
+    assert note in done.out
+    (folder / "a.chatmd").write_text("<user>Why?")
+    assert lmm("check", folder / "a.chatmd").code == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+@pytest.mark.parametrize("command", ["check", "run", "tools", "render", "compact"])
+def test_a_pipe_and_a_nul_are_refused_everywhere(folder: Path, command: str) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "nul.chatmd").write_text('<config model="Builtin/extractive"/><user>a\0b</user>')
+    assert "this is no ordinary file" in lmm(command, folder / "pipe").err
+    done = lmm(command, folder / "nul.chatmd")
+    assert (done.code, "this file holds a NUL character" in done.out + done.err) == (1, True)
+
+
+def test_settings_that_are_wrong_are_told(folder: Path) -> None:
+    (folder / "c.toml").write_text("[major]\nmodell = 1\n")
+    done = lmm("check", "--config", folder / "c.toml", folder / "good.chatmd")
+    assert (done.code, "unknown key 'modell' in [major]" in done.err) == (1, True)

@@ -187,3 +187,19 @@ def test_agents_are_listed_and_never_replace_a_file(folder: Path, capsys: pytest
     assert "planner.chatmd: this file is there already" in run_here(capsys, "agents", "planner").err
     assert (folder / "planner.chatmd").read_text() == "mine"
     assert "did you mean planner?" in run_here(capsys, "agents", "planer").err
+
+
+def test_an_agent_comes_with_those_that_it_asks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that are there stay as they are; that is said."""
+    (folder / "proof-reader.chatmd").write_text("mine")
+    said = run_here(capsys, "agents", "planner").out.splitlines()
+    assert said == [
+        "planner.chatmd",
+        "proof-reader.chatmd: there already, and kept; planner asks it",
+        "question-setter.chatmd: planner asks it",
+    ]
+    assert (folder / "proof-reader.chatmd").read_text() == "mine"
+    both = run_here(capsys, "agents", "planner", "proof-reader", "--to", "new")
+    assert both.out.splitlines()[:2] == ["new/planner.chatmd", "new/proof-reader.chatmd"]
+    assert run_here(capsys, "agents", "code-reviewer", "planner").code == 1
+    assert not (folder / "code-reviewer.chatmd").exists()  # all that are named, or none

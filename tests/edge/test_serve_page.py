@@ -50,6 +50,7 @@ def address(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> 
     write_config(folder, model)
     with (folder / "config.toml").open("a") as config:
         config.write('[answer]\nhistory = "none"\n[serve]\ntitle = "Plants & <b>more</b>"\nwelcome = "Ask *me*."\n')
+        config.write("questions_per_minute = 0\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         lmm_education.ingest("notes")
@@ -73,6 +74,7 @@ def page(browser: Browser, address: str) -> Iterator[Browser]:
     browser.open(f"{address}/")
     browser.wait_for("document.querySelectorAll('.chip').length")
     yield browser
+    browser.run("sessionStorage.clear()")  # the conversation, which survives a reload
     assert [url for url in browser.requests if not url.startswith(f"{address}/")] == []
     assert browser.problems == []
 
@@ -159,15 +161,20 @@ def test_chips_ask_for_a_type_of_material(page: Browser, model: ScriptedServer) 
 
 def test_a_new_chat_forgets(page: Browser, model: ScriptedServer) -> None:
     """The conversation goes, and with it what was said."""
-    model.queue("Because of chlorophyll [1].")
+    model.queue("Because of chlorophyll [1].", "Because [1].")
+    page.run(
+        "(send => { window.sent = []; window.fetch = (to, what) => {"
+        " if (to === 'chat') sent.push(JSON.parse(what.body)); return send(to, what); } })(fetch)"
+    )
     ask(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('aside li')")
-    assert page.run("history.length") == 1
     page.click("#new-chat")
     page.wait_for("!document.querySelector('article')")
-    assert page.run("history.length") == 0
     assert page.run("document.activeElement.id") == "question"
     assert page.run("!document.querySelector('#intro').hidden")
+    ask(page, "And why?")
+    page.wait_for("document.querySelector('aside li')")
+    assert page.run("sent.map(body => body.history.length)") == [0, 0]
 
 
 def test_a_model_that_is_down(page: Browser, model: ScriptedServer) -> None:

@@ -19,6 +19,8 @@ TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=25)
 @given(TEXTS)
 @example(["```", "", "\n", "x"])
 @example(["`", "``", "a`"])
+@example(["\n```\n", "\n", "[9]"])
+@example(["[1,", "\n\n", "9]", "\n\n", "x"])
 def test_streaming_is_cleaning(pieces: list[str]) -> None:
     """However an answer is cut into pieces, what is shown is the cleaned answer, and nothing is taken back."""
     stream = CitationStream({1, 2})
@@ -28,6 +30,7 @@ def test_streaming_is_cleaning(pieces: list[str]) -> None:
 
 
 @given(TEXTS)
+@example(["$", "[1]", "$$", "[1-3]", "[1]", "$"])
 def test_what_is_decided_stays(pieces: list[str]) -> None:
     """The decided beginning of a text is cleaned in the same way, whatever follows."""
     text = "".join(pieces)

@@ -20,6 +20,7 @@ def agents(
 ) -> int:
     """Copy ready-made agents into this folder, to use and to change.
 
-    Without a name, list which there are. A file that is there already is never replaced.
+    Without a name, list which there are. The agents that one asks are copied with it. A file that is there already
+    is never replaced.
     """
     return work.agents(names or [], to)

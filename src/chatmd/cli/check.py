@@ -25,12 +25,14 @@ def check(
     ] = False,
     roots: Annotated[
         Optional[list[Path]],
-        typer.Option("--root", metavar="DIR", help="Another folder that files may be imported from.", file_okay=False),
+        typer.Option("--root", metavar="DIR", help="Another folder that files may be taken from.", file_okay=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON lines.")] = False,
+    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
 ) -> int:
     """Report what is wrong with ChatMD files, as path:line:col: message, and what would be dropped.
 
-    The exit code is 1 if there is an error; warnings alone leave it 0.
+    Files, programs and agents that they refer to are looked for; nothing is fetched, asked or run. The exit code is 1
+    if there is an error, which would stop lmm run; warnings alone leave it 0.
     """
-    return work.check(files, strict, roots or [], as_json)
+    return work.check(files, strict, roots or [], as_json, config)

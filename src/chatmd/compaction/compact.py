@@ -85,7 +85,8 @@ async def compacted(
 def _hint(options: CompactOptions) -> str:
     if options.to is not None or not options.keep:
         return "it stays as it is"
-    return f"the last {options.keep} turns stay; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
+    stays = "the last turn stays" if options.keep == 1 else f"the last {options.keep} turns stay"
+    return f"{stays}; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
 
 
 def _with_summary(items: Sequence[Item], plan: Plan, summary: Item) -> list[Item]:

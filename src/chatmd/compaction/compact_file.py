@@ -20,6 +20,7 @@ from chatmd.language.items import CallItem, Content, Doc, Img, Item, ReasoningIt
 from chatmd.language.mend import mend
 from chatmd.language.nodes import Document
 from chatmd.language.parser import errors_of, parse
+from chatmd.language.secret_names import holds_secrets
 from chatmd.language.transcript import transcript_text
 from chatmd.prompts.templates import SLOTS
 from lmm.config import Settings
@@ -98,7 +99,7 @@ async def compact_text(
     """
     done = await _compacted(text, settings, options, path, roots)
     if done.original is not None:
-        await asyncio.to_thread(_keep, text, done.original)
+        await asyncio.to_thread(keep, text, done.original)
     return done
 
 
@@ -108,7 +109,7 @@ async def _compacted(
     """The new text; nothing is written."""
     document, items = _read(text, path, roots)
     folder = path.resolve().parent if path else None
-    original = _free_name(folder / FOLDER, path, datetime.now()) if folder and path else None
+    original = free_name(folder / FOLDER, path, datetime.now()) if folder and path else None
     compaction = await compacted(
         items,
         shared_chat(settings.aux),
@@ -146,12 +147,13 @@ def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[Document
 
 
 def local_texts(items: Iterable[Item], folder: Path) -> Expanded:
-    """The texts of documents below `folder`, such as results that are kept beside the transcript."""
+    """The texts of documents below `folder`, such as results that are kept beside the transcript; none with keys."""
     found: dict[Doc | Img | SubAgent, str | Image] = {}
     for part in dict.fromkeys(_docs(items)):
         with contextlib.suppress(OSError, ValueError, LmmError):
             path = (folder / part.src).resolve()
-            if path.is_relative_to(folder) and path.is_file() and path.stat().st_size <= _LARGEST:
+            secret = holds_secrets(path.relative_to(folder).parts)  # or ValueError: it lies outside
+            if not secret and path.is_file() and path.stat().st_size <= _LARGEST:
                 found[part] = read_document(path)
     return found
 
@@ -167,7 +169,7 @@ def _docs(items: Iterable[Item]) -> Iterator[Doc]:
 # -- writing -------------------------------------------------------------------------------------
 
 
-def _free_name(folder: Path, path: Path, now: datetime) -> Path:
+def free_name(folder: Path, path: Path, now: datetime) -> Path:
     """Where the original goes: a name with the time, that nothing in `folder` has yet."""
     stem = f"{path.stem}.{now:%Y-%m-%dT%H-%M-%S}"
     names = (f"{stem}{more}{path.suffix}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
@@ -185,12 +187,12 @@ def _replace(path: Path, old: str, done: Compacted) -> None:
             "the file was changed while its summary was made; nothing was written", where=str(path),
             hint="run it again: the summary is remembered, as long as what it is made of is the same",
         )  # fmt: skip
-    _keep(now, done.original)
+    keep(now, done.original)
     replace_document(path, done.text + now[len(old) :])
     Recorded(path).carry_over(done.compaction.was, done.compaction.items)
 
 
-def _keep(text: str, path: Path) -> None:
+def keep(text: str, path: Path) -> None:
     """Write a file that must not be there yet."""
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)

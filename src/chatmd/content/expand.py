@@ -138,16 +138,15 @@ class _Work:
             try:
                 value, inputs = await self._read(part, exactly=not group[0].key)
             except LmmError as error:
-                raise _placed(error, part) from error
+                raise placed(error, part) from error
             for one in group:
                 if self.recorded is not None and one.key:
                     await asyncio.to_thread(self.recorded.keep, one.key, part, value, inputs=inputs)
             return value
 
     async def _read(self, part: Expandable, *, exactly: bool = False) -> tuple[Value, str]:
-        if isinstance(part, Doc) and exactly and part.local:  # what a model or a tool said, stored by a run
-            path = locate(part.src, self.place)
-            return decode_document(await asyncio.to_thread(read_local, path, limit=MOST_CONVERTED), str(path)), ""
+        if isinstance(part, Doc) and exactly and part.local:
+            return await asyncio.to_thread(read_stored, part, self.place), ""
         if isinstance(part, Doc):
             return await read_doc(part, self.place, resolve=self.resolve), ""
         if isinstance(part, Img):
@@ -175,7 +174,7 @@ class _Work:
             try:
                 value, _ = await self._read(part)
             except LmmError as error:
-                raise _placed(error, part) from error
+                raise placed(error, part) from error
             parts.append(value if isinstance(value, str) else Img(_data_uri(value), span=part.span))
         return tuple(parts)
 
@@ -184,13 +183,23 @@ def _data_uri(image: Image) -> str:
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
+def read_stored(doc: Doc, place: Workplace) -> str:
+    """The text of a local `<doc>` in what a model or a tool said: stored by a run, and taken as it is.
+
+    Raises:
+        ChatmdError, FileReadError: it cannot be had, or is not UTF-8.
+    """
+    path = locate(doc.src, place)
+    return decode_document(read_local(path, limit=MOST_CONVERTED), str(path))
+
+
 async def read_doc(doc: Doc, place: Workplace, *, resolve: Resolve = resolve_host) -> str:
     """The text that a `<doc>` stands for.
 
     Raises:
         ChatmdError: it cannot be had.
     """
-    raw = await (_local if doc.local else _remote)(doc, place, resolve)
+    raw = await asyncio.to_thread(read_raw, doc, place) if doc.local else await _remote(doc, place, resolve)
     if doc.strip:
         return await asyncio.to_thread(stripped, raw)
     if doc.markdown:
@@ -200,11 +209,20 @@ async def read_doc(doc: Doc, place: Workplace, *, resolve: Resolve = resolve_hos
     return plain_text(raw)
 
 
-async def _local(doc: Doc, place: Workplace, resolve: Resolve) -> Raw:
+def is_converted(doc: Doc, name: str) -> bool:
+    """Whether a `<doc>` of this name is turned into markdown by what `lmm import` reads with."""
+    return doc.markdown and not doc.strip and suffix_of(name) in IMPORTED_SUFFIXES
+
+
+def read_raw(doc: Doc, place: Workplace) -> Raw:
+    """The file of a local `<doc>`, as it is.
+
+    Raises:
+        ChatmdError: it cannot be had.
+    """
     path = locate(doc.src, place)
-    converted = doc.markdown and not doc.strip and suffix_of(path.name) in IMPORTED_SUFFIXES
-    limit = MOST_CONVERTED if converted else place.rules.fetch_limit
-    return Raw(await asyncio.to_thread(read_local, path, limit=limit), path.name)
+    limit = MOST_CONVERTED if is_converted(doc, path.name) else place.rules.fetch_limit
+    return Raw(read_local(path, limit=limit), path.name)
 
 
 async def _remote(doc: Doc, place: Workplace, resolve: Resolve) -> Raw:
@@ -229,7 +247,7 @@ async def read_img(img: Img, place: Workplace) -> Image:
 # -- what goes wrong ---------------------------------------------------------------------------------------
 
 
-def _placed(error: LmmError, part: Expandable) -> LmmError:
+def placed(error: LmmError, part: Expandable) -> LmmError:
     """An error with the place of the part. What stops a run, or happened inside of an agent, stays what it is."""
     if type(error) is not ChatmdError and not isinstance(error, FetchFailed | DocumentError):
         return error

@@ -121,7 +121,7 @@ class Recorded:
         if not path.exists():
             with contextlib.suppress(FileExistsError):
                 self._folder.mkdir(mode=0o700)
-            replace_bytes(path, data)
+            replace_bytes(path, data, mode=0o600)
 
     def _load(self, entry: _Entry) -> str | Image:
         path = self._path(entry)
@@ -165,7 +165,7 @@ def _entry(values: Any) -> _Entry:
 def _append(path: Path, line: str) -> None:
     """Add a line in one piece, so that two runs can write at once."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             size = os.fstat(descriptor).st_size
             torn = size > 0 and _last_byte(descriptor, size) != b"\n"

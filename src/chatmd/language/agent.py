@@ -56,6 +56,7 @@ def read_agent(document: Document) -> AgentSpec:
 def interpret(document: Document) -> tuple[AgentSpec, tuple[Problem, ...]]:
     """The agent as far as it can be made out, and what is wrong; never raises."""
     reader = _Reader(document.strict)
+    reader.characters(document)
     for node in document.children:
         if isinstance(node, Element):
             reader.read(node)
@@ -96,6 +97,13 @@ class _Reader:
         reader = _READERS.get(element.tag)
         if reader is not None:
             reader(self, element)
+
+    def characters(self, document: Document) -> None:
+        """Report what no text holds."""
+        at = document.source.text.find("\0")
+        if at >= 0:
+            span = Span(document.source, at, at + 1)
+            self._problem(span, "this file holds a NUL character", "delete it: it is no text file otherwise")
 
     def stray_text(self, node: Text) -> None:
         """Report text that stands in no element."""
@@ -147,7 +155,10 @@ class _Reader:
             self._bad(element, "name", "is the name of another tool", "give each its own")
         self.tool_names |= {name} if name else set()
         kind = cast(Literal["builtin", "command", "agent", "mcp"], _KINDS[given[0]] if given else "builtin")
-        self.tools.append(self._made_tool(element, kind, name))
+        tool = self._made_tool(element, kind, name)
+        if kind == "agent" and tool.agent and not tool.local and not _URL.match(tool.agent):
+            self._bad(element, "agent", "is no URL", "write 'local' for a file on disk", error=False)
+        self.tools.append(tool)
 
     def _made_tool(self, element: Element, kind: Literal["builtin", "command", "agent", "mcp"], name: str) -> Tool:
         def text(attribute: str) -> str:

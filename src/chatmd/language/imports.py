@@ -15,6 +15,7 @@ from pathlib import Path
 from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Document, Element, Node, Problem
 from chatmd.language.parser import parse, parse_body
+from chatmd.language.secret_names import holds_secrets
 from lmm.errors import LmmError
 from lmm.files import read_document
 
@@ -102,8 +103,12 @@ class _Resolver:
             real = path.resolve()
         except (OSError, RuntimeError) as error:  # a loop of links, a name that is too long
             raise _Refused(f"cannot be imported: {error}", "check the path") from error
-        if not any(real.is_relative_to(folder) for folder in self.allowed):
+        inside = [real.relative_to(folder).parts for folder in self.allowed if real.is_relative_to(folder)]
+        if not inside:
             raise _Refused(f"'{src}' lies outside of {self.allowed[0]}", f"allow its folder: --root {path.parent}")
+        if holds_secrets(min(inside, key=len)):
+            why = f"'{src}': files of this name hold keys or passwords, and what is imported is sent to the model"
+            raise _Refused(why, 'if that is meant: <doc src="…" local/> in a message; lmm run asks before it sends it')
         files = [file for _, file in chain]
         if real in files:
             names = [str(name) for name, _ in chain[files.index(real) :]]

@@ -32,7 +32,6 @@ def check(document: Document) -> list[Problem]:
     """
     spec, found = interpret(document)
     problems = [*document.problems, *found, *_elements(document.children, DOCUMENT)]
-    problems += _characters(document)
     problems += _configuration(document, spec)
     problems += _calls(spec)
     return list(_at_most(MAX_PROBLEMS, sorted(problems, key=_order)))
@@ -121,13 +120,6 @@ def _loose_characters(element: Element) -> Iterator[Problem]:
         inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
         if (loose := passed_over(inside)) and loose.strip("\"'"):
             yield _warning(element.opening, f"'{loose}' in this tag is passed over", 'write attributes as name="value"')
-
-
-def _characters(document: Document) -> Iterator[Problem]:
-    at = document.source.text.find("\0")
-    if at >= 0:
-        span = Span(document.source, at, at + 1)
-        yield Problem(span, "this file holds a NUL character", "delete it: it is no text file otherwise")
 
 
 # -- the document as a whole -----------------------------------------------------------------------

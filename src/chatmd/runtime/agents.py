@@ -17,7 +17,7 @@ from chatmd.errors import ChatmdError, LimitReached
 from chatmd.runtime.conversation import Conversation
 from chatmd.runtime.events import Below, RunEvent
 from chatmd.runtime.step import gap, said
-from chatmd.runtime.transcript_file import TextTranscript
+from chatmd.runtime.transcript import TextTranscript
 from chatmd.runtime.tree import Tree
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.files import read_document

@@ -1,11 +1,13 @@
 """A transcript that somebody else changed while we wrote: where what we wrote belongs in it.
 
-What we write is one text that grows after the place where the run began. Whatever an editor makes of the file,
-that text is put after what it followed, and what was written behind it stays behind it.
+What we write is one text that grows after the place where the run began. An editor that had the file as it is has
+changed what it meant to change (`followed`). One that had an older version, without what we wrote since, must not undo
+that: it is put after what it followed, and what was written behind it stays behind it (`placed`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _ANCHORS = (400, 160, 60, 24)  # characters before ours that tell the place, the most certain first
@@ -40,6 +42,26 @@ def placed(base: str, ours: str, theirs: str) -> Placed:
     return Placed(head + ours, behind if behind.strip() else "")
 
 
+def followed(before: str, theirs: str, places: Sequence[int]) -> tuple[int, ...] | None:
+    """Where `places` of `before`, in ascending order, are in `theirs`; None if it is no small edit of `before`.
+
+    Such an edit is one change, takes no tag away, and does not reach the last place: else it may be an older version.
+
+    >>> followed("<a>one</a><b>two</b>", "<a>one, or so</a><b>two</b>", [10, 20])
+    (17, 27)
+    >>> followed("<a>one</a><b>two</b>", "<a>one</a>", [10, 20]) is None
+    True
+    """
+    start = _common(before, theirs)
+    limit = min(len(before), len(theirs)) - start
+    same = _common(before[::-1], theirs[::-1], limit)
+    end, grown = len(before) - same, len(theirs) - len(before)
+    gone = before[start:end]
+    if "<" in gone or ">" in gone or (start < end and end >= places[-1] > start):
+        return None
+    return tuple(place if place <= start else max(place, end) + grown for place in places)
+
+
 def _after_anchor(base: str, theirs: str) -> int:
     """Where in `theirs` the end of `base` stands, -1 if it cannot be found."""
     for length in _ANCHORS:
@@ -50,13 +72,13 @@ def _after_anchor(base: str, theirs: str) -> int:
     return -1
 
 
-def _common(first: str, second: str) -> int:
-    """How many characters two texts begin with together.
+def _common(first: str, second: str, most: int | None = None) -> int:
+    """How many characters two texts begin with together, at most `most`.
 
     >>> _common("abcd", "abxd"), _common("ab", "abc")
     (2, 2)
     """
-    low, high = 0, min(len(first), len(second))
+    low, high = 0, min(len(first), len(second)) if most is None else most
     while low < high:  # comparing slices is done in C: the length is found by halving
         middle = (low + high + 1) // 2
         low, high = (middle, high) if first[low:middle] == second[low:middle] else (low, middle - 1)

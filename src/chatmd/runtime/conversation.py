@@ -7,8 +7,10 @@ later sends the same messages.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,23 +19,25 @@ from pathlib import Path
 from chatmd.content.expand import Expansions, expansions
 from chatmd.content.recorded import Recorded
 from chatmd.errors import StoppedByUser
-from chatmd.language.agent import read_agent
+from chatmd.language.agent import interpret, read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, CallItem, Doc, Img, Item, MessageItem, OutputItem, SubAgent
 from chatmd.language.nodes import Element
 from chatmd.language.parser import parse
 from chatmd.language.transcript import element_text, messages_of
 from chatmd.runtime import events
+from chatmd.runtime.compacting import Compactor
 from chatmd.runtime.models import model_settings
 from chatmd.runtime.opening import open_tools
 from chatmd.runtime.payloads import Payloads
 from chatmd.runtime.remote import confined, refuse_imports
-from chatmd.runtime.step import USER_TURN, ReplyWriter, answer_of, gap, items_of, lines_of, user_text
-from chatmd.runtime.transcript_file import Mark, Transcript
+from chatmd.runtime.step import USER_TURN, ReplyWriter, answer_of, gap, items_of, lines_of, parsed, user_text
+from chatmd.runtime.transcript import Mark, Transcript
 from chatmd.runtime.tree import Tree, scrubber
 from chatmd.tools.calling import CANCELLED, Caller, with_notes
 from chatmd.workplace import Workplace
 from lmm.config import Settings
+from lmm.errors import LmmError
 from lmm.models.port import (
     ChatModel,
     ChatRequest,
@@ -46,7 +50,10 @@ from lmm.models.port import (
     ToolCall,
     ToolDefinition,
     ToolResult,
+    connected,
 )
+
+_PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
 
 
 @dataclass(slots=True)
@@ -72,6 +79,7 @@ class Conversation:
     _stored: dict[Doc | Img | SubAgent, str | Image] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
     _place: Workplace | None = None
+    _compactor: Compactor | None = None
 
     # -- before the first turn -----------------------------------------------------------------------
 
@@ -94,9 +102,11 @@ class Conversation:
         everything = self.tree.configuration.settings()
         self._place = place = self._workplace(everything)
         self._payloads = Payloads(self.transcript.folder, self.spec.config.show_tool_call)
+        self._compactor = Compactor(settings, everything, self.tree.rules, self.transcript.path)
         self.tree.consent.check(self.spec, place)
         self.tree.tally.check_price(str(settings.model))
         self._model = self.tree.open_model(settings)
+        await stack.enter_async_context(connected(self._model))
         tools = await open_tools(self.spec.tools, place, stack)
         scrub = scrubber(everything, self.spec, self.tree.environment)
         self._caller = Caller(tools, self.tree.rules.max_parallel, scrub, self.tree.approve, self._began, self._ended)
@@ -150,22 +160,49 @@ class Conversation:
             LimitReached: the run has used up what it may.
             FileWriteError: the transcript cannot be written.
         """
+        await self._refresh()
         while not self.waits_for_user:
+            await self._make_room()
             calls = await self._ask()
             if calls and not await self._carry_out(calls):
                 return
             if once:
                 return
 
+    async def _make_room(self) -> None:
+        """Put a summary in the place of the older part, if the conversation is about to outgrow its model."""
+        text, compactor = self.transcript.text, self._compactor
+        if compactor is None or self.tree.replay or not compactor.is_due(text):
+            return
+        try:
+            done = await compactor.compact(text)
+        except LmmError as error:
+            why = self._caller.scrub(error.message)
+            self._tell(events.Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
+            return
+        made = done.compaction
+        self.tree.tally.add(made.model, made.usage)
+        if not self.transcript.restart(text, done.text):
+            self._tell(events.Notice("the file was changed while its summary was made; it is not compacted"))
+            return
+        if self.recorded is not None:
+            self.recorded.carry_over(made.was, made.items)
+        self._read()
+        where = f"; the original: {done.original}" if done.original else ""
+        self._tell(events.Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
+
     async def _ask(self) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript; the calls that the model asks for."""
         assert self._model is not None
+        mark = await self._refresh()  # what others write from now on comes after the reply
+        if self.waits_for_user:
+            return ()
         messages = await self._messages()
         self.tree.tally.begin(self._model.name)
         self._tell(events.Asking(self._model.name, self.tree.tally.turns))
         request = ChatRequest(messages, tools=self.tools)
-        mark, before = self.transcript.mark(), gap(self.transcript.end)
-        writer = ReplyWriter(before)
+        before = gap(self.transcript.end)
+        writer, reply = ReplyWriter(before), None
         try:
             async with aclosing(self._model.stream(request)) as stream:
                 async for event in stream:
@@ -174,21 +211,33 @@ class Conversation:
                         writer = ReplyWriter(before)
                         self._tell(events.Again(event.reason, event.wait))
                     elif isinstance(event, Reply):
-                        self._finish(event, writer, mark)
-                        return event.calls
+                        reply = event  # paid: from here, it stays
+                        await self._finish(event, writer, mark)
+                        break
                     else:
                         self.transcript.append(writer.feed(event))
                         self._tell_piece(event)
         except asyncio.CancelledError:
-            self._cut(writer, mark)
+            if reply is None:
+                self._cut(writer, mark)
+            else:
+                self._write_results(reply.calls, {})
+                with contextlib.suppress(LmmError):
+                    self._read()
             raise
-        except BaseException:
-            self.transcript.take_back(mark)
+        except BaseException as error:
+            if reply is None:
+                self.transcript.take_back(mark)
+            if isinstance(error, LmmError):
+                error.message = self._caller.scrub(error.message)
             raise
-        raise RuntimeError(f"{self._model.name} ended its stream without a reply")
+        if reply is None:
+            raise RuntimeError(f"{self._model.name} ended its stream without a reply")
+        return reply.calls
 
-    def _finish(self, reply: Reply, writer: ReplyWriter, mark: Mark) -> None:
+    async def _finish(self, reply: Reply, writer: ReplyWriter, mark: Mark) -> None:
         """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
+        usage = self.tree.tally.add(reply.model, reply.usage)
         calls = [self._payloads.call(call) for call in reply.calls]
         notes = () if reply.calls else self._take_notes()
         then = "" if reply.calls else self._after_reply(notes)
@@ -197,19 +246,21 @@ class Conversation:
             self.transcript.take_back(mark)
             rest = ReplyWriter(writer.before).whole(reply, calls)
         self.transcript.append(rest + then)
+        await self._calm()
         self._reread(mark)
-        self._tell(events.Replied(reply, self.tree.tally.add(reply.model, reply.usage)))
+        self._tell(events.Replied(reply, usage))
+        if self._compactor is not None:
+            self._compactor.note(reply.usage)
         if notes:
             self._tell(events.Delivered(notes, with_result=False))
         if reply.cut:
             self._tell(events.Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
     def _cut(self, writer: ReplyWriter, mark: Mark) -> None:
-        """A reply that the user cancelled: what it said stays."""
+        """A reply that was cancelled: what it said stays, and says that it is not all."""
+        self.transcript.take_back(mark)
         if writer.text.strip():
             self.transcript.append(writer.cut() + self._after_reply(()))
-        else:
-            self.transcript.take_back(mark)
         self._reread(mark)
 
     async def _carry_out(self, calls: Sequence[ToolCall]) -> bool:
@@ -221,17 +272,22 @@ class Conversation:
         except StoppedByUser:
             stopped = True
         finally:  # also if this is cancelled
-            notes = self._take_notes()
-            complete = [
-                results.get(n, ToolResult(call.id, call.name, CANCELLED, failed=True)) for n, call in enumerate(calls)
-            ]
-            if notes:
-                complete[-1] = with_notes(complete[-1], notes)
-            written = lines_of([self._payloads.result(result) for result in complete])
-            self._add(written + (f"\n{self.user_turn}" if stopped and self.user_turn else ""))
-            if notes:
-                self._tell(events.Delivered(notes, with_result=True))
+            self._write_results(calls, results, then=f"\n{self.user_turn}" if stopped and self.user_turn else "")
         return not stopped
+
+    def _write_results(self, calls: Sequence[ToolCall], results: Mapping[int, ToolResult], *, then: str = "") -> None:
+        """The results in call order; calls that have none were cancelled."""
+        if not calls:
+            return
+        complete = [
+            results.get(n, ToolResult(call.id, call.name, CANCELLED, failed=True)) for n, call in enumerate(calls)
+        ]
+        notes = self._take_notes()
+        if notes:
+            complete[-1] = with_notes(complete[-1], notes)
+        self._add(lines_of([self._payloads.result(result) for result in complete]) + then)
+        if notes:
+            self._tell(events.Delivered(notes, with_result=True))
 
     def _take_notes(self) -> tuple[str, ...]:
         notes = tuple(self.notes)
@@ -252,6 +308,27 @@ class Conversation:
         self.transcript.append(gap(self.transcript.end) + text)
         self._reread(mark)
 
+    async def _refresh(self) -> Mark:
+        """Read what others have made of the text; the place where the next piece comes."""
+        mark = self.transcript.mark()
+        while self.transcript.changed:
+            await self._calm()
+            self._reread(mark)
+            mark = self.transcript.mark()
+        return mark
+
+    async def _calm(self) -> None:
+        """Wait until nobody else is in the middle of writing, as one who leaves half a tag is; not for ever."""
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            if self.transcript.is_still() and not (self.transcript.changed and self._has_errors()):
+                return
+            await asyncio.sleep(_POLL)
+
+    def _has_errors(self) -> bool:
+        document = parse(self.transcript.text)
+        return any(problem.severity == "error" for problem in (*document.problems, *interpret(document)[1]))
+
     def _reread(self, mark: Mark) -> None:
         """The items of what was appended since `mark`; of all, if others changed the text."""
         if self.transcript.settle():
@@ -262,7 +339,7 @@ class Conversation:
 
     def _read(self) -> None:
         """Agent and items of the whole text."""
-        document = parse(self.transcript.text, file=self.chain[-1])
+        document = parsed(self.transcript.text, self.chain[-1])
         if self.remote:
             refuse_imports(document)
             self.spec = confined(read_agent(document), tools=self.tree.rules.remote_tools)

@@ -99,7 +99,9 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class YourTurn:
-    """It is for the user to go on."""
+    """It is for the user to go on. With `pending`, the model has something to do: an empty message starts that."""
+
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)

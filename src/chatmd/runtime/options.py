@@ -11,12 +11,12 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element
-from chatmd.language.parser import parse
 from chatmd.runtime.agents import ask_agent
 from chatmd.runtime.limits import Limits, Tally, parse_budget
 from chatmd.runtime.models import Configuration, open_model
 from chatmd.runtime.repair import repair
 from chatmd.runtime.settings import read_rules
+from chatmd.runtime.step import parsed
 from chatmd.runtime.tree import Listener, Tree, ignore
 from chatmd.tools.consent import Approve, Confirm, consent
 from chatmd.workplace import AgentRequest, Workplace
@@ -105,7 +105,7 @@ def agreed(tree: Tree, text: str, name: str, folder: Path, options: RunOptions, 
         InvalidDocument: the text has errors.
         ConsentNeeded: nobody agreed.
     """
-    document = resolve_imports(parse(repair(text).text, file=name), roots=tree.rules.roots)
+    document = resolve_imports(parsed(repair(text).text, name), roots=tree.rules.roots)
     spec = read_agent(document)
     place = Workplace(folder, tree.configuration.settings(), _ask_nobody, tree.rules, tree.environment)
     return replace(tree, consent=consent(spec, place, yes=options.yes, confirm=hooks.confirm))

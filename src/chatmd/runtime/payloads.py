@@ -90,6 +90,8 @@ class Payloads:
         assert self.folder is not None
         name = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:32]}{suffix}"
         path = self.folder / name
+        if path.parent.is_symlink():
+            raise ChatmdError("this is a link, and nothing is written behind it", where=str(path.parent))
         if not path.exists():
             path.parent.mkdir(mode=0o700, exist_ok=True)
             replace_bytes(path, data)

@@ -11,7 +11,7 @@ from chatmd.errors import ChatmdError, LimitReached
 from chatmd.runtime.conversation import Conversation
 from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.step import gap, user_text
-from chatmd.runtime.transcript_file import TextTranscript, without_blank_turn
+from chatmd.runtime.transcript import TextTranscript, without_blank_turn
 from lmm import loop
 from lmm.files import read_document
 

@@ -1,12 +1,13 @@
 """A transcript that a crash left, made fit to go on from: whole, each call answered, no half reply.
 
-A reply that was cut off is taken away, and asked for again: `ReplyWriter` sees to it that a part of one cannot be
-taken for all of it. A call of which nobody knows how it ended gets a response that says so.
+A reply that was cut off, with nothing said after it, is taken away, and asked for again: `ReplyWriter` sees to it that
+a part of one cannot be taken for all of it. A call of which nobody knows how it ended gets a response that says so.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from chatmd.language.agent import interpret
@@ -16,7 +17,7 @@ from chatmd.language.mend import Mending, mend
 from chatmd.language.nodes import BLANK
 from chatmd.language.parser import parse
 from chatmd.language.transcript import element_text, result_element
-from chatmd.runtime.step import USER_TURN
+from chatmd.runtime.step import INCOMPLETE, USER_TURN
 from lmm.models.port import ToolResult
 
 INTERRUPTED = (
@@ -24,7 +25,8 @@ INTERRUPTED = (
     "repeat it."
 )
 
-
+_AGAIN = "a reply that was cut off is asked for again"
+_CUT_OFF = ("assistant", INCOMPLETE)
 _REPLY_END = f"{CLOSE_RAW}</assistant>\n"
 _TORN_TURN = re.compile(r"<user>\s*(?:<(?:/(?:u(?:s(?:e(?:r)?)?)?)?)?)?\Z")
 
@@ -36,6 +38,7 @@ class Repaired(NamedTuple):
     notes: tuple[str, ...]
 
 
+@lru_cache(maxsize=2)  # asked before and after the file is locked
 def repair(text: str) -> Repaired:
     """Make a transcript whole. Text that is no transcript of ours, or has other errors, stays as it is.
 
@@ -49,13 +52,31 @@ def repair(text: str) -> Repaired:
     whole = mending.apply(text) if _is_ours(text, mending) else text
     notes: tuple[str, ...] = ()
     if _is_half(text, whole, mending):
-        whole, notes = whole[: _reply_start(whole)], ("a reply that was cut off is asked for again",)
+        whole, notes = whole[: _reply_start(whole)], (_AGAIN,)
     elif whole != text:
         notes = ("what was being written when a run was interrupted is made whole",)
+    complete = _without_incomplete(whole)
+    if complete != whole:
+        whole, notes = complete, (_AGAIN,)
     answered, count = _answered(whole)
     if count:
         notes = (*notes, f"{count} call{'s were' if count > 1 else ' was'} interrupted")
     return Repaired(answered, notes)
+
+
+def _without_incomplete(text: str) -> str:
+    """The text without a reply at its end that a run has marked as cut off, and the empty place behind it."""
+    if f'<assistant status="{INCOMPLETE}">' not in text:
+        return text
+    items = list(_items(text))
+    while items and isinstance(items[-1], MessageItem) and items[-1].role == "user" and items[-1].is_blank:
+        items.pop()
+    start = len(text)
+    while items and isinstance(last := items[-1], MessageItem) and (last.role, last.status) == _CUT_OFF:
+        start = items.pop().span.start
+        while items and isinstance(items[-1], ReasoningItem):
+            start = items.pop().span.start
+    return text[:start].rstrip(BLANK) + "\n" if start < len(text) and items else text
 
 
 def _is_ours(text: str, mending: Mending) -> bool:

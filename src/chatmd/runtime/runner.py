@@ -158,7 +158,8 @@ class Runner:
         ask = self.hooks.ask_user
         if ask is None:
             return False
-        self.tree.listener(events.YourTurn())
+        conversation.transcript.hand_over()
+        self.tree.listener(events.YourTurn(pending=not conversation.waits_for_user))
         said = await ask()
         if said is None:
             return False

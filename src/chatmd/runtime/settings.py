@@ -45,8 +45,11 @@ def _check(key: str, value: Any, where: str) -> None:
         hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(_KEYS)}"
         raise ConfigError(f"unknown key '{key}' in [chatmd]", where=where, hint=hint)
     kind = _KEYS[key]
-    if not _fits(value, kind):
-        wanted = _KINDS.get(kind, "a list of folders")
+    if key == "compact_at":
+        fits, wanted = type(value) in (int, float) and 0 <= value <= 1, "a number from 0 to 1"
+    else:
+        fits, wanted = _fits(value, kind), _KINDS.get(kind, "a list of folders")
+    if not fits:
         raise ConfigError(f"'{key}' in [chatmd] must be {wanted}, not {value!r}", where=where)
 
 

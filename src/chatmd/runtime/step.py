@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from chatmd.language.agent import read_agent
 from chatmd.language.attributes import write_attributes
 from chatmd.language.items import Content, Img, Item, MessageItem, OutputItem
 from chatmd.language.lexer import CLOSE_RAW, OPEN_RAW
-from chatmd.language.nodes import Attribute, Element, Text, body
+from chatmd.language.nodes import Attribute, Document, Element, Text, body
 from chatmd.language.parser import parse
 from chatmd.language.transcript import element_text, elements_of, reasoning_elements, storable
 from chatmd.language.writer import raw_piece
@@ -18,7 +19,16 @@ from lmm.models.port import ChatEvent, Reasoning, Reply, TextDelta
 USER_TURN = "<user>\n\n</user>\n"
 """The place where the user is to write."""
 
+INCOMPLETE = "incomplete"
+"""The status of a reply that was cut off."""
+
 _CLOSE_ASSISTANT = f"{CLOSE_RAW}</assistant>\n"
+
+
+@lru_cache(maxsize=2)
+def parsed(text: str, file: str) -> Document:
+    """`parse`, once for a text that is read again and again at the start of a run."""
+    return parse(text, file=file)
 
 
 def items_of(text: str) -> tuple[Item, ...]:
@@ -128,8 +138,9 @@ class ReplyWriter:
         return self.before + lines_of((*reasoning_elements(thoughts), *said, *calls))
 
     def cut(self) -> str:
-        """The rest, if nothing more comes: the text so far stays as what was said."""
-        return self._close()
+        """All of it in place of what was appended, if nothing more comes: it says that it is incomplete."""
+        element = Element("assistant", (Attribute("status", INCOMPLETE),), (Text(self.text, raw=True),))
+        return self.before + lines_of((*reasoning_elements(self.thoughts), element))
 
     def _is(self, reply: Reply) -> bool:
         """Whether what came in pieces is the reply. Texts of several parts are joined with white space."""

@@ -1,142 +1,30 @@
-"""A transcript that grows: in memory, or at the end of a file that other programs may change meanwhile.
+"""A transcript at the end of a file that other programs may change meanwhile.
 
-On disk it is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we
-left it. If it is not, what we wrote is put into what it has become (`chatmd.runtime.changed`), in one step.
+It is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we
+left it. If it is not, what we write is kept back until the file is still - a program that is in the middle of writing it
+would lose the rest - and then put into what it has become (`chatmd.runtime.changed`), in one step.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
-from chatmd.runtime.changed import placed
+from chatmd.runtime.changed import followed, placed
+from chatmd.runtime.payloads import FOLDER
 from chatmd.runtime.repair import repair
+from chatmd.runtime.step import gap
+from chatmd.runtime.transcript import Mark, last_of, without_blank_turn
 from lmm.errors import FileReadError, FileWriteError
-from lmm.files import check_writable, decode_document, document_lock, read_bytes, replace_document
+from lmm.files import check_writable, decode_document, document_lock, read_bytes, replace_bytes, replace_document
 
-_BLANK_TURN = re.compile(r"(?:\A|(?<=>))\s*<user>\s*</user>\s*\Z")
-_LONGEST_TURN = 1000
-
-
-class Mark(NamedTuple):
-    """A place in a transcript that one can go back to."""
-
-    pieces: int
-    size: int
-
-
-class Transcript(Protocol):
-    """A text that is appended to. `folder` is where its payloads go; None keeps them in the text."""
-
-    @property
-    def text(self) -> str:
-        """All of it, as it is now."""
-        ...
-
-    @property
-    def folder(self) -> Path | None: ...
-
-    @property
-    def end(self) -> str:
-        """The last characters of what stands before the next piece."""
-        ...
-
-    @property
-    def tail(self) -> str:
-        """What others wrote behind what we wrote."""
-        ...
-
-    def append(self, text: str) -> None:
-        """Add to the end of what we wrote."""
-        ...
-
-    def since(self, mark: Mark) -> str:
-        """What was appended since."""
-        ...
-
-    def drop_blank_turn(self) -> None:
-        """Remove a ``<user>`` without content from the end, if there is one."""
-        ...
-
-    def mark(self) -> Mark:
-        """The present end of what we wrote."""
-        ...
-
-    def take_back(self, mark: Mark) -> None:
-        """Remove what was appended since."""
-        ...
-
-    def settle(self) -> bool:
-        """What was appended is to stay. Whether others changed the text since this was last asked."""
-        ...
-
-
-@dataclass(slots=True)
-class TextTranscript:
-    """A transcript in memory; `listener` is told of each piece."""
-
-    begin: str = ""
-    folder: Path | None = None
-    _pieces: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """All of it."""
-        return self.begin + "".join(self._pieces)
-
-    @property
-    def end(self) -> str:
-        """Its last characters."""
-        return _end(self.begin, self._pieces)
-
-    @property
-    def tail(self) -> str:
-        """Nobody else writes."""
-        return ""
-
-    def append(self, text: str) -> None:
-        """Add to the end."""
-        if text:
-            self._pieces.append(text)
-
-    def since(self, mark: Mark) -> str:
-        """What was appended since."""
-        return "".join(self._pieces[mark.pieces :])
-
-    def drop_blank_turn(self) -> None:
-        """Remove a ``<user>`` without content from the end."""
-        self.begin, self._pieces = without_blank_turn(self.text), []
-
-    def mark(self) -> Mark:
-        """The present end."""
-        return Mark(len(self._pieces), 0)
-
-    def take_back(self, mark: Mark) -> None:
-        """Remove what was appended since."""
-        del self._pieces[mark.pieces :]
-
-    def settle(self) -> bool:
-        """Nobody else can change it."""
-        return False
-
-
-def _end(begin: str, pieces: list[str]) -> str:
-    return (begin[-2:] + "".join(pieces[-2:]))[-2:]
-
-
-def without_blank_turn(text: str) -> str:
-    """A text without the ``<user>`` at its end in which nothing is said.
-
-    >>> without_blank_turn("<user>Why?</user>\\n\\n<user>\\n\\n</user>\\n")
-    '<user>Why?</user>'
-    """
-    found = _BLANK_TURN.search(text, max(0, len(text) - _LONGEST_TURN))
-    return text[: found.start()] if found else text
+_SYNC_EVERY = 1.0  # seconds
+_STILL = 0.3  # seconds without a change: whoever wrote the file has ended
 
 
 class _Signature(NamedTuple):
@@ -153,10 +41,14 @@ class TranscriptFile:
         self.folder: Path | None = path.resolve().parent
         self._begin, self._tail = text, ""
         self._pieces: list[str] = []
-        self._held: list[str] = []  # not yet on disk: others wrote behind us, so that we cannot append
-        self._changed = False
+        self._written = 0  # pieces that are on disk; fewer than there are while they are kept back
+        self._elsewhere = False  # what is on disk is not what we have, but for the pieces that are kept back
+        self._changed, self._theirs = False, True  # `_theirs`: what others write now, we come after
+        self._moved = 0.0  # when others last wrote
+        self._trouble = ""  # why what is on disk now cannot be gone on with
         self._file = -1
         self._seen = _Signature(0, 0, 0)
+        self._synced = 0.0
         self._open()
 
     # -- the text --------------------------------------------------------------------------------
@@ -175,21 +67,20 @@ class TranscriptFile:
         if not text:
             return
         self._look()
-        if self._tail:
-            self._pieces.append(text)
-            self._held.append(text)
-            return
-        self._write(text.encode("utf-8"))
+        if not (self._tail or self._behind):
+            self._write(text.encode("utf-8"))
+            self._written += 1
         self._pieces.append(text)
 
     @property
     def end(self) -> str:
         """The last characters before the next piece."""
-        return _end(self._begin, self._pieces)
+        return last_of(self._begin, self._pieces)
 
     @property
     def tail(self) -> str:
         """What others wrote behind what we wrote."""
+        self._look()
         return self._tail
 
     def since(self, mark: Mark) -> str:
@@ -198,19 +89,18 @@ class TranscriptFile:
 
     def drop_blank_turn(self) -> None:
         """Remove a ``<user>`` without content from the end, and what follows it."""
-        self._look()
-        if self._tail:
-            return
+        self._changed = self.settle()
         text = self.text
         kept = without_blank_turn(text)
         if kept != text:
             os.ftruncate(self._file, self._seen.size - len(text[len(kept) :].encode("utf-8")))
             self._seen = self._signature()
-            self._begin, self._pieces = kept, []
+            self._begin, self._pieces, self._written = kept, [], 0
 
     def mark(self) -> Mark:
         """The present end of what we wrote."""
         self._look()
+        self._theirs = False
         return Mark(len(self._pieces), self._seen.size)
 
     def take_back(self, mark: Mark) -> None:
@@ -220,30 +110,76 @@ class TranscriptFile:
         self._look()
         size = len("".join(self._pieces[mark.pieces :]).encode("utf-8"))
         del self._pieces[mark.pieces :]
-        if self._tail:
-            self._replace()
+        if self._tail or self._behind or self._written < mark.pieces:
+            self._elsewhere = self._elsewhere or self._written > mark.pieces
+            self._written = min(self._written, mark.pieces)
             return
         os.ftruncate(self._file, self._seen.size - size)
-        self._seen = self._signature()
+        self._seen, self._written = self._signature(), mark.pieces
+
+    def is_still(self) -> bool:
+        """Whether nobody else has written for a moment."""
+        self._look()
+        return not self._trouble and time.monotonic() - self._moved > _STILL
+
+    @property
+    def changed(self) -> bool:
+        """Whether others changed the text since `settle` was last asked."""
+        self._look()
+        return self._changed
 
     def settle(self) -> bool:
-        """Bring what was appended safely to the disk; whether others changed the file since this was last asked."""
+        """What was appended is to stay, and what others wrote behind it; whether others changed the file meanwhile.
+
+        Whoever can wait does so before, until it `is_still`. A power failure loses the last second at most, and what
+        it tears is mended.
+
+        Raises:
+            FileReadError: the file was emptied, or made unreadable; what we have is kept beside it.
+        """
         self._look()
-        if self._held:
+        if self._trouble:
+            raise self._kept_aside()
+        changed, self._changed = self._changed, False
+        if self._tail:
+            blank = gap(self.end)[: 2 * self._behind]  # a file that is not to be written anew stays as it is
+            self._pieces.append(blank + self._tail)
+            self._written += not self._behind
+            self._tail = ""
+        if self._behind:
             self._replace()
-        with contextlib.suppress(OSError):  # not every file system can
-            os.fsync(self._file)
-        changed, self._changed = self._changed or bool(self._tail), False
+        if time.monotonic() - self._synced > _SYNC_EVERY:
+            self._sync()
         return changed
+
+    def hand_over(self) -> None:
+        """What was written so far is not put back if others remove it, and what they write, we come after."""
+        self._changed = self.settle()
+        self._begin, self._pieces, self._written, self._theirs = self.text, [], 0, True
+
+    def restart(self, was: str, text: str) -> bool:
+        """Put `text` in the place of all there is, in one step; False if it is not `was` any more."""
+        self._look()
+        if self.text != was:
+            return False
+        self._begin, self._pieces, self._tail = text, [], ""
+        self._replace()
+        return True
 
     def close(self) -> None:
         """Bring everything to the disk."""
         try:
             self.settle()
+            self._sync()
         finally:
             os.close(self._file)
 
     # -- the disk --------------------------------------------------------------------------------
+
+    def _sync(self) -> None:
+        with contextlib.suppress(OSError):  # not every file system can
+            os.fsync(self._file)
+        self._synced = time.monotonic()
 
     def _open(self) -> None:
         if self._file >= 0:
@@ -268,33 +204,80 @@ class TranscriptFile:
                 os.ftruncate(self._file, self._seen.size)
                 self._seen = self._signature()
             raise _unwritable(self.path, error) from error
-        self._seen = self._signature()
+        now = self._signature()
+        self._seen = now if now.size == self._seen.size + len(data) else _Signature(0, 0, 0)
 
     def _look(self) -> None:
         """See whether the file is as we left it; if not, put what we wrote into what it is now."""
         try:
-            found = self.path.stat()
-            if _Signature(found.st_ino, found.st_size, found.st_mtime_ns) == self._seen:
+            stat = self.path.stat()
+            found = _Signature(stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            if found == self._seen:
                 return
             theirs = decode_document(_whole_characters(read_bytes(self.path)), str(self.path))
-        except (FileNotFoundError, FileReadError):
-            if self.path.exists():
-                raise
-            theirs = self._begin  # deleted, or an editor is about to put another in its place
-        if theirs == self.text and self.path.exists():
-            self._open()
+        except (FileNotFoundError, FileReadError) as error:
+            # Deleted, or an editor is about to put another in its place.
+            self._wait_for_better(str(error) if self.path.exists() else "")
             return
-        ours = "".join(self._pieces)
-        head, self._tail = placed(self._begin, ours, theirs)
-        self._begin = head.removesuffix(ours)
-        self._changed = True
-        self._replace()
+        if self.text.strip() and not theirs.strip():  # many empty a file before they write it
+            self._wait_for_better("the file was emptied while the run was at work")
+            return
+        self._trouble = ""
+        self._open()
+        self._seen = found  # not as it is now: it may have changed since
+        if theirs == self.text:
+            self._written, self._elsewhere = len(self._pieces), False
+            return
+        self._changed, self._moved = True, time.monotonic()
+        if self._theirs:
+            self._begin, self._pieces, self._tail, self._written, self._elsewhere = theirs, [], "", 0, False
+        elif not self._follow(theirs):
+            head, self._tail = placed(self._begin, ours := "".join(self._pieces), theirs)
+            self._begin = head.removesuffix(ours)
+            self._written = len(self._pieces)
+            self._elsewhere = self.text != theirs
+
+    def _wait_for_better(self, trouble: str) -> None:
+        if self._trouble != trouble or not self._elsewhere:
+            self._moved = time.monotonic()
+        self._seen, self._elsewhere, self._trouble = _Signature(0, 0, 0), True, trouble
+
+    def _follow(self, theirs: str) -> bool:
+        """Take over what somebody changed who had the file as it is; False if it was not so."""
+        if self._elsewhere:
+            return False
+        on_disk = self._pieces[: self._written]
+        places = tuple(accumulate(map(len, on_disk), initial=len(self._begin)))
+        now = followed(self._begin + "".join(on_disk) + self._tail, theirs, places)
+        if now is None:
+            return False
+        self._begin, self._tail = theirs[: now[0]], theirs[now[-1] :]
+        self._pieces[: self._written] = [theirs[start:end] for start, end in pairwise(now)]
+        return True
+
+    @property
+    def _behind(self) -> bool:
+        """Whether the file has to be written anew."""
+        return self._elsewhere or self._written < len(self._pieces)
+
+    def _kept_aside(self) -> FileReadError:
+        """The error that what is on disk cannot be gone on with; what we have is written beside it."""
+        aside = aside_of(self.path)
+        aside.parent.mkdir(mode=0o700, exist_ok=True)
+        replace_bytes(aside, self.text.encode("utf-8"), mode=0o600)
+        hint = f"all that was said and done is in {aside}: copy it back, if this was not meant"
+        return FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
 
     def _replace(self) -> None:
         """Write the file anew, in one step."""
         replace_document(self.path, self.text)
-        self._held = []
+        self._written, self._elsewhere = len(self._pieces), False
         self._open()
+
+
+def aside_of(path: Path) -> Path:
+    """Where a transcript is kept that cannot be written to its own file."""
+    return path.resolve().parent / FOLDER / f"{path.stem}.aside{path.suffix}"
 
 
 def _unwritable(path: Path, error: OSError) -> FileWriteError:
@@ -332,7 +315,10 @@ def open_transcript(path: Path) -> Iterator[TranscriptFile]:
         repaired = repair(text)
         if len(repaired.text.encode("utf-8")) != len(data) or repaired.text != text:
             replace_document(path, repaired.text)
-        transcript = TranscriptFile(path, repaired.text, repaired.notes)
+        notes = repaired.notes
+        if (aside := aside_of(path)).exists():
+            notes = (*notes, f"{aside} holds what an earlier run could not write here; delete it when you have looked")
+        transcript = TranscriptFile(path, repaired.text, notes)
         try:
             yield transcript
         finally:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from chatmd.language.items import Tool
+from chatmd.content.local_files import locate
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import read_agent
+from chatmd.language.imports import resolve_imports
+from chatmd.language.items import AgentSpec, Tool
+from chatmd.language.parser import parse
 from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.workplace import AgentRequest, Workplace
+from lmm.errors import DocumentError
+from lmm.files import read_document
 from lmm.models.port import RunnableTool, ToolDefinition
 
 _INPUT = {"type": "string", "description": "What it is to do, with all that it has to know: it sees nothing else."}
@@ -22,3 +29,18 @@ async def open_agent(declared: Tool, place: Workplace) -> AsyncIterator[Sequence
 
     description = declared.description or f"Ask the agent in {declared.agent}, and get its answer."
     yield [FunctionTool(ToolDefinition(declared.name, description, object_schema(("input",), input=_INPUT)), ask)]
+
+
+def agent_in(src: str, place: Workplace) -> AgentSpec:
+    """The agent in a file, as it would be asked now.
+
+    Raises:
+        InvalidDocument: its file has errors.
+        ChatmdError: it is missing, lies where no agent is taken from, or cannot be read.
+    """
+    path = locate(src, place)
+    try:
+        document = parse(read_document(path), file=str(path))
+    except DocumentError as error:
+        raise ChatmdError(f"'{src}': {error.message}", hint=error.hint) from error
+    return read_agent(resolve_imports(document, roots=place.rules.roots))

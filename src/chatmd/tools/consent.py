@@ -1,20 +1,20 @@
 """Consent: what a file's tools could do is shown to its user once, before it runs for the first time.
 
 A file may have come from somewhere else. If its tools can start processes, change files, read outside of its folder
-or use an MCP server, somebody has to agree to its declarations, those of the agents it asks included. The answer is
-kept with a hash of what was declared, so that a change is asked about again.
+or use an MCP server, or if it sends files that may hold keys, somebody has to agree to its declarations, those of the
+agents it asks included. The answer is kept with a hash of what was declared, so that a change is asked about again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from chatmd.errors import ConsentNeeded
 from chatmd.language.items import AgentSpec
-from chatmd.tools.declared import DeclaringFile, declared_by, own_declarations, plain, remote_digest
+from chatmd.tools.declared import DeclaringFile, declared_by, in_prose, own_declarations, plain, remote_digest
 from chatmd.workplace import Workplace
 from lmm import trust
 from lmm.models.port import ToolCall
@@ -30,6 +30,16 @@ the model is told. Raises `StoppedByUser` if the user wants the run to end there
 
 REFUSED = "The user refused this call. Do not repeat it; go on without it, or ask the user what to do instead."
 """What the model reads if a call is refused without a reason."""
+
+# Whether it is tools that are asked about, not only files that are sent.
+_MORE = {
+    True: "its tools can do more than read in its folder",
+    False: "it sends more than ordinary files of its folder",
+}
+_CHANGED = {
+    True: "its tools are not those that you agreed to",
+    False: "the files that it sends are not those that you agreed to",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ class Consent:
         if own.keys <= self.agreed or remote_digest(own.path) in digests:
             return
         raise ConsentNeeded(
-            f"its tools are not those that you agreed to: {_listed((own,))}",
+            f"{_CHANGED[_has_tools((own,))]}: {_listed((own,))}",
             where=plain(own.name),
             hint="its file changed during the run: lmm tools shows what it declares now; then run again",
         )
@@ -94,11 +104,12 @@ def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> st
       - sh  runs sh
     """
     name, lines = plain(files[0].name), [line for file in files for line in _lines(file)]
+    has_tools = _has_tools(files)
     if not before:
-        return "\n  ".join([f"{name}: its tools can do more than read in its folder:", *lines]) + "\n"
+        return "\n  ".join([f"{name}: {_MORE[has_tools]}:", *lines]) + "\n"
     shown = [f"{' ' if line in before else '+'} {line}" for line in lines]
     gone = [f"- {line}" for line in before if line not in lines]
-    return "\n  ".join([f"{name}: its tools are not those that you agreed to:", *shown, *gone]) + "\n"
+    return "\n  ".join([f"{name}: {_CHANGED[has_tools]}:", *shown, *gone]) + "\n"
 
 
 def _lines(file: DeclaringFile) -> list[str]:
@@ -110,18 +121,33 @@ def _lines(file: DeclaringFile) -> list[str]:
 
 def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None) -> None:
     if confirm is None:
-        now = " now" if before else ""
+        what = (_CHANGED if before else _MORE)[_has_tools(files)]
         raise ConsentNeeded(
-            f"its tools can{now} do more than read in its folder: {_listed(files)}",
+            f"{what}: {_listed(files)}",
             where=plain(files[0].name),
-            hint="run it in a terminal, where you are asked once, or agree with --yes",
+            hint="run it in a terminal, where you are asked once, or agree: --yes; in Python RunOptions(yes=True)",
         )
     if not confirm(question(files, _kept_lines(before))):
-        raise ConsentNeeded("not run: you did not agree to its tools", where=plain(files[0].name))
+        what = "its tools" if _has_tools(files) else "what it sends"
+        raise ConsentNeeded(f"not run: you did not agree to {what}", where=plain(files[0].name))
+
+
+def _has_tools(files: tuple[DeclaringFile, ...]) -> bool:
+    """Whether it is tools that are asked about, not only files that are sent."""
+    return any(one.is_tool for file in files for one in file.asking)
 
 
 def _listed(files: tuple[DeclaringFile, ...]) -> str:
-    return "; ".join(plain(f"{one.name} {one.words}") for file in files for one in file.asking)
+    """The declarations that are asked about, on one line; those that can do the same together."""
+    return "; ".join(one for file in files for one in _sentences(file))
+
+
+def _sentences(file: DeclaringFile) -> Iterator[str]:
+    names: dict[str, list[str]] = {}
+    for one in file.asking:
+        names.setdefault(one.words, []).append(one.name)
+    for words, several in names.items():
+        yield plain(f"{'each of ' * (len(several) > 1)}{in_prose(several)} {words}")
 
 
 # -- what is kept ------------------------------------------------------------------------------------------

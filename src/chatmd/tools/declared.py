@@ -1,10 +1,15 @@
-"""What a file and the agents that it asks declare, and what that could do, in plain words."""
+"""What a file and the agents that it asks declare, and what that could do, in plain words.
+
+So do documents that by their names hold keys or passwords: whoever wrote the file had them sent to a model.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +17,9 @@ from pathlib import Path
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
 from chatmd.language.imports import resolve_imports
-from chatmd.language.items import AgentSpec, CallItem, Content, MessageItem, OutputItem, SubAgent, Tool
+from chatmd.language.items import AgentSpec, CallItem, Content, Doc, Img, MessageItem, OutputItem, SubAgent, Tool
 from chatmd.language.parser import parse
-from chatmd.tools.path_rules import holds_secrets
+from chatmd.language.secret_names import holds_secrets
 from chatmd.tools.registry import Power, kind_of
 from chatmd.workplace import Workplace
 from lmm.errors import LmmError
@@ -31,12 +36,16 @@ _DOES: dict[Power, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tool: what it can do, in words; `asks` if somebody has to agree to that."""
+    """One tool: what it can do, in words; `asks` if somebody has to agree to that.
+
+    It need not be a tool (`is_tool`), but may be a file that is sent.
+    """
 
     name: str
     words: str
     asks: bool
     digest: str
+    is_tool: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,8 @@ def own_declarations(spec: AgentSpec, place: Workplace) -> DeclaringFile:
     reads = any(_powers(tool) & {"read", "agent"} for tool in spec.tools)
     declarations = tuple(_declaration(tool, place, reads) for tool in spec.tools)
     remote = (_remote(src) for src in _inline_agents(spec) if not src.local and place.rules.remote_tools)
-    return DeclaringFile(_path_of(spec, place), spec.file or str(place.folder), (*declarations, *remote))
+    sent = (_sending(real, part) for real, part in sent_files(spec, place).items())
+    return DeclaringFile(_path_of(spec, place), spec.file or str(place.folder), (*declarations, *remote, *sent))
 
 
 def remote_digest(url: str) -> str:
@@ -121,6 +131,11 @@ def _agents(spec: AgentSpec) -> Iterator[str]:
 
 
 def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
+    return (part for part in _parts(spec) if isinstance(part, SubAgent))
+
+
+def _parts(spec: AgentSpec) -> Iterator[Doc | Img | SubAgent]:
+    """Everything that messages, calls and results refer to."""
     for item in spec.items:
         if isinstance(item, MessageItem | OutputItem):
             yield from _in_content(item.content)
@@ -128,10 +143,11 @@ def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
             yield from _in_content(item.arguments)
 
 
-def _in_content(content: Content) -> Iterator[SubAgent]:
+def _in_content(content: Content) -> Iterator[Doc | Img | SubAgent]:
     for part in content:
-        if isinstance(part, SubAgent):
+        if not isinstance(part, str):
             yield part
+        if isinstance(part, SubAgent):
             yield from _in_content(part.content)
 
 
@@ -151,6 +167,48 @@ def _path_of(spec: AgentSpec, place: Workplace) -> str:
     if spec.file.lower().startswith(("http://", "https://")):
         return spec.file
     return str((place.folder / Path(spec.file).name).resolve()) if spec.file else str(place.folder)
+
+
+# -- files that are sent -----------------------------------------------------------------------------------
+
+_PAYLOAD = re.compile(r"\.chatmd/[0-9a-f]{32}\.(txt|json|png|jpg|gif|webp)")  # what a run has stored
+
+
+def sent_files(spec: AgentSpec, place: Workplace) -> dict[Path, Doc | Img]:
+    """The documents and images that may hold keys or passwords, by their real paths; where each stands first."""
+    roots = [Path(os.path.realpath(folder)) for folder in (place.folder, *place.rules.roots)]
+    sent: dict[Path, Doc | Img] = {}
+    for part in _parts(spec):
+        if isinstance(part, SubAgent) or not part.local:
+            continue
+        real = _real_path(part.src, place)
+        if real is not None and _may_hold_keys(real, roots, part):
+            sent.setdefault(real, part)
+    return sent
+
+
+def _sending(real: Path, part: Doc | Img) -> Declaration:
+    words = f"sends the file {part.src}, which may hold keys, to the model"
+    digest = hashlib.sha256(json.dumps(["sent", str(real)]).encode()).hexdigest()
+    return Declaration("<doc>" if isinstance(part, Doc) else "<img>", words, True, digest, is_tool=False)
+
+
+def _real_path(src: str, place: Workplace) -> Path | None:
+    """Where a local file really is; None for what a run has stored, of which there may be thousands."""
+    path = place.folder / src.strip()
+    with contextlib.suppress(OSError, ValueError):
+        if not _PAYLOAD.fullmatch(src) or path.is_symlink() or path.parent.is_symlink():
+            return Path(os.path.realpath(path))
+    return None
+
+
+def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
+    """Whether a file's name below the innermost root says so; what is itself a root was allowed.
+
+    What lies outside is not read at all, unless it is called like what a run has stored.
+    """
+    inside = [real.relative_to(root).parts for root in roots if real.is_relative_to(root)]
+    return holds_secrets(min(inside, key=len)) if inside else bool(_PAYLOAD.fullmatch(part.src))
 
 
 # -- one declaration ---------------------------------------------------------------------------------------
@@ -190,7 +248,7 @@ def _circumstances(tool: Tool) -> str:
     """Where a program runs, and what it gets."""
     where = f", in {tool.cwd}" if tool.cwd else ""
     keys = [name for name in (*tool.env, tool.client_id_env, tool.client_secret_env) if name]
-    return where + (f", and gives it {_and(keys)} of your environment" if keys else "")
+    return where + (f", and gives it {in_prose(keys)} of your environment" if keys else "")
 
 
 def _agent(tool: Tool) -> str:
@@ -201,7 +259,7 @@ def _server(tool: Tool) -> str:
     stdio = tool.server.lower().startswith("stdio:")
     # A query may hold a key, which is nothing to show.
     does = f"starts the MCP server {tool.server[6:]}" if stdio else f"calls the MCP server {tool.server.split('?')[0]}"
-    return f"{does} for {_and(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
+    return f"{does} for {in_prose(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
 
 
 _WORDS = {"command": _command, "agent": _agent, "mcp": _server}
@@ -209,8 +267,8 @@ _WORDS = {"command": _command, "agent": _agent, "mcp": _server}
 
 def _builtin(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
     roots = [str(folder) for folder in _folders(tool, place)] or [str(place.folder)]
-    does = [words.format(folders=_and(roots)) for power, words in _DOES.items() if power in powers]
-    return _and(does)
+    does = [words.format(folders=in_prose(roots)) for power, words in _DOES.items() if power in powers]
+    return in_prose(does)
 
 
 def _folders(tool: Tool, place: Workplace) -> list[Path]:
@@ -240,10 +298,10 @@ def _digest(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
-def _and(words: Iterable[str]) -> str:
+def in_prose(words: Iterable[str]) -> str:
     """Words as a list in prose.
 
-    >>> _and(["a"]), _and(["a", "b", "c"])
+    >>> in_prose(["a"]), in_prose(["a", "b", "c"])
     ('a', 'a, b and c')
     """
     *first, last = words

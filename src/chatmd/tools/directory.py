@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
+from chatmd.language.secret_names import holds_secrets
 from chatmd.tools.confined import open_folder, read_errors
 from chatmd.tools.files import FileTool
 from chatmd.tools.function_tool import object_schema
 from chatmd.tools.globs import Glob
-from chatmd.tools.path_rules import holds_secrets, printable
+from chatmd.tools.path_rules import printable
 from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import Roots, Target, roots_of
 from chatmd.tools.walking import Entry, walk
@@ -118,7 +121,8 @@ def open_search_files(declared: Tool, place: Workplace) -> OpenTools:
     definition = ToolDefinition(
         "search_files",
         "Find the lines that contain a text, in all text files of a folder and those below, or in one file. Hidden "
-        f"files and those that .gitignore names are passed over. {roots.described()} Results are PATH:LINE: TEXT.",
+        "files, those that .gitignore names, and this conversation's own transcript and settings are passed over. "
+        f"{roots.described()} Results are PATH:LINE: TEXT.",
         object_schema(
             ("text",),
             text={"type": "string", "minLength": 1, "description": "the text, letter for letter; no pattern"},
@@ -133,7 +137,7 @@ def open_search_files(declared: Tool, place: Workplace) -> OpenTools:
         if not target.real.is_dir():
             target = roots.readable(path)
         search = _Search(text, ignore_case, limit, time.monotonic() + seconds)
-        return search.run(target, Glob.of(glob) if glob else None)
+        return search.run(roots, target, Glob.of(glob) if glob else None)
 
     return contextlib.nullcontext([FileTool(definition, search_files, {"pattern": "text", "query": "text"})])
 
@@ -152,13 +156,13 @@ class _Search:
     files: int = 0
     late: bool = False
 
-    def run(self, target: Target, glob: Glob | None) -> str:
+    def run(self, roots: Roots, target: Target, glob: Glob | None) -> str:
         """Search, and say what was found."""
         if "\n" in self.text:
             raise ChatmdError("the text to be found is on one line", hint="search for its first line")
         with read_errors(target.name):
             one = not target.real.is_dir()
-            for file in [target] if one else _files(target, glob):
+            for file in [target] if one else _files(roots, target, glob):
                 # In a folder, what cannot be read has no lines.
                 with contextlib.nullcontext() if one else contextlib.suppress(OSError):
                     self._search(file)
@@ -207,8 +211,9 @@ def _around(line: str, at: int) -> str:
     return f"{'…' if start else ''}{line[start : start + _LONGEST]}{'…' if start + _LONGEST < len(line) else ''}"
 
 
-def _files(target: Target, glob: Glob | None) -> Iterator[Target]:
-    """The files below a folder that nobody hides."""
+def _files(roots: Roots, target: Target, glob: Glob | None) -> Iterator[Target]:
+    """The files below a folder that nobody hides; without the transcript, which holds whatever is looked for."""
+    own = {Path(os.path.realpath(file)) for file in roots.protected}
     for entry in walk(target.real, target.root.real, depth=DEEPEST):
         inside = (*target.inside, *entry.parts)
         if (
@@ -218,7 +223,9 @@ def _files(target: Target, glob: Glob | None) -> Iterator[Target]:
             and (not glob or glob.fits(entry.parts))
         ):
             name = "/".join((target.name, *entry.parts)).removeprefix("./")
-            yield Target(name, target.real.joinpath(*entry.parts), target.root)
+            real = target.real.joinpath(*entry.parts)
+            if real not in own:
+                yield Target(name, real, target.root)
 
 
 def _folder(roots: Roots, path: str) -> Target:

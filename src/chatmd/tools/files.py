@@ -235,8 +235,8 @@ def _not_found(text: str, find: str, name: str) -> ChatmdError:
     shown = ""
     if guess is not None:
         there = "\n".join(lines[guess : guess + min(len(wanted), 20)])
-        shown = f"\nDid you mean line {guess + 1}? There stands:\n{there}\n"
-    return ChatmdError(f"the text is not in the file.{shown}", where=name, hint="copy it exactly as the file has it")
+        shown = f".\nDid you mean line {guess + 1}? There stands:\n{there}\n"
+    return ChatmdError(f"the text is not in the file{shown}", where=name, hint="copy it exactly as the file has it")
 
 
 def _places(text: str, wanted: str) -> list[int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatmd.language.items import AgentSpec, Tool
+from chatmd.tools.agent import agent_in
 from chatmd.tools.declared import Declaration, own_declarations
 from chatmd.tools.registry import kind_of
 from chatmd.workplace import Workplace
@@ -20,6 +21,8 @@ KINDS = {"builtin": "built in", "command": "command", "agent": "agent", "mcp": "
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What one declaration offers: `definitions` as the model gets them, or the `problem` with it.
+
+    An agent whose file is missing or has errors can be called, but is of no use.
 
     `powers` are names as in `chatmd.tools.registry.Power`. A server that was not `opened` offers what nobody knows yet.
     """
@@ -48,6 +51,8 @@ async def _offer(tool: Tool, declaration: Declaration, place: Workplace, servers
         powers = tuple(sorted(kind.powers))
         if tool.kind == "mcp" and not servers:
             return Offer(tool, declaration, powers, opened=False)
+        if tool.kind == "agent" and tool.local:
+            agent_in(tool.agent, place)
         async with kind.load()(tool, place) as tools:
             return Offer(tool, declaration, powers, tuple(one.definition for one in tools))
     except LmmError as error:

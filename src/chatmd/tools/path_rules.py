@@ -1,17 +1,13 @@
-"""What a path may look like, and which files are left alone whatever the roots say.
-
-Names are compared as the most careless file system would: without regard to case, to composed or decomposed
-letters, or to characters that cannot be seen.
-"""
+"""What a path may look like, and which files are left alone whatever the roots say."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 
 from chatmd.errors import FileRefused
+from chatmd.language.secret_names import comparable
 
 LONGEST = 4096  # characters of a path
 DEEPEST = 100  # folders in a path
@@ -19,26 +15,6 @@ INTERNAL = (".git", ".chatmd", ".hg", ".svn")
 """Folders that belong to programs: what is written there may be run, or is somebody's record."""
 SYSTEM = ("/proc", "/sys", "/dev")
 """Folders of the system that hold no documents: other processes' memory and environment, devices."""
-SECRETS: tuple[str, ...] = (
-    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc"),
-    *(".git-credentials", ".htpasswd", ".vault-token", ".dockercfg", "credentials.json", "secrets.toml"),
-    *(
-        "id_rsa",
-        "id_dsa",
-        "id_ecdsa",
-        "id_ed25519",
-        "*.pem",
-        "*.key",
-        "*.p12",
-        "*.pfx",
-        "*.jks",
-        "*.keystore",
-        "*.kdbx",
-    ),
-)
-"""Names of files that hold keys and passwords, as patterns."""
-SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker")
-_EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "example.env")
 _DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:($|[\\/])")
 
@@ -95,16 +71,6 @@ def printable(text: str) -> str:
     )
 
 
-def comparable(name: str) -> str:
-    """A name as the most careless file system compares it.
-
-    >>> comparable(".G\\u200bIT. ")
-    '.git'
-    """
-    seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", seen).casefold()).rstrip(" .") or name
-
-
 def is_internal(parts: Sequence[str]) -> bool:
     """Whether a path leads into a folder that belongs to a program.
 
@@ -112,18 +78,3 @@ def is_internal(parts: Sequence[str]) -> bool:
     (True, True, False)
     """
     return any(comparable(part) in INTERNAL or re.fullmatch(r"git~\d", comparable(part)) for part in parts)
-
-
-def holds_secrets(parts: Sequence[str]) -> bool:
-    """Whether the name of a file, or a folder above it, says that it holds keys or passwords.
-
-    >>> [holds_secrets((name,)) for name in (".env", ".ENV.local", ".env.example", "environment.md", "server.key")]
-    [True, True, False, False, True]
-    """
-    names = [comparable(part) for part in parts]
-    if not names:
-        return False
-    if any(name in SECRET_FOLDERS for name in names) or names[-2:] == [".git", "config"]:
-        return True
-    example = any(fnmatchcase(names[-1], pattern) for pattern in _EXAMPLES)
-    return not example and any(fnmatchcase(names[-1], pattern) for pattern in SECRETS)

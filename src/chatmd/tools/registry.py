@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Literal, Protocol, cast
@@ -103,5 +104,7 @@ def kind_of(declared: Tool) -> ToolKind:
         return BUILTINS[name]
     for found in entry_points(group=GROUP, name=name):
         return _row(found.value, "read", "write", "process", "network")
-    hint = ELSEWHERE.get(name, f'built in: {", ".join(BUILTINS)}; a program of yours: command="…"')
+    close = get_close_matches(name, [*BUILTINS, *ALIASES], n=1)
+    known = f'built in: {", ".join(BUILTINS)}; a program of yours: command="…"'
+    hint = ELSEWHERE.get(name) or (f"did you mean {close[0]}?" if close else known)
     raise ChatmdError(f"there is no built-in tool '{declared.name}'", where=declared.span.where, hint=hint)

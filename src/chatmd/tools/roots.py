@@ -18,7 +18,8 @@ from pathlib import Path, PurePosixPath
 
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.items import Tool
-from chatmd.tools.path_rules import SYSTEM, check_path, holds_secrets, is_internal, printable
+from chatmd.language.secret_names import holds_secrets
+from chatmd.tools.path_rules import SYSTEM, check_path, is_internal, printable
 from chatmd.workplace import Workplace
 from lmm.errors import FileReadError
 
@@ -94,10 +95,13 @@ class Roots:
         Raises:
             FileRefused: also if its name says that it holds keys or passwords.
         """
-        target = self.locate(path)
+        return self._not_secret(self.locate(path), "what is read is sent to the model")
+
+    @staticmethod
+    def _not_secret(target: Target, why: str) -> Target:
         if holds_secrets(target.inside):
             raise FileRefused(
-                "files of this name hold keys or passwords, and what is read is sent to the model",
+                f"files of this name hold keys or passwords, and {why}",
                 where=target.name,
                 hint="whoever wrote the prompt can allow it: name the file itself in roots",
             )
@@ -109,7 +113,7 @@ class Roots:
         Raises:
             FileRefused: also if it is the transcript of a run, a root folder, or lies in a folder such as ``.git``.
         """
-        target = self.readable(path)
+        target = self._not_secret(self.locate(path), "tools do not change them")
         if _is(target.real.is_dir):
             raise FileRefused("this is a folder, not a file", where=target.name)
         if is_internal(target.inside):

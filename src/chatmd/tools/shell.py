@@ -67,10 +67,8 @@ def open_command(declared: Tool, place: Workplace) -> AbstractAsyncContextManage
     """
     where = declared.span.where
     words = split_command(declared.command, where)
-    folder = (place.folder / (declared.cwd or ".")).resolve()
-    if not folder.is_dir():
-        raise ChatmdError(f'cwd="{declared.cwd}" is no folder', where=where, hint=f"it is relative to {place.folder}")
-    environment = _environment(declared, place)
+    folder = command_folder(declared, place)
+    environment = command_environment(declared, place)
     program = find_program(words[0], place.folder, environment["PATH"], where)
     command = Command(
         (program, *words[1:]),
@@ -111,6 +109,19 @@ def split_command(command: str, where: str = "") -> tuple[str, ...]:
     return words
 
 
+def command_folder(declared: Tool, place: Workplace) -> Path:
+    """The folder that a command runs in.
+
+    Raises:
+        ChatmdError: there is no such folder.
+    """
+    folder = (place.folder / (declared.cwd or ".")).resolve()
+    if not folder.is_dir():
+        hint = f"it is relative to {place.folder}"
+        raise ChatmdError(f'cwd="{declared.cwd}" is no folder', where=declared.span.where, hint=hint)
+    return folder
+
+
 def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
     """The file that a program's name means: found on `path`, or with a slash in it, relative to `folder`.
 
@@ -128,7 +139,12 @@ def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
     raise ChatmdError(f"there is no program '{name}' on the PATH", where=where, hint=hint)
 
 
-def _environment(declared: Tool, place: Workplace) -> dict[str, str]:
+def command_environment(declared: Tool, place: Workplace) -> dict[str, str]:
+    """The variables that a command gets.
+
+    Raises:
+        ChatmdError: it is to get one that is not set, or that holds a key of a model's provider.
+    """
     keys = keys_of(place.settings)
     for name in declared.env:
         if name in keys:

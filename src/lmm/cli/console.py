@@ -107,8 +107,8 @@ def printable(text: str) -> str:
 
 
 def style(text: str, name: str, stream: IO[str]) -> str:
-    """`text` in a style, if `stream` is a terminal and NO_COLOR is not set."""
-    if not stream.isatty() or os.environ.get("NO_COLOR"):
+    """`text` in a style, if `stream` is a terminal that has styles and NO_COLOR is not set."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{_STYLES[name]}m{text}\x1b[0m"
 

@@ -7,7 +7,7 @@ time-outs and limits wrap any model (see `lmm.models.resilience`).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -220,6 +220,15 @@ class ChatModel(Protocol):
     def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Ask; the events arrive as the model produces them."""
         ...
+
+
+def connected(model: ChatModel) -> AbstractAsyncContextManager[object]:
+    """Keep a model's connections open as long as this is: requests one after the other then need no new ones.
+
+    A model that has any offers a method `connected`; others need nothing.
+    """
+    connect: Callable[[], AbstractAsyncContextManager[object]] | None = getattr(model, "connected", None)
+    return nullcontext() if connect is None else connect()
 
 
 class Embedder(Protocol):

@@ -11,6 +11,7 @@ breaks off without a finish reason is a complete reply unless the profile says o
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, cast
 
 from pydantic_ai import exceptions
@@ -20,6 +21,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from lmm import errors
+from lmm.models.joined_stream import joining
 from lmm.models.names import PROVIDERS, ModelName
 from lmm.models.port import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
 from lmm.models.pydantic_ai_messages import (
@@ -165,6 +167,10 @@ class PydanticAIModel:
         sealed = self._model.profile.get("openai_supports_encrypted_reasoning_content", False)
         return bool(sealed) if self._api == "responses" else self._name.provider in ("Anthropic", "Google")
 
+    def connected(self) -> AbstractAsyncContextManager[object]:
+        """Opening a connection takes 20 ms, most of it for certificates; entering counts, so that calls may too."""
+        return self._model
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Ask; yields pieces as they arrive, thoughts and calls when they are complete, then one `Reply`."""
         try:
@@ -172,7 +178,7 @@ class PydanticAIModel:
             async with (
                 self._model,
                 model_request_stream(
-                    self._model,
+                    joining(self._model),
                     history_of(request.messages, thinking_of=self._model.system if self._returns_thinking else ""),
                     model_settings=self._settings_for(request),
                     model_request_parameters=parameters_of(request),

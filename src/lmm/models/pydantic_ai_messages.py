@@ -116,7 +116,9 @@ def event_of(event: object) -> ChatEvent | None:
 def is_thinking(event: object) -> bool:
     """Whether a vendor's stream event belongs to a thought: a seal, too, which has no text."""
     match event:
-        case vendor.PartStartEvent(part=vendor.ThinkingPart()) | vendor.PartDeltaEvent(delta=vendor.ThinkingPartDelta()):
+        case (
+            vendor.PartStartEvent(part=vendor.ThinkingPart()) | vendor.PartDeltaEvent(delta=vendor.ThinkingPartDelta())
+        ):
             return True
     return False
 

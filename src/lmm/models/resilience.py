@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 
 from lmm.errors import EmptyReply, ModelError, ModelTimeout
-from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Retrying
+from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Retrying, connected
 
 MAX_WAIT = 60.0
 
@@ -43,6 +43,10 @@ class Resilient:
     @property
     def name(self) -> str:
         return self.model.name
+
+    def connected(self) -> AbstractAsyncContextManager[object]:
+        """See `lmm.models.port.connected`."""
+        return connected(self.model)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         async with self.limit:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -24,6 +25,8 @@ from lmm_education.store.port import Contains, Match
 
 _PAGE = 12_000  # characters of a section at once
 _PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
+_MOST_HEADINGS = 400  # that are listed at once
+_WITHOUT_TEXT = ("what", "document", "file", "first_line", "last_line", "headings", "level", "order", "title")
 NOTHING = "Nothing was found."
 
 
@@ -67,10 +70,12 @@ class Lookup:
         file = sections[at - offset][0].place.file
         if not 0 <= at < len(sections) or sections[at][0].place.file != file:
             raise SearchError(f"there is no section {'after' if offset > 0 else 'before'} this one in {file}")
-        (section, title), pages = sections[at], max(1, -(-len(sections[at][0].text) // _PAGE))
+        section, title = sections[at]
+        whole = await asyncio.to_thread(self._text, section.id)
+        pages = max(1, -(-len(whole) // _PAGE))
         if page > pages:
             raise SearchError(f"the section has {pages} page{'s' if pages > 1 else ''}")
-        text = section.text[(page - 1) * _PAGE : page * _PAGE]
+        text = whole[(page - 1) * _PAGE : page * _PAGE]
         more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
         source = Source(0, section.id, "section", section.place, text, section.id, title, level=section.level,
@@ -78,7 +83,7 @@ class Lookup:
         return _shown([source]) + more
 
     async def contents(self, document: str = "") -> str:
-        """The headings of the course, or of one document of it, each with its place.
+        """The headings of the course, or of one document of it, each with its place; of a large course its documents.
 
         Raises:
             SearchError: there is no such document.
@@ -88,6 +93,8 @@ class Lookup:
         chosen = [(s, title) for s, title in sections if not wanted or wanted in _names(s, title)]
         if not chosen:
             raise SearchError("there is no such document" if wanted else "the course has no sections")
+        if not wanted and len(chosen) > _MOST_HEADINGS:
+            return _documents(chosen)
         lines, last = [], ""
         for section, title in chosen:
             if section.place.file != last:
@@ -99,21 +106,43 @@ class Lookup:
         return "\n".join(lines)
 
     def sections(self) -> list[tuple[Section, str]]:
-        """The sections that are stored, in order, each with its document's title.
+        """The sections that are stored, in order, each with its document's title; without their texts.
 
         Raises:
             SearchError: none are stored.
         """
-        points = self.searching.searcher.store.scroll("documents", where=[Match("what", ("section",))])
+        only = [Match("what", ("section",))]
+        points = self.searching.searcher.store.scroll("documents", where=only, fields=_WITHOUT_TEXT)
         found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
         if not found:
             raise SearchError("the sections of this course are not stored", hint="search instead")
         return sorted(found, key=lambda pair: (pair[0].place.file, pair[0].order))
 
+    def document(self, file: str) -> list[Section]:
+        """The sections of one document, in order, with their texts."""
+        where = [Match("what", ("section",)), Match("file", (file,))]
+        points = self.searching.searcher.store.scroll("documents", where=where)
+        return sorted((section_of(point.id, point.payload) for point in points), key=lambda section: section.order)
+
+    def _text(self, id: str) -> str:
+        stored = self.searching.searcher.store.get("documents", [id])
+        return section_of(id, stored[0].payload).text if stored else ""
+
     def _mentioning(self, term: str) -> list[Hit]:
         points = self.searching.searcher.store.scroll("chunks", where=[Contains("text", term)])
         found = [hit_of(point.id, point.payload) for point in points]
         return sorted(found, key=lambda hit: (hit.place.file, hit.place.lines))
+
+
+def _documents(sections: Sequence[tuple[Section, str]]) -> str:
+    """The documents of these sections, with how many there are of each."""
+    counted = Counter((title, section.place.file) for section, title in sections)
+    lines = [
+        f"{title or file} ({file}): {number} section{'s' if number > 1 else ''}"
+        for (title, file), number in counted.items()
+    ]
+    more = [f"… and {len(lines) - _MOST_HEADINGS} more documents"] if len(lines) > _MOST_HEADINGS else []
+    return "\n".join([*lines[:_MOST_HEADINGS], *more, "Name a document to see its headings."])
 
 
 def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:

@@ -65,7 +65,7 @@ class PublishedCourse:
         Raises:
             LmmError: there is no such document.
         """
-        sections = [section for section, _ in self.lookup.sections() if section.place.file == file]
+        sections = self.lookup.document(file)
         if not sections:
             raise LmmError(f"the course has no document '{file}'")
         return "\n\n".join(_with_headings(sections)) + "\n"

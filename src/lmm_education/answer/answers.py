@@ -37,7 +37,8 @@ class Answer:
     `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that
     its text cites, in that order; `removed` are numbers that it cited without having been shown them, and
     that were taken out. `found` is false where nothing relevant was found and no model was asked. `cut`: the
-    model stopped at its output limit; `stopped`: agent mode came to its limit of turns.
+    model stopped at its output limit; `stopped`: agent mode came to its limit of turns; `refused`: it was not given,
+    because question or answer are not about what the course is for, and the text says so.
     """
 
     question: str
@@ -52,6 +53,7 @@ class Answer:
     found: bool = True
     cut: bool = False
     stopped: bool = False
+    refused: bool = False
     notices: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:

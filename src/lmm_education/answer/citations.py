@@ -22,7 +22,9 @@ _CITATION = r"(?P<space>[ \t]*)\[(?P<numbers>\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\
 _TOKEN = re.compile(f"{_SKIPPED}|{_CITATION}", re.MULTILINE | re.DOTALL)
 # The end of a text that may still become a citation, or whose next character decides whether it is one.
 _UNDECIDED = re.compile(r"[ \t]*(?:\[[\d\s,;–-]*\]?)?\Z")
-_OPENER = re.compile(r"`+|\$+|~+")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_SPECIAL = re.compile(r"[\[`$~]")  # without one of these, a text is plain
+_OPENER = re.compile(r"`+|\$|~+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def decided(text: str) -> int:
     """
     undecided = _UNDECIDED.search(text)
     end = undecided.start() if undecided else len(text)
-    paragraph = max((match.end() for match in re.finditer(r"\n\s*\n", text)), default=0)
+    paragraph = max((match.end() for match in _BLANK_LINE.finditer(text)), default=0)
     spans = [match.span() for match in _TOKEN.finditer(text) if match["numbers"] is None]
     for match in _OPENER.finditer(text, paragraph):
         inside = next(((start, stop) for start, stop in spans if start <= match.start() < stop), None)
@@ -92,23 +94,45 @@ def decided(text: str) -> int:
 
 @dataclass(slots=True)
 class CitationStream:
-    """Cleans an answer while it arrives: what `feed` and `finish` return is the cleaned text, piece by piece."""
+    """Cleans an answer while it arrives: what `feed` and `finish` return is the cleaned text, piece by piece.
+
+    Paragraphs that are over are not looked at again, so that a long answer costs no more a piece than a short one.
+    """
 
     offered: Collection[int]
-    _raw: str = ""
-    _sent: int = field(default=0)
+    _raw: list[str] = field(default_factory=list)
+    _open: str = ""  # the end of the text, from the last place on that nothing reaches over
+    _sent: int = 0  # characters of what `_open` is cleaned to
 
     def feed(self, piece: str) -> str:
         """The part of the cleaned text that is certain now and was not given yet."""
-        self._raw += piece
-        return self._rest(clean(self._raw[: decided(self._raw)], self.offered))
+        self._raw.append(piece)
+        self._open += piece
+        if _SPECIAL.search(self._open) is None:  # plain words: certain but for blanks, which may precede a citation
+            certain = self._open.rstrip(" \t")
+            rest = self._rest(certain)
+            self._forget(len(certain), len(certain), ())
+            return rest
+        end = decided(self._open)
+        cleaned = clean(self._open[:end], self.offered).text
+        rest = self._rest(cleaned)
+        self._forget(end, 0, [match.span() for match in _TOKEN.finditer(self._open)])
+        return rest
 
     def finish(self) -> tuple[str, Cleaned]:
         """The rest, and the whole."""
-        whole = clean(self._raw, self.offered)
-        return self._rest(whole), whole
+        return self._rest(clean(self._open, self.offered).text), clean("".join(self._raw), self.offered)
 
-    def _rest(self, cleaned: Cleaned) -> str:
-        rest = cleaned.text[self._sent :]
-        self._sent = max(self._sent, len(cleaned.text))
+    def _rest(self, cleaned: str) -> str:
+        rest = cleaned[self._sent :]
+        self._sent = max(self._sent, len(cleaned))
         return rest
+
+    def _forget(self, certain: int, plain: int, spans: Collection[tuple[int, int]]) -> None:
+        """Drop what ends with a blank line that is certain, and in nothing that goes on."""
+        for match in reversed([*_BLANK_LINE.finditer(self._open, 0, certain)]):
+            place = match.end()
+            if not any(start < place and (place < stop or stop == len(self._open)) for start, stop in spans):
+                before = place if plain else len(clean(self._open[:place], self.offered).text)
+                self._open, self._sent = self._open[place:], self._sent - before
+                return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
@@ -93,7 +94,7 @@ class Answering:
 
     async def _once(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """Sources first, then one call of the model."""
-        sources = self._chosen(result)
+        sources = await asyncio.to_thread(self._chosen, result)  # counting tokens lets other threads work
         yield Found(result.text, tuple(sources))
         turn = _Turn(self._model, answer_request(asked, sources, result.types, self._system), sources.numbers)
         async with aclosing(turn.events()) as events:
@@ -103,7 +104,8 @@ class Answering:
 
     async def _agent(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
-        tools = CourseTools(self.course.store, self._search_again, self._chosen(result))
+        chosen = await asyncio.to_thread(self._chosen, result)
+        tools = CourseTools(self.course.store, self._search_again, chosen)
         yield Found(result.text, tuple(tools.sources))
         request = agent_request(asked, tools.sources, result.types, self._system, TOOLS)
         usage, turns = Usage(), self.options.turns or self.course.settings.answer.turns

@@ -142,7 +142,7 @@ class CourseTools:
         return sorted(found, key=lambda pair: (pair[0].place.file, pair[0].order))
 
     def _passage(self, hit: Hit, around: str = "") -> Source:
-        text = _excerpt(hit.text, around) if around else hit.text
+        text = excerpt(hit.text, around) if around else hit.text
         number = self.sources.next_number
         return Source(number, hit.id, hit.what, hit.place, text, hit.section, hit.title, hit.kind)
 
@@ -163,10 +163,10 @@ class CourseTools:
         return render(Message("tool", "", tuple(offered))).rstrip()
 
 
-def _excerpt(text: str, term: str) -> str:
+def excerpt(text: str, term: str) -> str:
     """The part of a text around the first mention of a term, cut at words.
 
-    >>> _excerpt("one two three four", "three")
+    >>> excerpt("one two three four", "three")
     'one two three four'
     """
     at = text.casefold().find(term.casefold())

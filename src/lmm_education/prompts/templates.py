@@ -11,4 +11,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "history_rewrite": ("question",),
     "history_summary": ("words",),
     "rerank": ("question",),
+    "topic_answer": ("allowed",),
+    "topic_question": ("allowed",),
 }

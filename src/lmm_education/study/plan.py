@@ -129,8 +129,14 @@ def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep
         summary=" ".join(map(str, summary)) if isinstance(summary, list) else str(summary or ""),
         requires=tuple(dict.fromkeys(units[i].name for i in required.named)),
         beforehand=required.elsewhere,
-        material=dict(Counter(type_of(text) for text in others)),
+        material=_counted(others),
     )
+
+
+def _counted(texts: Iterable[Text]) -> dict[str, int]:
+    """How much there is of each type; all that has its type from one heading is one."""
+    owners = {id(text) if text.own.get("type") else text.heading.line: type_of(text) for text in texts}
+    return dict(Counter(owners.values()))
 
 
 # -- ways to write it ------------------------------------------------------------------------------

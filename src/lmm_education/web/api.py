@@ -18,9 +18,11 @@ from lmm_education.answer.answers import Answer, AnswerEvent
 from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.search.query import SearchOptions
 from lmm_education.web.completions import CompletionStream, Envelope, checked_question, read_call
+from lmm_education.web.logged import CallerLeft, student_of, unless_caller_leaves
 from lmm_education.web.service import NO_STORE, Service, read_json, server_sent, service_of
 
 _OWNER = "lmm"
+_LEFT = 499  # nobody reads it
 
 
 async def models(request: Request) -> Response:
@@ -55,6 +57,7 @@ async def search(request: Request) -> Response:
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("query"), service.settings.longest_question)
     options = _search_options(body)
+    service.admit(request)
     result = await loop.run_async(service.searching.asearch(question, options))
     return JSONResponse(result.as_json())
 
@@ -88,16 +91,25 @@ async def completions(request: Request) -> Response:
     body, heading = await read_json(request), service.texts["sources"]
     longest = service.settings.longest_question
     call = read_call(body, models=[service.name], heading=heading, longest=longest)
-    envelope = Envelope(f"chatcmpl-{secrets.token_hex(12)}", int(time.time()), service.name)
-    events = service.answer(call.question, call.history)
+    service.admit(request)
+    asked = service.recorder.asked(call.question, student_of(request), "api")
+    envelope = Envelope(f"chatcmpl-{secrets.token_hex(12)}", int(time.time()), service.name, asked.number)
+    events = asked.events(service.answer(call.question, call.history))
     if not call.stream:
-        async with aclosing(events):
-            answer = [event async for event in events if isinstance(event, Answer)][-1]
+        try:
+            answer = await unless_caller_leaves(request, _answer(events))
+        except CallerLeft:
+            return Response(status_code=_LEFT)
         return JSONResponse(envelope.completion(answer, heading))
     first = await _first(events)  # until there is a piece of text, an error can still be told as a status
     stream = CompletionStream(envelope, heading, service.texts["again"], call.include_usage)
     chunks = _chunks(service, stream, first, events)
     return StreamingResponse(chunks, media_type="text/event-stream", headers=NO_STORE)
+
+
+async def _answer(events: AsyncGenerator[AnswerEvent]) -> Answer:
+    async with aclosing(events):
+        return [event async for event in events if isinstance(event, Answer)][-1]
 
 
 async def _first(events: AsyncGenerator[AnswerEvent]) -> AnswerEvent:

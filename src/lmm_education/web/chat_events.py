@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lmm.models.port import Retrying, TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.sources import Source
-from lmm_education.web.rendering import BlockStream, title_html, to_html
+from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
 
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``found``, ``text`` (as it arrives), ``block`` (what it comes to, and what is left of the
@@ -18,9 +18,12 @@ text), ``restart`` (all text is void), ``answer``."""
 
 @dataclass(slots=True)
 class PageAnswer:
-    """Turns the events of one answer into the page's."""
+    """Turns the events of one answer into the page's; `exchange` is its id in the log, if one is kept."""
 
     texts: Mapping[str, str]
+    exchange: str = ""
+    pictures: Callable[[Sequence[Source]], Picture] | None = None
+    picture: Picture | None = None
     numbers: tuple[int, ...] = ()
     blocks: BlockStream = field(default_factory=BlockStream)
 
@@ -28,11 +31,13 @@ class PageAnswer:
         """What the page has to do next."""
         if isinstance(event, Found):
             self.numbers = tuple(source.number for source in event.sources)
+            self.picture = self.pictures(event.sources) if self.pictures else None
             yield "found", {"sources": len(event.sources)}
         elif isinstance(event, TextDelta):
             ended = self.blocks.feed(event.text)
             if ended:
-                yield "block", {"html": to_html(ended, numbers=self.numbers), "rest": self.blocks.rest}
+                html = to_html(ended, numbers=self.numbers, picture=self.picture)
+                yield "block", {"html": html, "rest": self.blocks.rest}
             else:
                 yield "text", {"text": event.text}
         elif isinstance(event, Retrying | Called):
@@ -44,8 +49,9 @@ class PageAnswer:
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]
         return {
-            "html": to_html(answer.text, numbers=numbers),
+            "html": to_html(answer.text, numbers=numbers, picture=self.picture),
             "text": answer.text,
+            "exchange": self.exchange,
             "sources": [source_values(source, answer.searched) for source in answer.cited],
             "notices": [*answer.notices, *([self.texts["cut"]] if answer.cut else [])],
         }

@@ -125,18 +125,20 @@ def _above_sources(heading: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What all parts of one response share; `created` is in seconds since 1970."""
+    """What all parts of one response share; `created` is in seconds since 1970. `exchange` is its id in the log, if one
+    is kept."""
 
     id: str
     created: int
     model: str
+    exchange: str = ""
 
     def completion(self, answer: Answer, heading: str) -> dict[str, Any]:
         """A whole response."""
         message = {"role": "assistant", "content": answer.text + sources_text(answer.cited, heading)}
         choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
         head = self._head("chat.completion")
-        return head | {"choices": [choice], "usage": usage_values(answer.usage)} | _extra(answer)
+        return head | {"choices": [choice], "usage": usage_values(answer.usage)} | self._extra(answer)
 
     def piece(self, text: str, **more: str) -> dict[str, Any]:
         """A piece of the text, in a stream."""
@@ -144,11 +146,17 @@ class Envelope:
 
     def end(self, answer: Answer) -> dict[str, Any]:
         """The last piece, which says why the text ends, and the sources in fields of their own."""
-        return self._chunk({}, _finish(answer)) | _extra(answer)
+        return self._chunk({}, _finish(answer)) | self._extra(answer)
 
     def usage(self, answer: Answer) -> dict[str, Any]:
         """What follows where ``include_usage`` was asked for."""
         return self._head("chat.completion.chunk") | {"choices": [], "usage": usage_values(answer.usage)}
+
+    def _extra(self, answer: Answer) -> dict[str, Any]:
+        """Beyond the protocol: clients that do not know these fields pass over them."""
+        sources = [source_as_json(source) for source in answer.cited]
+        exchange = {"exchange": self.exchange} if self.exchange else {}
+        return exchange | {"sources": sources, "found": answer.found, "notices": list(answer.notices)}
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -195,13 +203,4 @@ def usage_values(usage: Usage) -> dict[str, int]:
 
 
 def _finish(answer: Answer) -> str:
-    return "length" if answer.cut else "stop"
-
-
-def _extra(answer: Answer) -> dict[str, Any]:
-    """Beyond the protocol: clients that do not know these fields pass over them."""
-    return {
-        "sources": [source_as_json(source) for source in answer.cited],
-        "found": answer.found,
-        "notices": list(answer.notices),
-    }
+    return "content_filter" if answer.refused else "length" if answer.cut else "stop"

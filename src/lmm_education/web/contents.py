@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmm_education.course import Hit, Section
+from lmm_education.course import Hit, Lines, Section
 from lmm_education.errors import RequestError, SearchError
 from lmm_education.payloads import hit_of, section_of
 from lmm_education.search.names import Names
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.searcher import Searcher
 from lmm_education.store.port import Match
-from lmm_education.web.rendering import lines_of, marked_html, title_html
+from lmm_education.study.material import is_one_of
+from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html
 
 _ORDINARY = ("text", "summary")  # what there is without anybody having marked it
 _FIELDS = ("document", "order", "headings", "title", "level", "file")
@@ -27,6 +28,7 @@ class Contents:
     searcher: Searcher
     language: str = "en"
     _names: Names | None = None
+    _sections: tuple[SectionTitles, ...] = ()
     _values: dict[str, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -37,17 +39,32 @@ class Contents:
             StoreError: the store cannot be read.
         """
         with self._lock:
-            store = self.searcher.store
-            manifest = store.manifest()
-            if manifest is None:
-                return {"types": [], "documents": []}
-            if self._names is None or not self._names.hold(manifest):
-                names = Names(manifest, store, self.language)
-                points = store.scroll("documents", where=[Match("what", ("section",))], fields=_FIELDS)
-                documents = _documents([section_titles(point.id, point.payload) for point in points])
-                types = sorted(name for name in names.types if name not in _ORDINARY)
-                self._names, self._values = names, {"types": types, "documents": documents}
-            return self._values
+            return self._values if self._read() else {"types": [], "documents": []}
+
+    def sections(self) -> tuple[SectionTitles, ...]:
+        """All sections, in the order of the files.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._lock:
+            return self._sections if self._read() else ()
+
+    def _read(self) -> bool:
+        """Read what is not known yet; whether there is a store."""
+        store = self.searcher.store
+        manifest = store.manifest()
+        if manifest is None:
+            return False
+        if self._names is None or not self._names.hold(manifest):
+            names = Names(manifest, store, self.language)
+            points = store.scroll("documents", where=[Match("what", ("section",))], fields=_FIELDS)
+            found = [section_titles(point.id, point.payload) for point in points]
+            found.sort(key=lambda section: (section.file, section.document, section.order))
+            types = sorted(name for name in names.types if name not in _ORDINARY)
+            values = {"types": types, "documents": _documents(found)}
+            self._names, self._sections, self._values = names, tuple(found), values
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +88,7 @@ def section_titles(id: str, payload: Any) -> SectionTitles:
 
 def _documents(sections: Iterable[SectionTitles]) -> list[dict[str, Any]]:
     by_document: dict[str, list[SectionTitles]] = {}
-    for section in sorted(sections, key=lambda section: (section.file, section.document, section.order)):
+    for section in sections:
         by_document.setdefault(section.document, []).append(section)
     return [
         {"title": title_html(found[0].title), "file": found[0].file, "sections": outline(found)}
@@ -100,7 +117,23 @@ def outline(sections: Sequence[SectionTitles]) -> list[dict[str, Any]]:
     return entries
 
 
-def section_values(searcher: Searcher, id: str, *, passage: str = "", searched: str = "") -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Types of material that are shown when one asks for them, and what one then asks for."""
+
+    types: tuple[str, ...] = ()
+    label: str = ""
+
+
+def section_values(
+    searcher: Searcher,
+    id: str,
+    *,
+    passage: str = "",
+    searched: str = "",
+    hidden: Hidden = Hidden(),
+    pictures: Callable[[str], Picture] | None = None,
+) -> dict[str, Any]:
     """A section as HTML. The passage with that id is marked, else the one in it that fits what was searched best.
 
     Raises:
@@ -113,7 +146,20 @@ def section_values(searcher: Searcher, id: str, *, passage: str = "", searched: 
     if section is None and hit is None:
         raise RequestError("there is no such section", status=404, param="section")
     title = stored[0].payload.get("title", "") if stored else ""
-    return _shown(section, hit, title)
+    chunks = searcher.store.scroll("chunks", where=[Match("section", (id,))], fields=("kind", "text"))
+    secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
+    texts = [each.text for each in secret if is_one_of(each.kind, hidden.types)]
+    return _shown(section, hit, title, texts, hidden.label, pictures)
+
+
+def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
+    """The lines of passages in a text; of one that is not in it as it is, those of its paragraphs."""
+    found: list[Lines] = []
+    for passage in dict.fromkeys(passages):
+        whole = lines_of(passage, text)
+        parts = [whole] if whole else [lines_of(part, text) for part in passage.split("\n\n")]
+        found += [lines for lines in parts if lines]
+    return sorted(set(found))
 
 
 def _passage(searcher: Searcher, section: str, passage: str, searched: str) -> Hit | None:
@@ -129,7 +175,14 @@ def _passage(searcher: Searcher, section: str, passage: str, searched: str) -> H
     return result.hits[0] if result.hits else None
 
 
-def _shown(section: Section | None, hit: Hit | None, title: str) -> dict[str, Any]:
+def _shown(
+    section: Section | None,
+    hit: Hit | None,
+    title: str,
+    secret: Sequence[str],
+    label: str,
+    pictures: Callable[[str], Picture] | None,
+) -> dict[str, Any]:
     """The section, or where sections are not stored, the passage alone."""
     text = section.text if section else hit.text if hit else ""
     place = section.place if section else hit.place if hit else None
@@ -138,5 +191,11 @@ def _shown(section: Section | None, hit: Hit | None, title: str) -> dict[str, An
     return {
         "title": title_html(" > ".join(path)),
         "place": str(place),
-        "html": marked_html(text, lines_of(hit.text, text) if hit else None),
+        "html": marked_html(
+            text,
+            lines_of(hit.text, text) if hit else None,
+            _lines_of_all(secret, text),
+            label,
+            picture=pictures(place.file) if pictures else None,
+        ),
     }

@@ -6,11 +6,13 @@ Students read about their own request only; what is wrong with models, keys and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmm.errors import ModelBusy, ModelTimeout
-from lmm_education.errors import RequestError, SearchError
+from lmm_education.errors import Denied, RequestError, SearchError
+
+_KINDS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Failure:
     code: str | None = None
     param: str | None = None
     logged: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """In OpenAI's form.
@@ -40,6 +43,9 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> Failure:
     >>> failure_of(ModelKeyMissing("no key", where="/home/me"), {"failure": "Later."}).message
     'Later.'
     """
+    if isinstance(error, Denied):
+        kind = _KINDS.get(error.status, "invalid_request_error")
+        return Failure(error.status, kind, str(error), error.code, logged=False, headers=error.headers)
     if isinstance(error, RequestError):
         code = "model_not_found" if error.param == "model" and error.status == 404 else None
         return Failure(error.status, "invalid_request_error", str(error), code, error.param, logged=False)

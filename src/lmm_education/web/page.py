@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import html
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from functools import cache
-from importlib import resources
 from string import Template
 from typing import Any
 
@@ -19,45 +17,53 @@ from lmm_education.answer.history import Exchange
 from lmm_education.errors import RequestError
 from lmm_education.web.chat_events import PageAnswer
 from lmm_education.web.completions import checked_question
-from lmm_education.web.contents import section_values
+from lmm_education.web.contents import Hidden, section_values
+from lmm_education.web.identify import caller_of
+from lmm_education.web.logged import Asked, student_of
 from lmm_education.web.rendering import to_html
 from lmm_education.web.service import NO_STORE, Service, read_json, server_sent, service_of
-
-_MEDIA = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+from lmm_education.web.static_files import static_text
 
 
 async def index(request: Request) -> Response:
     """``GET /``: the page."""
     service = service_of(request)
-    return HTMLResponse(page_html(service), headers={"Cache-Control": "no-cache"})
+    guard, caller = service.guard, caller_of(request)
+    consent = "" if guard is None or guard.has_agreed(request) else guard.consent
+    page = page_html(service, consent=consent, logged_in=caller.session is not None)
+    return HTMLResponse(page, headers={"Cache-Control": "no-store"})
 
 
-def page_html(service: Service) -> str:
-    """The page with the course's words in their places."""
+def page_html(service: Service, *, consent: str = "", logged_in: bool = False) -> str:
+    """The page with the course's words in their places; `consent` is what is sent to agree, if one has to."""
     settings, texts = service.settings, service.texts
     words = {f"t_{name}": html.escape(text) for name, text in texts.items()}
-    return Template(_file("page.html")).substitute(
+    return Template(static_text("page.html")).substitute(
         words,
         language=html.escape(settings.language),
         title=html.escape(settings.title or service.name),
         description=to_html(settings.description),
         welcome=to_html(texts["welcome"]),
+        logged=_notice(service),
+        consent=html.escape(consent),
+        consent_text=to_html(settings.consent),
+        log_out=_log_out(texts) if logged_in else "",
         longest=settings.longest_question,
         texts=html.escape(json.dumps(dict(texts))),
     )
 
 
-async def static(request: Request) -> Response:
-    """``GET /static/NAME``: style sheet and script."""
-    name = request.path_params["name"]
-    if name not in _MEDIA:
-        raise RequestError("there is no such file", status=404)
-    return Response(_file(name), media_type=_MEDIA[name], headers={"Cache-Control": "no-cache"})
+def _log_out(texts: Mapping[str, str]) -> str:
+    log_out, enter = html.escape(texts["log_out"]), html.escape(texts["enter"])
+    return f'<button type="button" id="log-out" data-enter="{enter}">{log_out}</button>'
 
 
-@cache
-def _file(name: str) -> str:
-    return resources.files("lmm_education.web").joinpath("static", name).read_text(encoding="utf-8")
+def _notice(service: Service) -> str:
+    """What students are told of the log, if one is kept."""
+    if service.recorder.log is None:
+        return ""
+    text = service.texts["logged"].replace("{days}", str(service.settings.log_days))
+    return f'<p class="note">{html.escape(text)}</p>'
 
 
 async def contents(request: Request) -> Response:
@@ -72,7 +78,8 @@ async def section(request: Request) -> Response:
     searched = wanted["searched"][: service.settings.longest_question]
     values = await asyncio.to_thread(
         section_values, service.searching.searcher, request.path_params["id"], passage=wanted["passage"],
-        searched=searched,
+        searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, service.texts["solution"]),
+        pictures=request.app.state.pictures.of_document,
     )  # fmt: skip
     return JSONResponse(values)
 
@@ -81,7 +88,10 @@ async def chat(request: Request) -> Response:
     """``POST /chat``: the answer to ``question`` after ``history``, a list of pairs, as server-sent events."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("question"), service.settings.longest_question)
-    stream = _stream(service, question, _history(body.get("history", [])))
+    service.admit(request)
+    asked = service.recorder.asked(question, student_of(request), "page")
+    page = PageAnswer(service.texts, asked.number, request.app.state.pictures.of_sources)
+    stream = _stream(service, asked, _history(body.get("history", [])), page)
     return StreamingResponse(stream, media_type="text/event-stream", headers=NO_STORE)
 
 
@@ -96,8 +106,8 @@ def _is_pair(pair: Any) -> bool:
     return isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
 
 
-async def _stream(service: Service, question: str, history: Sequence[Exchange]) -> AsyncGenerator[str]:
-    page, events = PageAnswer(service.texts), service.answer(question, history)
+async def _stream(service: Service, asked: Asked, history: Sequence[Exchange], page: PageAnswer) -> AsyncGenerator[str]:
+    events = asked.events(service.answer(asked.question, history))
     try:
         async with aclosing(events):
             async for event in events:

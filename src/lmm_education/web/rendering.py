@@ -1,19 +1,21 @@
 """Markdown as the page shows it. HTML in a text is shown, not interpreted; nothing leads out but links.
 
-What comes out has no attribute that runs or loads anything, so that it can be put into a page as it is.
+What comes out has no attribute that runs or loads anything but the pictures that the caller gives an address, so that
+it can be put into a page as it is.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, MutableMapping, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
@@ -27,19 +29,23 @@ from lmm_education.web.formula_rules import OPENS, formulas
 from lmm_education.web.mathml import to_mathml
 
 Env = MutableMapping[str, Any]
+Picture = Callable[[str], str]
+"""The address under which a picture in a text is served, given as it stands there; empty if it is not served."""
 _MOST_CODE = 20_000  # characters that are coloured
 _LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?![(\[:])")
+_ATTRIBUTES = re.compile(r"^\{[^{}]*\}")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
-def to_html(markdown: str, *, numbers: Collection[int] = ()) -> str:
-    """A text as HTML; `numbers` are the sources that it may cite, as ``[1]`` or ``[1, 3]``.
+def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | None = None) -> str:
+    """A text as HTML; `numbers` are the sources that it may cite, as ``[1]`` or ``[1, 3]``; `picture` gives addresses
+    to pictures, for which else their text stands.
 
     >>> to_html("Green [1], not <b>red</b> [2].", numbers=[1])
     '<p>Green <a class="cite" href="#" data-source="1">1</a>, not &lt;b&gt;red&lt;/b&gt; [2].</p>\\n'
     """
-    return str(_parser().render(markdown, {"numbers": frozenset(numbers)}))
+    return str(_parser().render(markdown, {"numbers": frozenset(numbers), "picture": picture}))
 
 
 def title_html(markdown: str) -> str:
@@ -51,15 +57,40 @@ def title_html(markdown: str) -> str:
     return re.sub(r"</?a\b[^>]*>", "", str(_parser().renderInline(markdown, {})))
 
 
-def marked_html(markdown: str, lines: Lines | None) -> str:
-    """A text as HTML in which the blocks with these lines (from 1) are marked as the passage."""
-    if lines is None:
-        return to_html(markdown)
-    parser, env = _parser(), {}  # type: tuple[MarkdownIt, Env]
+def marked_html(
+    markdown: str,
+    lines: Lines | None,
+    hidden: Sequence[Lines] = (),
+    label: str = "",
+    *,
+    picture: Picture | None = None,
+) -> str:
+    """A text as HTML in which the blocks with these lines (from 1) are marked as the passage. Those with lines of one
+    of `hidden` are shown when one asks for it: what there is to ask for, `label` says.
+
+    >>> print(marked_html("Why?\\n\\nBecause.", None, [Lines(3, 3)], "Solution"), end="")
+    <p>Why?</p>
+    <details class="hidden"><summary>Solution</summary>
+    <p>Because.</p>
+    </details>
+    """
+    if lines is None and not hidden:
+        return to_html(markdown, picture=picture)
+    parser, env = _parser(), {"picture": picture}  # type: tuple[MarkdownIt, Env]
     pieces = []
-    for inside, blocks in groupby(_blocks(parser.parse(markdown, env)), key=lambda block: _meets(block[0], lines)):
-        rendered = str(parser.renderer.render([t for block in blocks for t in block], parser.options, env))
-        pieces.append(f'<div class="passage">\n{rendered}</div>\n' if inside else rendered)
+
+    def place(block: list[Token]) -> tuple[int, bool]:
+        which = next((i for i, each in enumerate(hidden) if _meets(block[0], each)), -1)
+        return which, lines is not None and _meets(block[0], lines)
+
+    placed = [(place(block), block) for block in _blocks(parser.parse(markdown, env))]
+    for which, group in groupby(placed, key=lambda item: item[0][0]):
+        inner = []
+        for (_, is_passage), blocks in groupby(group, key=lambda item: item[0]):
+            rendered = str(parser.renderer.render([t for _, block in blocks for t in block], parser.options, env))
+            inner.append(f'<div class="passage">\n{rendered}</div>\n' if is_passage else rendered)
+        text, summary = "".join(inner), f"<summary>{html.escape(label)}</summary>"
+        pieces.append(f'<details class="hidden">{summary}\n{text}</details>\n' if which >= 0 else text)
     return "".join(pieces)
 
 
@@ -149,6 +180,7 @@ def _parser() -> MarkdownIt:
     parser.enable(["table", "strikethrough"]).use(formulas)
     parser.inline.ruler.before("link", "citation", _citation)
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # `_show_link` decides
+    parser.core.ruler.push("attributes", _drop_attributes)
     for name, rule in _RULES.items():
         parser.add_render_rule(name, rule)
     return parser
@@ -167,6 +199,15 @@ def _citation(state: StateInline, silent: bool) -> bool:
         state.push("citation", "a", 0).meta = {"numbers": numbers, "text": found[1]}
     state.pos = found.end()
     return True
+
+
+def _drop_attributes(state: StateCore) -> None:
+    """Pandoc's attributes after a picture are for Pandoc: ``![A leaf](leaf.png){width=50%}``."""
+    for token in state.tokens:
+        children = token.children or []
+        for picture, text in pairwise(children):
+            if picture.type == "image" and text.type == "text":
+                text.content = _ATTRIBUTES.sub("", text.content)
 
 
 def _highlight(code: str, language: str, attributes: str) -> str:
@@ -197,8 +238,11 @@ def _show_display(this: RendererHTML, tokens: Sequence[Token], at: int, options:
 
 
 def _show_image(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """The text that stands for it: pictures are not served."""
-    return f'<span class="picture">{html.escape(tokens[at].content)}</span>'
+    """The picture, if it is served; else the text that stands for it."""
+    text, picture = html.escape(tokens[at].content), env.get("picture")
+    if picture is not None and (address := picture(str(tokens[at].attrs.get("src", "")))):
+        return f'<img src="{html.escape(address)}" alt="{text}" loading="lazy">'
+    return f'<span class="picture">{text}</span>'
 
 
 def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:

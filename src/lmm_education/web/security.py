@@ -21,7 +21,7 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Middleware that adds `HEADERS` to every response."""
+    """Middleware that adds `HEADERS` to every response, where it has no own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -29,7 +29,9 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)  # a picture has a stricter policy
             await send(message)
 
         await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)

@@ -176,7 +176,8 @@ def test_the_template_is_valid_and_changes_nothing() -> None:
     tables = [line for line in text.splitlines() if line.startswith("[")]
     models = ("major", "minor", "aux", "embedding")
     course = ("text_splitter", "storage", "search", "answer", "study", "serve")
-    assert tables == [f"[{n}]" for n in (*models, "messages", "prompts", "RAG", "RAG.annotation_model", *course)]
+    names = (*models, "messages", "prompts", "RAG", "RAG.annotation_model", *course, "chatmd")
+    assert tables == [f"[{name}]" for name in names]
     settings = "\n".join(line.removeprefix("# ") for line in text.splitlines() if line.startswith("[") or " = " in line)
     load_settings(settings, {})
     assert tomllib.loads(settings)["major"]["timeout"] == 120

@@ -86,3 +86,33 @@ def test_the_cache_folder() -> None:
     assert files.cache_folder({"LMM_CACHE_DIR": "/fast/disk"}) == Path("/fast/disk")
     assert files.cache_folder({}).name == "lmmarkdown"
     assert files.cache_folder({}) != files.state_folder({})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+def test_only_ordinary_files_are_read(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a device: an error, and no waiting."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(FileReadError, match="this is no ordinary file"):
+            files.read_document(path)
+
+
+def test_what_is_said_of_a_file_that_could_not_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is missing is to be made; of a new file, nobody says that it is as it was."""
+    with pytest.raises(FileWriteError, match=r"its folder does not exist \(make it: mkdir -p .*/no/such\)"):
+        files.replace_document(tmp_path / "no" / "such" / "a.md", "x")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(FileWriteError, match=r"No space left on device \(no such file was made; free some space"):
+        files.replace_document(tmp_path / "a.md", "x")
+    (tmp_path / "b.md").touch()
+    with pytest.raises(FileWriteError, match=r"No space left on device \(the file is as it was; free some space"):
+        files.replace_document(tmp_path / "b.md", "x")
+
+
+def test_a_new_file_may_be_private(tmp_path: Path) -> None:
+    files.replace_bytes(tmp_path / "a", b"x", mode=0o600)
+    assert (tmp_path / "a").stat().st_mode & 0o077 == 0

@@ -15,6 +15,7 @@ EXAMPLES = {
     *("url", "replication_factor", "shard_number", "sparse_weight", "dense_weight", "reranker_url", "reranker_model"),
     *("reranker_key_env", "threshold", "system", "nothing_found", "keep", "annotation_model"),
     *("title", "description", "welcome", "failure", "texts"),
+    *("consent", "allowed_content", "trusted_proxy", "log"),
 }
 
 

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from chatmd.errors import ChatmdError
+from chatmd.language.agent import interpret
 from chatmd.language.nodes import Comment
 from chatmd.language.parser import parse
 from lmm import files
@@ -23,8 +24,16 @@ def agents(names: list[str], to: Path) -> int:
         for name, text in ready.items():
             console.say(f"{console.style(name, 'bold', sys.stdout)}\n  {_about(text)}\n", sys.stdout)
         return console.DONE
-    for name in names:
-        _copy(name.removesuffix(_SUFFIX), ready, to)
+    wanted = list(dict.fromkeys(name.removesuffix(_SUFFIX) for name in names))
+    for name in wanted:
+        _check(name, ready, to)
+    for name in wanted:
+        _copy(name, ready, to)
+    for name, asking in _asked_by(wanted, ready).items():
+        if _file(name, to).exists():
+            console.say(f"{_file(name, to)}: there already, and kept; {asking} asks it\n", sys.stdout)
+        else:
+            _copy(name, ready, to, why=f": {asking} asks it")
     return console.DONE
 
 
@@ -40,14 +49,41 @@ def _about(text: str) -> str:
     return " ".join(first.value.split()) if first else ""
 
 
-def _copy(name: str, ready: dict[str, str], to: Path) -> None:
+def _copy(name: str, ready: dict[str, str], to: Path, *, why: str = "") -> None:
+    to.mkdir(parents=True, exist_ok=True)
+    file = _file(name, to)
+    files.replace_document(file, ready[name])
+    console.say(f"{file}{why}\n", sys.stdout)
+
+
+def _file(name: str, to: Path) -> Path:
+    return to / f"{name}{_SUFFIX}"
+
+
+def _check(name: str, ready: dict[str, str], to: Path) -> None:
+    """See to it that an agent can be copied.
+
+    Raises:
+        ChatmdError: there is none of that name, or its file is there already.
+    """
     if name not in ready:
         close = difflib.get_close_matches(name, ready, n=1)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(ready)}"
         raise ChatmdError(f"there is no ready-made agent '{name}'", hint=hint)
-    file = to / f"{name}{_SUFFIX}"
-    if file.exists():
-        raise ChatmdError("this file is there already", where=str(file), hint="delete it, or name another folder: --to")
-    to.mkdir(parents=True, exist_ok=True)
-    files.replace_document(file, ready[name])
-    console.say(f"{file}\n", sys.stdout)
+    if _file(name, to).exists():
+        hint = "delete it, or name another folder: --to"
+        raise ChatmdError("this file is there already", where=str(_file(name, to)), hint=hint)
+
+
+def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:
+    """The agents that these ask, and that those ask, with who asks them; none of `names`."""
+    found: dict[str, str] = {}
+    waiting = list(names)
+    while waiting:
+        asking = waiting.pop(0)
+        tools = interpret(parse(ready[asking]))[0].tools
+        asked = [tool.agent.removesuffix(_SUFFIX) for tool in tools if tool.kind == "agent" and tool.local]
+        new = [name for name in asked if name in ready and name not in names and name not in found]
+        found |= dict.fromkeys(new, asking)
+        waiting += new
+    return found

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 
-from chatmd.errors import StoppedByUser
+from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
 from chatmd.tools.consent import Approve, Confirm
-from chatmd.tools.declared import plain
 from lmm.cli import console
 from lmm.models.port import ToolCall
-
-_CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit [y/n/a/q] "
 
 
 def confirm_on_terminal() -> Confirm | None:
@@ -25,34 +21,6 @@ def confirm_on_terminal() -> Confirm | None:
 def approve_on_terminal() -> Approve | None:
     """A function that asks about each call, or None if there is no terminal; it remembers what is always allowed."""
     return _Approving() if _is_terminal() else None
-
-
-def call_in_words(call: ToolCall) -> str:
-    """A call as people read it: its name, and each argument on lines of its own.
-
-    >>> print(call_in_words(ToolCall("1", "search", '{"arguments": ["-i", "leaf"], "stdin": "a\\\\nb"}')))
-    search
-      arguments: ["-i", "leaf"]
-      stdin:
-        a
-        b
-    """
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
-        return f"{plain(call.name)}\n{_indented(call.arguments, 2)}"
-    return "\n".join([plain(call.name), *(_argument(str(name), value) for name, value in arguments.items())])
-
-
-def _argument(name: str, value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"  {plain(name)}:\n{_indented(text, 4)}" if "\n" in text else f"  {plain(name)}: {plain(text)}"
-
-
-def _indented(text: str, by: int) -> str:
-    return "\n".join(" " * by + plain(line) for line in text.split("\n"))
 
 
 def _is_terminal() -> bool:
@@ -90,18 +58,12 @@ class _Approving:
         sys.stderr.write(f"\n{shown}\n")
         _forget_what_was_typed()
         while True:
-            sys.stderr.write(_CHOICES)
+            sys.stderr.write(f"{CHOICES} [y/n/a/q] ")
             sys.stderr.flush()
             line = await _line()
-            answer, _, reason = (line or "").strip().partition(" ")
-            if line is None or answer.lower() in ("q", "quit"):
-                raise StoppedByUser("stopped, as you asked")
-            if answer.lower() in ("n", "no"):
-                return f"The user refused this call: {reason.strip()}" if reason.strip() else False
-            if answer.lower() in ("a", "always"):
-                self.always.add(call.name)
-            if answer.lower() in ("y", "yes", "a", "always"):
-                return True
+            answer = read_answer("quit" if line is None else line)
+            if answer is not None:
+                return approval(answer, call, self.always)
 
 
 async def _line() -> str | None:

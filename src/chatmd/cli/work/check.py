@@ -6,26 +6,25 @@ import json
 import sys
 from pathlib import Path
 
-from chatmd.language.imports import resolve_imports
-from chatmd.language.lint import check as find_problems
+from chatmd.checking.check_file import check_file
 from chatmd.language.nodes import Problem
-from chatmd.language.parser import parse
+from chatmd.runtime.options import RunOptions
 from lmm.cli import console
 from lmm.errors import LmmError
-from lmm.files import read_document
 
 
-def check(files: list[Path], strict: bool, roots: list[Path], as_json: bool) -> int:
-    """Report the problems of ChatMD files and of the files that they import."""
+def check(files: list[Path], strict: bool, roots: list[Path], as_json: bool, config: Path | None) -> int:
+    """Report the problems of ChatMD files, of the files that they import, and of what they refer to."""
+    options = RunOptions(config=config, roots=tuple(roots))
     code, found = console.DONE, 0
     for path in files:
         try:
-            document = resolve_imports(parse(read_document(path), file=str(path), strict=strict), roots=roots)
+            problems = check_file(path, options, strict=strict)
         except LmmError as error:
             console.tell_error(error)
             code = console.FAILED
             continue
-        for problem in find_problems(document):
+        for problem in problems:
             found += 1
             sys.stdout.write(_json(problem) if as_json else _line(problem))
             if problem.severity == "error":

@@ -14,7 +14,7 @@ from chatmd.refine.results import RefineOptions
 from chatmd.runtime.options import Hooks, RunOptions
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, LmmError
 from lmm.models.port import Usage
 
 
@@ -74,13 +74,14 @@ def _end(found: Refinement, file: Path, apply: bool, check: bool, as_json: bool)
     done = found.done
     if done.error is not None and not done.baseline.results:  # there is nothing to show
         raise done.error
+    failed = _applied(found, file) if apply and done.winner is not None else None
     if as_json:
         values = as_values(done, found.task, file.name) | {"record": str(found.record or ""), **_usage(found.usage)}
         console.say(json.dumps(values, ensure_ascii=False) + "\n", sys.stdout)
     else:
-        console.say(console.printable(_text(found, file, apply)), sys.stdout)
-    if apply and done.winner is not None:
-        api.apply(found, file)
+        console.say(console.printable(_text(found, file, apply, written=failed is None)), sys.stdout)
+    if failed is not None:
+        raise failed
     if done.interrupted:
         return console.INTERRUPTED
     if done.error is not None:
@@ -92,11 +93,20 @@ def _end(found: Refinement, file: Path, apply: bool, check: bool, as_json: bool)
     return console.DONE
 
 
+def _applied(found: Refinement, file: Path) -> LmmError | None:
+    """Write the winner; why that could not be done. What was found is to be shown all the same."""
+    try:
+        api.apply(found, file)
+    except LmmError as error:
+        return error
+    return None
+
+
 def _usage(usage: Usage) -> dict[str, object]:
     return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost": usage.cost}
 
 
-def _text(found: Refinement, file: Path, apply: bool) -> str:
+def _text(found: Refinement, file: Path, apply: bool, *, written: bool) -> str:
     done = found.done
     parts = [table(done)]
     shown = done.winner or done.baseline
@@ -109,15 +119,17 @@ def _text(found: Refinement, file: Path, apply: bool) -> str:
     ending += [done.reason] if done.reason else []
     record = f"; record: {found.record}" if found.record else ""
     ending += [f"{usage_text(found.usage)} in all{record}"]
-    ending += [_next(found, file, apply)]
+    ending += [_next(found, file, apply, written=written)]
     parts.append("\n".join(line for line in ending if line))
     return "\n\n".join(parts) + "\n"
 
 
-def _next(found: Refinement, file: Path, apply: bool) -> str:
+def _next(found: Refinement, file: Path, apply: bool, *, written: bool) -> str:
     done = found.done
+    if apply and done.winner is not None:
+        return f"{file}: written" if written else ""
     if done.winner is not None:
-        return f"{file}: written" if apply else f"to write it: lmm refine --from-record {found.record} --apply"
+        return f"to write it: lmm refine --from-record {found.record} --apply"
     if done.stopped and found.record:
         return f"to go on: the same command with --record {found.record}"
     return f"{file}: nothing to write" if apply else ""

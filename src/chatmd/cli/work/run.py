@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from chatmd.cli.work.asking import approve_on_terminal, confirm_on_terminal
+from chatmd.cli.work.ending import ended_by_signals
 from chatmd.cli.work.telling import Teller
 from chatmd.runtime.api import open_run
 from chatmd.runtime.options import Hooks, RunOptions
@@ -20,6 +21,8 @@ from chatmd.runtime.runner import Runner
 from lmm import loop
 from lmm.cli import console
 from lmm.errors import ConfigError
+
+terminal = console.Later("chatmd.terminal.converse")
 
 
 def run(
@@ -42,17 +45,26 @@ def run(
     approve = approve_on_terminal() if ask else None
     if ask and approve is None:
         raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
+    if interactive and _has_screen():
+        runner = open_run(file, options, Hooks(None, confirm_on_terminal()))
+        return terminal.converse(runner, options, runner.hooks, ask=ask)
     teller = Teller(sys.stdout, sys.stderr)
     ask_user = _Lines() if interactive else None
     runner = open_run(file, options, Hooks(None, confirm_on_terminal(), approve, ask_user, teller))
     try:
-        with _CancelsTurn(runner) if interactive else contextlib.nullcontext():
+        with ended_by_signals(), _CancelsTurn(runner) if interactive else contextlib.nullcontext():
             result = loop.run(runner.run())
     except KeyboardInterrupt:
         sys.stderr.write(f"\nlmm: interrupted; what was said and done so far is in {runner.path}\n")
         return console.INTERRUPTED
     teller.end(result)
     return console.DONE
+
+
+def _has_screen() -> bool:
+    """Whether there is a terminal that can do more than print lines."""
+    dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+    return sys.stdin.isatty() and sys.stdout.isatty() and not dumb and sys.platform != "win32"
 
 
 class _CancelsTurn:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import IO
 
 from chatmd.runtime import events
 from chatmd.runtime.events import RunEvent, RunResult
+from chatmd.terminal.call_texts import call_line
 from chatmd.tools.declared import plain
 from lmm.cli import console
 from lmm.cli.work.live import clipped
 from lmm.cli.work.progress import usage_text
-from lmm.models.port import ToolCall
 
 _WIDTH = 100
 
@@ -29,9 +28,9 @@ class Teller:
             console.say(console.printable(event.text), self.out)
         elif isinstance(event, events.Below):
             if isinstance(event.event, events.Calling):
-                self._note(f"{'  ' * (len(event.chain) - 1)}→ {_call(event.event.call)}")
+                self._note(f"{'  ' * (len(event.chain) - 1)}→ {call_line(event.event.call)}")
         elif isinstance(event, events.Calling):
-            self._note(f"→ {_call(event.call)}")
+            self._note(f"→ {call_line(event.call)}")
         elif isinstance(event, events.Called):
             sign, first = "✗" if event.result.failed else "←", event.result.text.strip().partition("\n")[0]
             self._note(f"{sign} {event.result.name} ({event.seconds:.1f} s): {first}")
@@ -60,19 +59,3 @@ class Teller:
         if self.in_line:
             console.say("\n", self.out)
         self.in_line = False
-
-
-def _call(call: ToolCall) -> str:
-    """A call on one line.
-
-    >>> _call(ToolCall("c1", "search", '{"query": "leaf", "k": 3}'))
-    'search(query="leaf", k=3)'
-    """
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
-        return f"{call.name}({call.arguments})"
-    inside = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
-    return f"{call.name}({inside})"

@@ -20,7 +20,7 @@ from chatmd.language.items import AgentSpec
 from chatmd.language.parser import parse
 from chatmd.runtime.settings import read_rules
 from chatmd.tools.consent import consent, is_agreed
-from chatmd.tools.declared import plain
+from chatmd.tools.declared import declared_by, plain
 from chatmd.tools.offered import KINDS, Offer, offered_by, type_in_words
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.cli import console
@@ -128,11 +128,14 @@ def _wrapped(text: str, indent: int, first: str = "") -> list[str]:
 
 
 def _ending(offers: tuple[Offer, ...], spec: AgentSpec, place: Workplace, file: Path) -> str:
-    if not offers:
+    files = declared_by(spec, place) if not any(offer.problem for offer in offers) else ()
+    sent = [f"{plain(one.name)}  {plain(one.words)}\n" for file_ in files for one in file_.asking if not one.is_tool]
+    what = "this" if sent else "these tools"
+    if not offers and not sent:
         return f"{file}: no tools\n"
-    if any(offer.problem for offer in offers):
+    if not files:
         return ""
-    asks = any(offer.declaration.asks for offer in offers)
     if not is_agreed(spec, place):
-        return "lmm run asks you to agree to these tools, before the first run.\n"
-    return "You agreed to these tools.\n" if asks else "These tools need no consent.\n"
+        return "".join(sent) + f"lmm run asks you to agree to {what}, before the first run.\n"
+    asks = any(file_.asking for file_ in files)
+    return "".join(sent) + (f"You agreed to {what}.\n" if asks else "These tools need no consent.\n")

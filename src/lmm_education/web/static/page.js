@@ -1,13 +1,16 @@
-// The web chat. Whatever is put into the page as HTML was rendered by the server, which lets no markup through.
-"use strict";
+// The web chat: asking, sources, contents. Whatever is put into the page as HTML was rendered by the server, which lets
+// no markup through. Modules beside this one hear of every answer by the event "answered" of the conversation.
 
-const $ = (selector, inside = document) => inside.querySelector(selector);
-const texts = JSON.parse(document.body.dataset.texts);
+import { mayAsk, wayIn } from "./guard.js";
+
+export const $ = (selector, inside = document) => inside.querySelector(selector);
+export const texts = JSON.parse(document.body.dataset.texts);
 const form = $("#form"), question = $("#question"), ask = $("#ask"), conversation = $("#conversation");
+export { conversation, newExchange, showAnswer, openSection, fetchJson };
 let history = [];      // pairs of question and answer, as text
 let running = null;    // what stops the answer that is on its way
 
-const make = (tag, attributes = {}, ...children) => {
+export const make = (tag, attributes = {}, ...children) => {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "html") element.innerHTML = value;
@@ -17,15 +20,16 @@ const make = (tag, attributes = {}, ...children) => {
   return element;
 };
 
-const say = (text) => { $("#status").textContent = text; };
+export const say = (text) => { $("#status").textContent = text; };
 
 // -- asking ------------------------------------------------------------------------------------
 
-form.addEventListener("submit", (event) => {
+form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (running) { running.abort(); return; }
   const text = question.value.trim();
   if (!text) { say(texts.empty); question.focus(); return; }
+  if (!await mayAsk()) { say(texts.consent_needed); question.focus(); return; }
   question.value = "";
   markChips();
   answer(text);
@@ -49,11 +53,14 @@ async function answer(text) {
       body: JSON.stringify({ question: text, history }),
       signal: running.signal,
     });
-    if (!response.ok) throw new Told((await response.json()).error.message);
+    if (!response.ok) {
+      question.value ||= text;
+      throw new Told((await response.json()).error.message, { cause: response });
+    }
     for await (const [name, values] of serverSent(response.body)) STEPS[name]?.(shown, values, text);
     if (!shown.over) throw new Told(texts.offline);
   } catch (error) {
-    if (shown.exchange.isConnected) fail(shown, explain(error));
+    if (shown.exchange.isConnected) fail(shown, explain(error), wayIn(error.cause));
   } finally {
     running = null;
     ask.textContent = texts.ask;
@@ -89,23 +96,30 @@ const STEPS = {
     shown.tail.textContent = rest;
   },
   restart(shown, { message }) { clear(shown); shown.note.textContent = message; },
-  answer(shown, { html, text, sources, notices }, asked) {
-    shown.over = true;
-    shown.done.innerHTML = html;
-    shown.tail.textContent = "";
-    shown.note.textContent = notices.join(" ");
-    if (sources.length) showSources(shown, sources);
-    history.push([asked, text]);
+  answer(shown, values, asked) {
+    showAnswer(shown, values, asked);
     say(texts.ready);
   },
   failure(shown, { message }) { fail(shown, message); },
 };
 
+function showAnswer(shown, values, asked) {
+  if (!shown.exchange.isConnected) return;  // the chat was ended meanwhile
+  const { html, text, sources, notices } = values;
+  shown.over = true;
+  shown.done.innerHTML = html;
+  shown.tail.textContent = "";
+  shown.note.textContent = notices.join(" ");
+  if (sources.length) showSources(shown, sources);
+  history.push([asked, text]);
+  conversation.dispatchEvent(new CustomEvent("answered", { detail: { shown, values, asked } }));
+}
+
 function clear(shown) { shown.done.textContent = shown.tail.textContent = ""; }
 
-function fail(shown, message) {
+function fail(shown, message, more = "") {
   shown.over = true;
-  shown.note.textContent = message;
+  shown.note.replaceChildren(message, " ", more);
   shown.note.classList.add("failure");
   say(message);
 }
@@ -159,7 +173,8 @@ async function openSection(id, { passage = "", searched = "" } = {}) {
     marked.setAttribute("aria-label", texts.passage);
   }
   if (!dialog.open) dialog.showModal();
-  $(".passage", dialog)?.scrollIntoView({ block: "start" });
+  const marked = $(".passage", dialog);
+  (marked?.closest("details:not([open])") ?? marked)?.scrollIntoView({ block: "start" });
 }
 
 async function fetchJson(address) {
@@ -172,7 +187,7 @@ async function fetchJson(address) {
 }
 
 for (const dialog of document.querySelectorAll("dialog")) {
-  $(".close", dialog).addEventListener("click", () => dialog.close());
+  $(".close", dialog)?.addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 }
 
@@ -227,6 +242,7 @@ $("#new-chat").addEventListener("click", () => {
   running?.abort();
   history = [];
   $("#intro").hidden = false;
+  conversation.dispatchEvent(new CustomEvent("forgotten"));
   say("");
   question.focus();
 });

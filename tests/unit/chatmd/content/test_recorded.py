@@ -156,3 +156,10 @@ def test_nothing_is_written_behind_a_link(tmp_path: Path) -> None:
 def test_the_folder_is_the_users_own(tmp_path: Path) -> None:
     Recorded(tmp_path / "a").keep("k", DOC, "one")
     assert stat.S_IMODE((tmp_path / ".chatmd").stat().st_mode) == 0o700
+
+
+def test_what_is_kept_is_the_users_own(tmp_path: Path) -> None:
+    """Also in a folder that came with other files, and that others may look into."""
+    (tmp_path / ".chatmd").mkdir(mode=0o755)
+    Recorded(tmp_path / "a").keep("k", DOC, "KEY=1")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / ".chatmd").iterdir()} == {0o600}

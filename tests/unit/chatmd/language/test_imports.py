@@ -188,3 +188,15 @@ def test_relative_to_the_current_folder_without_a_file(tmp_path: Path, monkeypat
     write(tmp_path, {"b.md": "x"})
     monkeypatch.chdir(tmp_path)
     assert said(resolve_imports(parse('<user><import src="b.md"/></user>'))) == ["x"]
+
+
+def test_files_that_hold_keys_are_not_imported(tmp_path: Path) -> None:
+    """Not even by a link; but what is itself named as a root was allowed."""
+    write(
+        tmp_path,
+        {"a.md": '<user><import src=".env"/></user>', ".env": "KEY=1", "b.md": '<user><import src="n"/></user>'},
+    )
+    (tmp_path / "n").symlink_to(".env")
+    for name in ("a.md", "b.md"):
+        assert "hold keys or passwords, and what is imported is sent" in only_problem(tmp_path / name).message
+    assert said(resolved(tmp_path / "a.md", roots=(tmp_path / ".env",))) == ["KEY=1"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.runtime.transcript_file import TextTranscript, open_transcript
+from chatmd.runtime.transcript import TextTranscript
+from chatmd.runtime.transcript_file import open_transcript
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 BEGIN = "<user>Why?</user>\n"
@@ -98,6 +99,7 @@ def test_an_old_version_is_saved(tmp_path: Path, save: object) -> None:
     """An editor that had opened the file before the run: what we wrote is put behind what it had."""
     path = make(tmp_path)
     with open_transcript(path) as transcript:
+        transcript.mark()
         transcript.append("\none\n")
         assert callable(save)
         save(path, BEGIN.replace("Why", "But why"))
@@ -109,19 +111,71 @@ def test_an_old_version_is_saved(tmp_path: Path, save: object) -> None:
 
 
 def test_something_is_written_behind_us(tmp_path: Path) -> None:
-    """It stays behind what we go on to write."""
+    """It stays behind what we were writing; what we write after it was read comes behind it."""
     path = make(tmp_path)
     with open_transcript(path) as transcript:
-        transcript.append("\none\n")
+        transcript.mark()
         with path.open("a") as file:
             file.write("<user>And?</user>\n")
+        assert transcript.tail == "<user>And?</user>\n"
+        transcript.append("\none\n")
         mark = transcript.mark()
         transcript.append("two\n")
-        assert transcript.settle()
-        assert transcript.tail == "<user>And?</user>\n"
-        assert path.read_bytes() == f"{BEGIN}\none\ntwo\n<user>And?</user>\n".encode()
         transcript.take_back(mark)
-        assert path.read_bytes() == f"{BEGIN}\none\n<user>And?</user>\n".encode()
+        assert transcript.settle()
+        assert path.read_bytes() == f"{BEGIN}\none\n\n<user>And?</user>\n".encode()
+        transcript.append("three\n")
+        assert not transcript.settle()
+        assert path.read_bytes() == f"{BEGIN}\none\n\n<user>And?</user>\nthree\n".encode()
+
+
+@pytest.mark.parametrize("word", ["one", "Why"])
+def test_an_editor_changes_what_is_there(tmp_path: Path, word: str) -> None:
+    """What stood there or was written by us, and is on disk as the editor had it: nothing comes twice."""
+    path = make(tmp_path)
+    with open_transcript(path) as transcript:
+        mark = transcript.mark()
+        transcript.append("\n<x>one</x>\n")
+        save_in_place(path, path.read_text().replace(word, "changed"))
+        transcript.append("<x>two</x>\n")
+        assert transcript.since(mark).endswith("</x>\n<x>two</x>\n")
+    assert path.read_text() == f"{BEGIN}\n<x>one</x>\n<x>two</x>\n".replace(word, "changed")
+
+
+def test_nothing_is_written_into_a_file_that_somebody_writes(tmp_path: Path) -> None:
+    """An editor that empties the file first finds it its own; what we have is put into what it wrote."""
+    path = make(tmp_path)
+    with open_transcript(path) as transcript:
+        transcript.mark()
+        with path.open("w") as file:
+            transcript.append("\none\n")
+            assert not transcript.is_still()
+            file.write(BEGIN)
+            file.flush()
+            assert path.read_text() == BEGIN
+            file.write("<user>And?</user>\n")
+        transcript.append("two\n")
+        assert not transcript.is_still()
+        assert path.read_text() == f"{BEGIN}<user>And?</user>\n"
+        assert transcript.settle()
+    assert path.read_text() == f"{BEGIN}\none\ntwo\n\n<user>And?</user>\n"
+
+
+@pytest.mark.parametrize("data", [b"", b"caf\xe9 <user>x</user>"])
+def test_what_cannot_be_gone_on_with(tmp_path: Path, data: bytes) -> None:
+    """It is left alone; what we have is kept beside it, and the next run says so."""
+    path = make(tmp_path)
+    with pytest.raises(FileReadError, match=r"emptied|not UTF-8") as raised, open_transcript(path) as transcript:
+        transcript.mark()
+        path.write_bytes(data)
+        transcript.append("\none\n")
+        transcript.settle()
+    aside = tmp_path / ".chatmd" / "a.aside.chatmd"
+    assert str(aside) in str(raised.value)
+    assert (path.read_bytes(), aside.read_text()) == (data, f"{BEGIN}\none\n")
+    save_in_place(path, BEGIN)
+    with open_transcript(path) as transcript:
+        assert "a.aside.chatmd holds what" in transcript.notes[0]
 
 
 def test_a_file_that_is_deleted_is_written_again(tmp_path: Path) -> None:
@@ -150,6 +204,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     path, link = make(tmp_path), tmp_path / "link.chatmd"
     link.symlink_to(path)
     with open_transcript(link) as transcript:
+        transcript.mark()
         transcript.append("one")
         path.write_text("<user>Other</user>\n")
         transcript.append("two")

@@ -168,7 +168,10 @@ def test_no_is_not_kept(prompts: Prompts) -> None:
 
 def test_without_a_terminal_it_says_what_to_do(prompts: Prompts) -> None:
     spec = read(prompts.write(GIT))
-    with pytest.raises(ConsentNeeded, match=r"its folder: git runs git log \(run it in a terminal, .* with --yes\)"):
+    with pytest.raises(
+        ConsentNeeded,
+        match=r"its folder: git runs git log \(run it in a terminal, .*: --yes; in Python RunOptions\(yes=True\)\)",
+    ):
         consent(spec, prompts.place)
     consent(spec, prompts.place, yes=True)
     assert not is_agreed(spec, prompts.place)  # which held that once only
@@ -211,3 +214,47 @@ def test_what_is_shown_cannot_hide_anything(prompts: Prompts) -> None:
 def test_a_tool_that_does_not_exist_is_an_error(prompts: Prompts) -> None:
     with pytest.raises(ChatmdError, match=r"no built-in tool .odoc_search. \(markdown_search"):
         prompts.ask('<tool name="odoc_search"/>')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<user><doc src=".env" local/></user>',
+        '<user><img src="keys/a.pem" local/></user>',
+        '<user><doc src="plain.md" local/></user>',  # a link
+        '<tool_call tool_call_id="c" function_name="f">{}</tool_call>'
+        '<tool_response tool_call_id="c"><doc src=".git/config" local/></tool_response>',
+        '<user><agent src="b.chatmd" local><doc src=".env" local/></agent></user>',
+        '<user><agent src="keys.chatmd" local/></user>',
+        '<tool name="t" agent="keys.chatmd" local/>',
+        f'<user><doc src=".chatmd/{"a" * 32}.txt" local/></user>',  # as a run calls what it stores, but a link
+    ],
+)
+def test_files_that_may_hold_keys_are_asked_about(prompts: Prompts, text: str) -> None:
+    """Whoever wrote the file would have them sent to a model; the other documents of its folder are not asked about."""
+    prompts.write('<user><doc src="../x.env" local/><doc src=".env" local/></user>', "keys.chatmd")
+    (prompts.place.folder / "plain.md").symlink_to(".env")
+    (prompts.place.folder / ".chatmd").mkdir()
+    (prompts.place.folder / f".chatmd/{'a' * 32}.txt").symlink_to("/etc/hostname")
+    question = prompts.ask(text)
+    assert "a.chatmd: it sends more than ordinary files of its folder:\n" in question
+    assert question.count(", which may hold keys, to the model") == 1
+    assert prompts.ask() == ""
+    assert prompts.ask(text + '<user><doc src="c.env" local/></user>').count("\n  + <doc>  sends the file c.env") == 1
+    assert prompts.ask('<user><doc src=".env.example" local/><doc src="notes.md" local/></user>') == ""
+    with pytest.raises(ConsentNeeded, match="it sends more than ordinary files"):
+        consent(read(prompts.write('<user><doc src="d.env" local/></user>', "d.chatmd")), prompts.place)
+
+
+def test_a_file_that_is_named_as_a_root_may_be_sent(prompts: Prompts) -> None:
+    spec = read(prompts.write('<user><doc src=".env" local/></user>'))
+    assert not is_agreed(spec, prompts.place)
+    assert is_agreed(spec, replace(prompts.place, rules=Rules(roots=(prompts.place.folder / ".env",))))
+
+
+def test_tools_that_can_do_the_same_are_told_together(prompts: Prompts) -> None:
+    tools = "".join(f'<tool name="{name}"/>' for name in ("write_file", "append_to_file", "apply_patch"))
+    with pytest.raises(ConsentNeeded) as raised:
+        consent(read(prompts.write(tools)), prompts.place)
+    assert ": each of write_file, append_to_file and apply_patch creates, changes" in raised.value.message
+    assert raised.value.message.count("creates") == 1

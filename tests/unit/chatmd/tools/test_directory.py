@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from unit.chatmd.tools.file_tools import call
+from unit.chatmd.tools.file_tools import call, workplace
 
 from chatmd.errors import ChatmdError, FileRefused
 from lmm.errors import FileReadError
@@ -181,3 +181,11 @@ def test_a_search_that_takes_too_long(course: Path) -> None:
     """It stops before the call is given up, and tells what it has."""
     text = call("search_files", course, text="Leaves", declared={"timeout": 1e-9})
     assert "the time was over" in text
+
+
+def test_the_conversation_itself_is_not_found(course: Path) -> None:
+    """It holds whatever is looked for, in the call; who names it can search it."""
+    (course / "talk.chatmd").write_text("Where is chlorophyllin?")
+    place = workplace(course, protected=[course / "talk.chatmd"])
+    assert call("search_files", place, text="chlorophyllin").startswith("No line in")
+    assert call("search_files", place, text="chlorophyllin", path="talk.chatmd").startswith("talk.chatmd:1: ")

@@ -230,8 +230,8 @@ def test_find_and_replace(tmp_path: Path, text: str, find: str, replace: str, ev
 @pytest.mark.parametrize(
     ("find", "replace", "message"),
     [
-        ("x", "y", "the text is not in the file"),
-        ("two  words", "y", "Did you mean line 3\\?.*\ntwo words"),
+        ("x", "y", r"the text is not in the file \(copy it"),
+        ("two  words", "y", r"not in the file\.\nDid you mean line 3\?.*\ntwo words"),
         ("a", "y", "the text stands there 2 times, lines 1, 2"),
         ("two", "two", "are the same"),
         ("two", "\0", "no NUL"),

@@ -51,7 +51,7 @@ def test_a_part_of_broken_json_is_not_taken_for_the_whole(reply: str, reason: st
 @pytest.mark.parametrize("piece", ["{", "{ ", '["x ', '{"a": "b", ', "```a\nx\n", "a {b} [c] ", "```json\n"])
 def test_a_long_reply_without_json_is_read_once(piece: str) -> None:
     """The time grows with the length, not with its square: the event loop waits for it."""
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(NoJson):
         read_json(piece * 200_000)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

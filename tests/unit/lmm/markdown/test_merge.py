@@ -141,9 +141,9 @@ def test_large_documents_merge_fast() -> None:
     ]
     ours = [b.replace("?: why", "~chat_:\n  - query: why").replace("?\n", "?\n    ~reply: So.\n") for b in blocks]
     theirs = [b.replace("Para", "Changed para") if n % 5 == 0 else b for n, b in enumerate(blocks)]
-    start = time.perf_counter()
+    start = time.process_time()
     merged = merge("".join(blocks), "".join(ours), "".join(theirs))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert merged.unplaced == ()
     assert merged.text.count("~reply") == 300
     assert merged.text.count("Changed para") == 600

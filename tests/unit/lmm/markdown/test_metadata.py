@@ -147,10 +147,10 @@ def test_alias_bombs_are_refused() -> None:
     names = "abcdefghijk"
     nine = [f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in pairwise(names)]
     bomb = "a: &a [x, x]\n" + "".join(nine)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(MetadataError, match="aliases"):
         metadata.set_key(bomb, "new", 1)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("bracket", ["[", "{a: ", "- ", "? ", "\n "])

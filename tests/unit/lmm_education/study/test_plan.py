@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmm_education.study.exercises import find_exercises
 from lmm_education.study.material import study_document
 from lmm_education.study.plan import plan_as_markdown, plan_as_values, study_plan
 
@@ -75,3 +76,11 @@ def test_json() -> None:
     assert values["minutes"] == 2
     assert values["steps"][0]["beforehand"] == ["Chemistry"]
     assert values["steps"][1]["material"] == {"exercise": 2}
+
+
+def test_paragraphs_under_one_typed_heading_are_one_exercise() -> None:
+    """What `lmm exercises` lists once is counted once."""
+    text = "# A\n\n---\ntype: exercise\n---\n## Drill\n\nFirst do this.\n\nThen do that.\n\n- a\n- b\n"
+    documents = [study_document(text, file="a.md")]
+    assert study_plan(documents).steps[1].material == {"exercise": 1}
+    assert len(find_exercises(documents)) == 1

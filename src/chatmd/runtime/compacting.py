@@ -1,0 +1,61 @@
+"""Automatic compaction: before a conversation outgrows its model, its older part becomes a summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from chatmd.compaction.compact_file import Compacted, compact_text
+from chatmd.compaction.plan import CompactOptions, is_time
+from chatmd.workplace import Rules
+from lmm.config import ModelSettings, Settings
+from lmm.errors import LmmError
+from lmm.models.port import Usage
+from lmm.models.tokens import count_tokens
+
+
+@dataclass(slots=True)
+class Compactor:
+    """Watches how much of its window a conversation takes with `model`. `path` is its file, if it has one.
+
+    The aux model summarises, or where it is the built-in one, which cannot, the conversation's own. After a
+    failure nothing more is tried in this run.
+    """
+
+    model: ModelSettings
+    settings: Settings
+    rules: Rules
+    path: Path | None = None
+    _used: int = 0
+    _failed: bool = False
+
+    def note(self, usage: Usage) -> None:
+        """What the last request took, and what it added."""
+        self._used = usage.input_tokens + usage.output_tokens
+
+    def is_due(self, text: str) -> bool:
+        """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""
+        window, share = self.model.context_window, self.rules.compact_at
+        if self._failed or not share:
+            return False
+        if not self._used and len(text) > window * share:  # a token has one character or more
+            self._used = count_tokens(text)
+        return is_time(self._used, window, share)
+
+    async def compact(self, text: str) -> Compacted:
+        """The conversation with a summary in it, a quarter of the window long; the original is beside the file.
+
+        Raises:
+            LmmError: there is no summary, and `text` stays as it is.
+        """
+        settings = self.settings
+        if settings.aux.model.provider == "Builtin":
+            settings = replace(settings, aux=self.model)
+        try:
+            options = CompactOptions(to=self.model.context_window // 4)
+            done = await compact_text(text, settings, options, path=self.path, roots=self.rules.roots)
+        except LmmError:
+            self._failed = True
+            raise
+        self._used = 0
+        return done

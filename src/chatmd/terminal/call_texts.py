@@ -1,0 +1,103 @@
+"""Calls of tools as people read them, and what they answer when asked about one."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, NamedTuple
+
+from chatmd.errors import StoppedByUser
+from chatmd.terminal.styled import exact
+from lmm.models.port import ToolCall
+
+CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
+
+_ANSWERS: dict[str, Literal["yes", "no", "always", "quit"]] = {
+    "y": "yes", "yes": "yes", "n": "no", "no": "no", "a": "always", "always": "always", "q": "quit", "quit": "quit",
+}  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """What somebody says to a call; a refusal may have a reason."""
+
+    choice: Literal["yes", "no", "always", "quit"]
+    reason: str = ""
+
+
+def read_answer(line: str) -> Answer | None:
+    """An answer, or None if it is none; only a refusal may say more than its word.
+
+    >>> read_answer("n too slow"), read_answer(" Yes "), read_answer("yes, and then stop")
+    (Answer(choice='no', reason='too slow'), Answer(choice='yes', reason=''), None)
+    """
+    word, _, reason = line.strip().partition(" ")
+    choice = _ANSWERS.get(word.rstrip(",:.").lower())
+    if choice is None or (reason.strip() and choice != "no"):
+        return None
+    return Answer(choice, reason.strip())
+
+
+def approval(answer: Answer, call: ToolCall, always: set[str]) -> bool | str:
+    """What an answer means for a call, as `chatmd.tools.consent.Approve` says it; `always` may get its name.
+
+    Raises:
+        StoppedByUser: the run is to end.
+    """
+    if answer.choice == "quit":
+        raise StoppedByUser("stopped, as you asked")
+    if answer.choice == "no":
+        return f"The user refused this call: {answer.reason}" if answer.reason else False
+    if answer.choice == "always":
+        always.add(call.name)
+    return True
+
+
+def call_line(call: ToolCall) -> str:
+    """A call on one line.
+
+    >>> call_line(ToolCall("c1", "search", '{"query": "leaf", "k": 3}'))
+    'search(query="leaf", k=3)'
+    """
+    arguments = _arguments(call)
+    if arguments is None:
+        inside = " ".join(call.arguments.split())
+    else:
+        inside = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return exact(f"{call.name}({inside})").replace("\n", " ")
+
+
+def call_in_words(call: ToolCall) -> str:
+    """A call with each argument on lines of its own.
+
+    >>> print(call_in_words(ToolCall("1", "search", '{"arguments": ["-i", "leaf"], "stdin": "a\\\\nb"}')))
+    search
+      arguments: ["-i", "leaf"]
+      stdin:
+        a
+        b
+    """
+    arguments = _arguments(call)
+    if arguments is None:
+        return f"{_one_line(call.name)}\n{_indented(call.arguments, 2)}"
+    return "\n".join([_one_line(call.name), *(_argument(str(name), value) for name, value in arguments.items())])
+
+
+def _arguments(call: ToolCall) -> dict[str, object] | None:
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _argument(name: str, value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    name = _one_line(name)
+    return f"  {name}:\n{_indented(text, 4)}" if "\n" in text else f"  {name}: {exact(text)}"
+
+
+def _one_line(text: str) -> str:
+    return exact(text).replace("\n", " ")
+
+
+def _indented(text: str, by: int) -> str:
+    return "\n".join(" " * by + line for line in exact(text).split("\n"))

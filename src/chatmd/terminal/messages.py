@@ -1,0 +1,105 @@
+"""Messages of the user as they are typed, as they stand in a file, and what is left of a file without the last one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chatmd.compaction.summary import is_summary
+from chatmd.errors import InvalidDocument
+from chatmd.language.agent import interpret
+from chatmd.language.nodes import Attribute, Element, Node, Text
+from chatmd.language.parser import errors_of, parse, parse_body
+from chatmd.language.transcript import storable
+from chatmd.language.writer import serialize
+from chatmd.runtime.step import USER_TURN, gap
+
+IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
+_KEPT = ("config", "tool", "import")  # what a file declares stays, wherever it stands
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message that is being written; with `markup`, its tags mean what they say, else it is text."""
+
+    text: str
+    markup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """A file without its last message of the user and what followed; and that message, to be changed."""
+
+    text: str
+    draft: Draft
+
+
+def mentions(text: str) -> list[str]:
+    """The names after ``@`` in a text, each once; punctuation behind a name may belong to it or not.
+
+    >>> mentions('Is @a.md like @"my b.md"? mail x@y.z')
+    ['a.md', 'my b.md']
+    """
+    return list(dict.fromkeys(match[1] or match[2] for match in _MENTION.finditer(text)))
+
+
+def message_element(draft: Draft, files: Sequence[str] = ()) -> Element:
+    """The ``<user>`` element of a message; `files`, relative to the transcript, come behind what is said.
+
+    Raises:
+        InvalidDocument: its markup has errors.
+    """
+    if not draft.markup:
+        text, nodes = storable(draft.text), list[Node]()
+        for name in files:
+            tag = "img" if name.lower().endswith(IMAGES) else "doc"
+            nodes += [Text(text + _label(name)), Element(tag, (Attribute("src", name), Attribute("local")))]
+            text = ""
+        return Element("user", (), tuple(nodes) or (Text(text),))
+    body = parse_body(draft.text, file="the message")
+    if errors := errors_of(body.problems):
+        raise InvalidDocument(errors)
+    return Element("user", (), body.children)
+
+
+def _label(name: str) -> str:
+    return f"\n\n{name}:\n"
+
+
+def draft_of(element: Element) -> Draft:
+    """What was typed for an element; one that was written by hand, with elements in it, is markup.
+
+    >>> draft_of(message_element(Draft("Is @a.md right?"), ["a.md"]))
+    Draft(text='Is @a.md right?', markup=False)
+    """
+    if all(isinstance(node, Text) for node in element.children):
+        return Draft("".join(node.value for node in element.children if isinstance(node, Text)).strip("\n"))
+    names = [node.get("src") or "" for node in element.children if isinstance(node, Element)]
+    first = element.children[0]
+    text = first.value.removesuffix(_label(names[0])) if isinstance(first, Text) else ""
+    if message_element(Draft(text), names).children == element.children:
+        return Draft(text)
+    return Draft(serialize(element.children).strip("\n"), markup=True)
+
+
+def rewound(text: str, file: str = "") -> Rewound | None:
+    """A file as it was before the last message of the user; None if there is none that was not put there for them.
+
+    >>> rewound("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>").draft.text
+    'C?'
+    """
+    document = parse(text, file=file)
+    spec = interpret(document)[0]
+    said = [item for item in spec.items if getattr(item, "role", "") == "user" and not getattr(item, "is_blank", True)]
+    if not said or is_summary(said[-1]):
+        return None
+    start = said[-1].span.start
+    element = next((node for node in document.elements if node.span.start == start), None)
+    if element is None:  # it stands in a file that is imported
+        return None
+    behind = [node.span.text for node in document.elements if node.span.start > start and node.tag in _KEPT]
+    kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
+    kept = kept + "\n" if kept else ""
+    return Rewound(kept + gap(kept) + USER_TURN, draft_of(element))

@@ -1,0 +1,40 @@
+"""Take back the last message of the user in a file: what it was stays beside it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from chatmd.compaction.compact_file import FOLDER, free_name, keep
+from chatmd.terminal.messages import Draft, rewound
+from lmm.errors import DocumentBusy
+from lmm.files import check_writable, document_lock, read_document, replace_document
+
+
+class TakenBack(NamedTuple):
+    """The message, and where the whole file is kept."""
+
+    draft: Draft
+    original: Path
+
+
+def rewind_file(path: Path) -> TakenBack | None:
+    """Cut a file before its last message of the user, in one step; None if it has none.
+
+    Raises:
+        DocumentBusy: another process works on it, or somebody changed it meanwhile.
+        DocumentError: it cannot be read or written.
+    """
+    with document_lock(path, timeout=0):
+        check_writable(path)
+        text = read_document(path)
+        done = rewound(text, str(path))
+        if done is None:
+            return None
+        original = free_name(path.resolve().parent / FOLDER, path, datetime.now())
+        keep(text, original)
+        if read_document(path) != text:
+            raise DocumentBusy("the file was changed meanwhile; it stays as it is", where=str(path), hint="try again")
+        replace_document(path, done.text)
+        return TakenBack(done.draft, original)

@@ -1,0 +1,358 @@
+"""A conversation in the terminal: a run of a file, and the screen where it is shown and spoken to.
+
+The screen has the main thread and an event loop of its own, the run has the background loop; each tells the other
+by `call_soon_threadsafe` and futures. Whatever changes the file as a whole (taking a message back, compacting, an
+editor) ends the run, and begins another one with what it may still use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import replace
+
+from chatmd.language.nodes import Element
+from chatmd.runtime import events
+from chatmd.runtime.api import open_run
+from chatmd.runtime.events import RunEvent
+from chatmd.runtime.options import Hooks, RunOptions
+from chatmd.runtime.runner import Runner
+from chatmd.terminal.attaching import attached_files
+from chatmd.terminal.messages import Draft, message_element
+from chatmd.terminal.questions import Questions
+from chatmd.terminal.screen import Screen
+from chatmd.terminal.styled import Line
+from chatmd.terminal.view import Size, View, requests, used
+from lmm import loop
+from lmm.errors import LmmError
+from lmm.models.port import ToolDefinition
+
+_LOOK = 0.5  # seconds between two looks whether the file was changed
+_TWICE = 3.0  # seconds in which a second Ctrl-C leaves
+
+Act = Callable[[], Awaitable[None]]
+
+
+class Session:
+    """One conversation; `start` is the run that it begins with, opened before there is a screen."""
+
+    def __init__(self, start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool) -> None:
+        self.path, self.tally = start.path, start.tree.tally
+        self.turns_allowed = self.tally.limits.turns
+        self.runner: Runner | None = start
+        self.tree = start.tree
+        self.view = View()
+        self.screen = Screen(self, self.path.resolve().parent)
+        self.view.size = self.screen.size
+        self.questions = Questions(self.screen, self.view)
+        approve = self.questions.approve if ask else None
+        self.hooks = replace(hooks, approve=approve, ask_user=self._ask_user, listener=self._listen, goes_on=True)
+        self.options = _from_here(options, start)
+        self._adopt(start)
+        self.tools: tuple[ToolDefinition, ...] = ()
+        self.model = ""
+        self.markup = False  # the draft is ChatMD, not text
+        self.killed = False
+        self._said: Future[str | Element | None] | None = None  # the run waits for the user
+        self._next: Act | None = None  # what is done once the run has ended
+        self._acting: asyncio.Task[None] | None = None  # that, while it is done
+        self._broken = False  # the last turn failed or was cancelled
+        self._pending = False  # the model has something to do
+        self._cancelling = False
+        self._interrupted = -_TWICE
+        self._seen: object = None
+        self._retry = asyncio.Event()
+        self._main = asyncio.get_running_loop()
+
+    # -- runs --------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Converse until the user leaves.
+
+        Raises:
+            LmmError: the first run could not begin.
+            KeyboardInterrupt: a signal ended it.
+        """
+        for name in ("SIGTERM", "SIGHUP"):
+            self._main.add_signal_handler(getattr(signal, name), self._kill)
+        self._main.add_signal_handler(signal.SIGINT, self.interrupted)
+        shown, talking = asyncio.create_task(self.screen.run()), asyncio.create_task(self._talk())
+        watching = asyncio.create_task(self._watch())
+        try:
+            await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watching.cancel()
+            self.questions.withdraw_all()
+            talking.cancel()
+            await asyncio.wait((talking,))
+            self._take_leave()
+            self.screen.close()
+            await shown
+        if self.killed:
+            raise KeyboardInterrupt
+        if not talking.cancelled() and (error := talking.exception()):
+            raise error
+
+    async def _talk(self) -> None:
+        """Run after run, until one ends and nothing is to be done."""
+        runner, user_first = self.runner, False
+        while runner is not None:
+            self.runner, self._next = runner, None
+            try:
+                await loop.run_async(runner.run(user_first=user_first))
+            except LmmError as error:
+                if not self.tools and not self.model:  # it has never begun
+                    raise
+                self._tell(error)
+                self._next = self._trouble
+            self.runner = None
+            if self._next is None:
+                return
+            await self._act(self._next)
+            runner, user_first = await self._reopened(), True
+
+    async def _act(self, act: Act) -> None:
+        """Do something with the file; Ctrl-C cancels it."""
+
+        async def acting() -> None:
+            await act()
+
+        self._acting = task = asyncio.create_task(acting())
+        try:
+            await asyncio.wait((task,))
+        finally:
+            self._acting = None
+            task.cancel()
+        if task.cancelled():
+            self.print(self.view.note("cancelled", "yellow"))
+        elif isinstance(error := task.exception(), LmmError):
+            self._tell(error)
+        elif error is not None:
+            raise error
+
+    async def _trouble(self) -> None:
+        """Wait until the user has mended something: then the file changes, or Enter is pressed."""
+        self._seen = self._signature()
+        self._retry.clear()
+        await self._retry.wait()
+
+    async def _reopened(self) -> Runner:
+        while True:
+            hooks = replace(self.hooks, confirm=self.questions.confirm)
+            try:
+                runner = await asyncio.to_thread(open_run, self.path, self.options, hooks)
+            except LmmError as error:
+                self._tell(error)
+                await self._trouble()
+            else:
+                self._adopt(runner)
+                return runner
+
+    def _adopt(self, runner: Runner) -> None:
+        """What was used so far counts, and what is told comes here."""
+        runner.hooks = self.hooks
+        approve, listener = self.hooks.approve, self.hooks.listener
+        runner.tree = self.tree = replace(runner.tree, tally=self.tally, approve=approve, listener=listener)
+
+    def end_run(self, then: Act) -> bool:
+        """End the run, do something with the file, and begin anew; False if the model is at work."""
+        if self._said is None:
+            return False
+        self._next = then
+        self._answer(None)
+        return True
+
+    def _answer(self, said: str | Element | None) -> None:
+        if self._said is not None:
+            self._said.set_result(said)
+            self._said = None
+
+    # -- what the run tells, on the background loop ----------------------------------------------------------
+
+    def _listen(self, event: RunEvent) -> None:
+        self._main.call_soon_threadsafe(self._happened, event)
+
+    async def _ask_user(self) -> str | Element | None:
+        said: Future[str | Element | None] = Future()
+        self._main.call_soon_threadsafe(self._asked, said)
+        return await asyncio.wrap_future(said)
+
+    # -- what it tells, here -----------------------------------------------------------------------------------
+
+    def _happened(self, event: RunEvent) -> None:
+        if isinstance(event, events.Ready):
+            self.model, self.tools = event.model, event.tools
+        elif isinstance(event, events.Stopped | events.Failed):
+            self._broken, self._cancelling = True, False
+        elif isinstance(event, events.YourTurn):
+            self._pending = event.pending
+        elif self._cancelling and self.runner is not None:
+            self.runner.cancel()  # the turn had not begun when it was cancelled
+        self.print(self.view.happened(event, time.monotonic()))
+
+    def _asked(self, said: Future[str | Element | None]) -> None:
+        """It is the user's turn. What was typed too late for the last one is a message, unless that was cancelled."""
+        self._said, self._cancelling = said, False
+        self._seen = self._signature()
+        notes = self.runner.take_notes() if self.runner else ()
+        self.view.waiting.clear()
+        if notes and self._broken:
+            self.screen.draft("\n\n".join(notes))
+        elif notes:
+            self.say("\n\n".join(notes))
+        self.screen.redraw()
+
+    # -- what the user does ------------------------------------------------------------------------------------
+
+    def say(self, text: str) -> bool:
+        """Send a message, with the files that it names; False if it cannot be, and stays in the prompt."""
+        try:
+            draft = Draft(text, self.markup)
+            files = () if self.markup else attached_files(text, self.path.resolve().parent)
+            element = message_element(draft, files)
+        except LmmError as error:
+            self._tell(error)
+            self.screen.draft(text)
+            return False
+        self.print(self.view.said(text, f"[{', '.join(files)}]" if files else ""))
+        self.go_on(element)
+        return True
+
+    def go_on(self, said: str | Element = "") -> None:
+        """Begin a turn."""
+        self.markup = self._broken = False
+        if self.turns_allowed is not None:  # somebody is there to see what happens: it is a limit for each turn
+            self.tally.limits = replace(self.tally.limits, turns=self.tally.turns + self.turns_allowed)
+        self.view.begin_turn(time.monotonic())
+        self._answer(said)
+
+    def steer(self, text: str) -> None:
+        """Say something while the model is at work."""
+        if self.runner is not None:
+            self.runner.steer(text)
+            self.view.waiting.append(text)
+        else:
+            self._retry.set()
+            self.screen.draft(text)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run waits for the user."""
+        return self._said is not None
+
+    # -- the screen's user -----------------------------------------------------------------------------------
+
+    def live(self, now: float, size: Size) -> list[Line]:
+        """The lines that change."""
+        self.view.size = size
+        return self.view.live(now)
+
+    def at_work(self) -> bool:
+        """Whether something happens."""
+        return self._said is None
+
+    def hint(self) -> str:
+        """What can be done now."""
+        if self.questions.waiting:
+            return "Enter answers; Ctrl-C cancels"
+        if time.monotonic() - self._interrupted < _TWICE:
+            return "Ctrl-C again leaves"
+        if self.runner is None and self._acting is None:
+            return "Enter tries again"
+        if self._said is None:
+            return "Enter adds a note; Ctrl-C cancels" if self.model else "the tools are being opened …"
+        if self.markup:
+            return "this message is ChatMD: its tags count"
+        return "Enter goes on; /edit takes back what you said" if self._pending else "/help"
+
+    def submitted(self, text: str) -> bool:
+        """Enter was pressed."""
+        if self.questions.answered(text):
+            return False
+        if not text.strip():
+            self._retry.set()
+            if self._said is not None and self._pending:
+                self.go_on()
+            return False
+        return self.command(text) or self._speak(text)
+
+    def _speak(self, text: str) -> bool:
+        if self._said is not None:
+            return self.say(text)
+        self.steer(text)
+        return True
+
+    def command(self, text: str) -> bool:
+        """Whether a text is a command, and done."""
+        return False
+
+    def interrupted(self) -> None:
+        """Ctrl-C."""
+        if self._acting is not None:
+            self._acting.cancel()
+            return
+        if self._said is None and self.runner is not None and (self.model or self.tools):
+            self._cancelling = True
+            self.runner.cancel()
+            return
+        if self.screen.buffer.text:
+            self.screen.buffer.reset()
+            self.markup = False
+            return
+        if time.monotonic() - self._interrupted < _TWICE or self.runner is None or not self.model:
+            self.left()
+        self._interrupted = time.monotonic()
+        self._main.call_later(_TWICE, self.screen.redraw)
+
+    def left(self) -> None:
+        """Ctrl-D, or /quit."""
+        self.screen.close()
+
+    def _take_leave(self) -> None:
+        if self.tally.turns:
+            text = f"{self.path}: {requests(self.tally.turns)}, {used(self.tally.usage)}; lmm run -i goes on from there"
+            self.print(self.view.note(text))
+
+    def _kill(self) -> None:
+        self.killed = True
+        self.screen.close()
+
+    def print(self, lines: list[Line]) -> None:
+        """Lines that stay."""
+        if lines:
+            self.screen.print(lines)
+        self.screen.redraw()
+
+    def _tell(self, error: LmmError) -> None:
+        self.print(self.view.note(str(error), "red"))
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def _signature(self) -> object:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    async def _watch(self) -> None:
+        """Notice that somebody changed the file while the prompt waits."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            if (self._said is not None or self.runner is None) and (now := self._signature()) != self._seen:
+                self._seen = now
+                self._retry.set()
+                self.end_run(self._changed)
+
+    async def _changed(self) -> None:
+        self.print(self.view.note("the file was changed, and is read again", "yellow"))
+
+
+def _from_here(options: RunOptions, start: Runner) -> RunOptions:
+    """The options for the runs that follow: of a copy, they are runs of the copy."""
+    if options.output is None:
+        return options
+    return replace(options, output=None, roots=start.tree.rules.roots)

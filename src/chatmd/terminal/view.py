@@ -1,0 +1,254 @@
+"""What a conversation looks like: events become lines that stay, and lines at the foot that change.
+
+It knows no clock and no terminal: the time, in seconds, and the size are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import PurePath
+from typing import NamedTuple
+
+from chatmd.runtime import events
+from chatmd.runtime.events import RunEvent
+from chatmd.terminal.arriving import Arriving
+from chatmd.terminal.call_texts import call_line
+from chatmd.terminal.styled import Line, Span, clean, clipped, columns, folded, indented, plain, trimmed, wrapped
+from lmm.models.port import ToolResult, Usage
+
+PROMPT = "› "
+_THOUGHT_LINES = 2
+_RESULT = 500  # characters of which the first that fit are shown
+_SHORTEST = 0.05  # seconds; what is faster took no time
+
+
+class Size(NamedTuple):
+    """Of a terminal."""
+
+    columns: int
+    rows: int
+
+
+class _Call(NamedTuple):
+    text: str
+    began: float
+    chain: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class View:
+    """What is shown. `waiting` are notes that the model has not got yet, oldest first."""
+
+    size: Size = field(default=Size(80, 24))
+    waiting: list[str] = field(default_factory=list)
+    session: Usage = field(default_factory=Usage)
+    turn: Usage = field(default_factory=Usage)
+    _reply: Arriving = field(default_factory=Arriving)
+    _thought: str = ""
+    _asked: dict[tuple[str, ...], tuple[str, float]] = field(default_factory=dict)
+    _calls: dict[tuple[tuple[str, ...], str], _Call] = field(default_factory=dict)
+    _began: float = 0.0
+    _last: str = ""  # kind of what was printed last: kinds are parted by blank lines
+
+    # -- what stays ------------------------------------------------------------------------------------
+
+    def happened(self, event: RunEvent, now: float) -> list[Line]:
+        """Lines to print for an event."""
+        return self._event(event, now, ())
+
+    def said(self, text: str, more: str = "", style: str = "bold") -> list[Line]:
+        """What the user says, with a remark behind it."""
+        spans = [Span(clean(text), style), *([Span(f" {more}", "dim")] if more else [])]
+        lines = wrapped(spans, self.size.columns - len(PROMPT))
+        lines = indented(lines, (Span(PROMPT, "bold cyan"),), (Span(" " * len(PROMPT)),))
+        return self._print("said", lines, apart=True)
+
+    def note(self, text: str, style: str = "dim") -> list[Line]:
+        """A remark of ours."""
+        return self._print("note", wrapped((Span(clean(text), style),), self.size.columns))
+
+    def lines(self, lines: Sequence[Line]) -> list[Line]:
+        """Lines as they are, between blank ones."""
+        return self._print("lines", lines, apart=True)
+
+    def begin_turn(self, now: float) -> None:
+        """The user has said something."""
+        self.turn, self._began = Usage(), now
+
+    def _print(self, kind: str, lines: Sequence[Line], *, apart: bool = False) -> list[Line]:
+        if not lines:
+            return []
+        gap = self._last and (apart or kind != self._last)
+        self._last = kind
+        return [(), *lines] if gap else list(lines)
+
+    def _event(self, event: RunEvent, now: float, chain: tuple[str, ...]) -> list[Line]:
+        """`chain` are the agents from the one that was asked first to the one where it happened."""
+        if isinstance(event, events.Below):
+            return self._event(event.event, now, event.chain[1:])
+        if isinstance(event, events.Asking):
+            self._asked[chain] = (event.model, now)
+            self._began = self._began or now
+            return [] if chain else self._end_reply()
+        if isinstance(event, events.Calling):
+            self._calls[chain, event.call.id] = _Call(call_line(event.call), now, chain)
+            return []
+        if isinstance(event, events.Called):
+            return self._called(event.result, event.seconds, chain)
+        if isinstance(event, events.Replied):
+            self._asked.pop(chain, None)
+            self.turn, self.session = self.turn + event.usage, self.session + event.usage
+            return [] if chain else self._replied(event.reply.text)
+        if isinstance(event, events.Notice):
+            return self._remark(event.text, "yellow", chain)
+        if isinstance(event, events.Again):
+            return self._again(event, chain)
+        return [] if chain else self._of_turn(event, now)
+
+    def _of_turn(self, event: RunEvent, now: float) -> list[Line]:
+        """What only the first agent tells."""
+        if isinstance(event, events.Piece):
+            self._thought = ""
+            self._reply.feed(event.text)
+            final = self._reply.final(self.size.columns, self._room)
+            return self._print("text", final)
+        if isinstance(event, events.Thought):
+            self._thought += event.text
+        elif isinstance(event, events.Delivered):
+            return self._delivered(event)
+        elif isinstance(event, events.Stopped | events.YourTurn | events.Failed):
+            return self._ended(event, now)
+        return []
+
+    def _end_reply(self) -> list[Line]:
+        self._thought = ""
+        lines = self._print("text", self._reply.end(self.size.columns))
+        if self._last == "text":
+            self._last = "reply"
+        return lines
+
+    def _replied(self, text: str) -> list[Line]:
+        if not self._reply.begun:  # it did not come in pieces
+            self._reply.feed(text)
+        return self._end_reply()
+
+    def _again(self, event: events.Again, chain: tuple[str, ...]) -> list[Line]:
+        lines: list[Line] = []
+        if not chain:
+            begun = self._reply.begun
+            lines = self._end_reply()
+            if begun:
+                lines += self._remark("The reply broke off here, and is asked for again.", "yellow", ())
+        return lines + self._remark(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
+
+    def _called(self, result: ToolResult, seconds: float, chain: tuple[str, ...]) -> list[Line]:
+        call = self._calls.pop((chain, result.call), None)
+        mark = Span("✗ ", "red") if result.failed else Span("✓ ", "green")
+        text = call.text if call else clean(result.name)
+        first = " ".join(clean(result.text[:_RESULT]).split()) or ("an image" if result.images else "")
+        return self._print("call", [self._call_line(mark, text, seconds, first, chain)])
+
+    def _call_line(self, mark: Span, text: str, seconds: float, result: str, chain: tuple[str, ...]) -> Line:
+        before = (*_indent(chain), mark)
+        took = f" {seconds:.1f} s" if seconds >= _SHORTEST else ""
+        free = max(8, self.size.columns - columns(plain(before)) - len(took))
+        short = clipped((Span(text),), max(8, free * 3 // 5) if result else free)
+        line = (*before, *short, Span(took, "dim"), *((Span(f": {result}", "dim"),) if result else ()))
+        return trimmed(clipped(line, self.size.columns))
+
+    def _remark(self, text: str, style: str, chain: tuple[str, ...]) -> list[Line]:
+        indent = _indent(chain)
+        width = self.size.columns - columns(plain(indent))
+        return self._print("note", indented(wrapped((Span(clean(text), style),), width), indent, indent))
+
+    def _delivered(self, event: events.Delivered) -> list[Line]:
+        lines: list[Line] = []
+        for text in event.texts:
+            if text in self.waiting:
+                self.waiting.remove(text)
+            lines += self.said(text, "(with the result above)" if event.with_result else "")
+        return lines
+
+    def _ended(self, event: events.Stopped | events.YourTurn | events.Failed, now: float) -> list[Line]:
+        self._asked.clear()
+        self._calls.clear()
+        lines = self._end_reply()
+        if isinstance(event, events.Stopped):
+            return lines + self.note("cancelled", "yellow")
+        if isinstance(event, events.Failed):
+            return lines + self.note(str(event.error), "red")
+        if self.turn.requests:
+            lines += self.note(f"{now - self._began:.0f} s · {used(self.turn)}{self._of_session()}")
+        self.turn, self._began = Usage(), 0.0
+        return lines
+
+    def _of_session(self) -> str:
+        return "" if self.session.requests == self.turn.requests else f" · session: {used(self.session)}"
+
+    # -- what changes ----------------------------------------------------------------------------------
+
+    @property
+    def _room(self) -> int:
+        """Rows for a reply that is not complete."""
+        return max(3, self.size.rows // 2)
+
+    def live(self, now: float) -> list[Line]:
+        """The lines at the foot: what arrives, what is at work, what waits."""
+        lines = [part for line in self._arriving() for part in folded(line, self.size.columns)][-self._room :]
+        work = self._at_work(now)
+        if lines and self._last and self._last != "text":
+            lines.insert(0, ())
+        elif not lines and work and self._last not in ("", "call"):
+            work.insert(0, ())
+        notes = [
+            clipped((Span(PROMPT, "dim"), Span(" ".join(clean(text).split()), "dim italic"), Span(" (waits)", "dim")),
+                    self.size.columns)
+            for text in self.waiting
+        ]  # fmt: skip
+        return lines + ([()] if lines and work else []) + work + notes
+
+    def _arriving(self) -> list[Line]:
+        if self._thought:
+            return wrapped((Span(clean(self._thought).strip(), "dim italic"),), self.size.columns)[-_THOUGHT_LINES:]
+        return self._reply.rest(self.size.columns)
+
+    def _at_work(self, now: float) -> list[Line]:
+        """A line for each call that runs, and each agent that is asked."""
+        rows = [(call.chain, call.began, call.text) for call in self._calls.values()]
+        rows += [(chain, began, f"{model} …") for chain, (model, began) in self._asked.items()
+                 if chain or not self._reply.begun]  # fmt: skip
+        rows = sorted(rows, key=itemgetter(0, 1))[: max(2, self.size.rows // 3)]
+        return [self._work_line(text, now - began, chain) for chain, began, text in rows]
+
+    def _work_line(self, text: str, seconds: float, chain: tuple[str, ...]) -> Line:
+        before, took = (*_indent(chain), Span("● ", "cyan")), f" {seconds:.1f} s"
+        free = max(8, self.size.columns - columns(plain(before)) - len(took))
+        return clipped((*before, *clipped((Span(clean(text)),), free), Span(took, "dim")), self.size.columns)
+
+
+def _indent(chain: tuple[str, ...]) -> Line:
+    """What stands before something that happened in an agent: how deep it is, and its name."""
+    if not chain:
+        return ()
+    return (Span("  " * len(chain)), Span(f"{clean(PurePath(chain[-1]).stem)} ", "dim"))
+
+
+def used(usage: Usage) -> str:
+    """Tokens and money in words.
+
+    >>> used(Usage(1200, 34, 0.00012, 1))
+    '1,200 tokens in, 34 out, $0.0001'
+    """
+    cost = f", ${usage.cost:.4f}" if usage.cost else ""
+    return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"
+
+
+def requests(number: int) -> str:
+    """So many requests to models.
+
+    >>> requests(1), requests(2)
+    ('1 request', '2 requests')
+    """
+    return "1 request" if number == 1 else f"{number:,} requests"

@@ -1,0 +1,161 @@
+"""Figures from the log: how much was asked, how well and how fast it was answered, in all and over time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from lmm_education.exchange_log.exchanges import LoggedExchange
+
+_DAYS, _WEEKS = 45, 300  # up to so many days, a bin is a day, a week; then a month
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of some exchanges.
+
+    `answered` have an answer that cites the course; `uncited` one that does not; `students` are counted anew every day,
+    `days` are those on which somebody asked. Times are in seconds, None where there is nothing to measure; `cost` is in
+    US dollars, of those exchanges whose price is known.
+    """
+
+    questions: int = 0
+    answered: int = 0
+    uncited: int = 0
+    not_found: int = 0
+    refused: int = 0
+    failed: int = 0
+    left: int = 0
+    up: int = 0
+    down: int = 0
+    students: int = 0
+    days: int = 0
+    first_word_median: float | None = None
+    first_word_p95: float | None = None
+    tokens: int = 0
+    cost: float = 0.0
+
+
+def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
+    """The figures of exchanges.
+
+    >>> figures([LoggedExchange("1", 0.0, "Why?", session="a", first_word=2.0, reaction=1)])
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Figures(questions=1, answered=0, uncited=1, not_found=0, refused=0, failed=0, left=0, up=1, down=0,
+            students=1, days=1, first_word_median=2.0, first_word_p95=2.0, tokens=0, cost=0.0)
+    """
+    outcomes = Counter(exchange.outcome for exchange in exchanges)
+    reactions = Counter(exchange.reaction for exchange in exchanges)
+    answered = sum(exchange.is_answered for exchange in exchanges)
+    waits = sorted(exchange.first_word for exchange in exchanges if exchange.first_word is not None)
+    return Figures(
+        len(exchanges), answered, outcomes["answered"] - answered, outcomes["not found"], outcomes["refused"],
+        outcomes["failed"], outcomes["left"], reactions[1], reactions[-1],
+        len({exchange.session for exchange in exchanges}), len({day_of(exchange.time, UTC) for exchange in exchanges}),
+        quantile(waits, 0.5), quantile(waits, 0.95),
+        sum(exchange.input_tokens + exchange.output_tokens for exchange in exchanges),
+        math.fsum(exchange.cost or 0.0 for exchange in exchanges),
+    )  # fmt: skip
+
+
+def quantile(ascending: Sequence[float], share: float) -> float | None:
+    """The smallest value that at least this share of the values does not exceed; None of no values.
+
+    >>> quantile([1, 2, 3, 4], 0.5), quantile([1, 2, 3, 4], 0.95), quantile([], 0.5)
+    (2, 4, None)
+    """
+    return ascending[max(0, math.ceil(share * len(ascending)) - 1)] if ascending else None
+
+
+# -- over time -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The figures of a time from the day `first` on: a day, a week that begins on a Monday, or a month."""
+
+    first: date
+    figures: Figures
+
+
+def day_of(time: float, zone: tzinfo | None) -> date:
+    """The day of a time in seconds since 1970; without a zone, where this machine is."""
+    return datetime.fromtimestamp(time, zone).date()
+
+
+def over_time(exchanges: Iterable[LoggedExchange], first: date, last: date, zone: tzinfo | None = None) -> list[Bin]:
+    """Figures for every day, week or month from `first` to `last`, also where nobody asked; others are left out.
+
+    >>> from datetime import UTC
+    >>> bins = over_time([LoggedExchange("1", 86400.0, "Why?")], date(1970, 1, 1), date(1970, 1, 3), UTC)
+    >>> [(bin.first.day, bin.figures.questions) for bin in bins]
+    [(1, 0), (2, 1), (3, 0)]
+    """
+    days = (last - first).days + 1
+    found: dict[date, list[LoggedExchange]] = {_begin(first + timedelta(days=i), days): [] for i in range(days)}
+    for exchange in exchanges:
+        day = day_of(exchange.time, zone)
+        if first <= day <= last:
+            found[_begin(day, days)].append(exchange)
+    return [Bin(begin, figures(held)) for begin, held in found.items()]
+
+
+def bin_name(days: int) -> str:
+    """What a bin is, for a range of so many days: ``day``, ``week`` or ``month``."""
+    return "day" if days <= _DAYS else "week" if days <= _WEEKS else "month"
+
+
+def _begin(day: date, days: int) -> date:
+    name = bin_name(days)
+    return {"day": day, "week": day - timedelta(days=day.weekday()), "month": day.replace(day=1)}[name]
+
+
+# -- sections --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CourseSection:
+    """A section of the course as it is now; `id` opens it."""
+
+    id: str
+    file: str
+    headings: tuple[str, ...]
+    title: str = ""
+
+    @property
+    def path(self) -> str:
+        """The document's title, and the headings."""
+        return " > ".join(dict.fromkeys(part for part in (self.title, *self.headings) if part)) or self.file
+
+
+@dataclass(frozen=True, slots=True)
+class SectionUse:
+    """How many exchanges were shown a section to the model, and how many answers cite it."""
+
+    section: CourseSection
+    offered: int = 0
+    cited: int = 0
+
+
+def section_uses(exchanges: Iterable[LoggedExchange], sections: Iterable[CourseSection]) -> list[SectionUse]:
+    """How often each section of the course was found: those most cited first, else in the course's order.
+
+    A section is known by its file and headings, so that it stays the same when its text changes.
+
+    >>> from lmm_education.exchange_log.exchanges import LoggedSource
+    >>> asked = LoggedExchange("1", 0.0, "Why?", sources=(LoggedSource(1, "x", "a.md", ("Leaves",), cited=True),))
+    >>> uses = section_uses([asked], [CourseSection("r", "a.md", ("Roots",)), CourseSection("l", "a.md", ("Leaves",))])
+    >>> [(use.section.id, use.offered, use.cited) for use in uses]
+    [('l', 1, 1), ('r', 0, 0)]
+    """
+    offered: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    cited: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for exchange in exchanges:
+        offered.update({(source.file, source.headings) for source in exchange.sources})
+        cited.update({(source.file, source.headings) for source in exchange.sources if source.cited})
+    keyed = [(section, (section.file, section.headings)) for section in sections]
+    uses = [SectionUse(section, offered[key], cited[key]) for section, key in keyed]
+    return sorted(uses, key=lambda use: (-use.cited, -use.offered))

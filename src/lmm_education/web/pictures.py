@@ -1,0 +1,107 @@
+"""The pictures of a course: files that a stored text refers to, under addresses that we alone can make.
+
+An address is the signed path of a file that was checked when the text was rendered: it lies below the course's folder
+or the document's, is not hidden, and is a picture by what is in it. Nothing in an address is ever joined to a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lmm_education.answer.sources import Source
+from lmm_education.errors import RequestError
+from lmm_education.web.picture_kinds import BEGINNING, file_of, media_type, references
+from lmm_education.web.rendering import Picture
+from lmm_education.web.signing import Signer
+
+LARGEST = 10 * 1024 * 1024
+"""Bytes of a picture."""
+_PURPOSE = "picture"
+# A picture may be opened by itself: then a script in it would run as ours, if it were let.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+
+
+class Pictures:
+    """The pictures below `root`, the course's folder, and below the folders of its documents."""
+
+    def __init__(self, root: Path, signer: Signer) -> None:
+        self._root, self._signer = root.resolve(), signer
+
+    def of_document(self, file: str) -> Picture:
+        """The pictures that the document `file` (relative to the course's folder) refers to."""
+        return lambda address: self._address(file, file_of(address))
+
+    def of_sources(self, sources: Iterable[Source]) -> Picture:
+        """The pictures that these sources refer to: a model may name those in its answer, and no other."""
+        given = tuple(sources)
+
+        def picture(address: str) -> str:
+            wanted = file_of(address)
+            files = (source.place.file for source in given if wanted in references(source.text))
+            return next((found for file in files if (found := self._address(file, wanted))), "")
+
+        return picture
+
+    def _address(self, document: str, wanted: str) -> str:
+        if not wanted:
+            return ""
+        folder = (self._root / document).parent
+        try:
+            file = (folder / wanted).resolve(strict=True)
+            if not self._may_show(file, folder.resolve()) or not _kind(file):
+                return ""
+        except (OSError, ValueError, RuntimeError):  # not there, not readable, links in a circle
+            return ""
+        path = base64.urlsafe_b64encode(str(file).encode("utf-8", "surrogateescape")).decode().rstrip("=")
+        return f"pictures/{self._signer.sign(_PURPOSE, path)}"
+
+    def _may_show(self, file: Path, folder: Path) -> bool:
+        """Whether a file, without links in its path, is below the course or the document, and not hidden there."""
+        for top in (self._root, folder):
+            if file.is_relative_to(top):
+                return not any(part.startswith(".") for part in file.relative_to(top).parts)
+        return False
+
+    def read(self, signed: str) -> tuple[bytes, str]:
+        """The picture under an address that `Picture` gave, and its media type.
+
+        Raises:
+            RequestError: it is not there any more, or the address is not ours.
+        """
+        path = self._signer.read(_PURPOSE, signed)
+        if path is None:
+            raise RequestError("there is no such picture", status=404)
+        try:
+            file = Path(base64.urlsafe_b64decode(path + "=" * (-len(path) % 4)).decode("utf-8", "surrogateescape"))
+            if file.resolve(strict=True) != file or not (kind := _kind(file)):  # a link was put in its way
+                raise RequestError("there is no such picture", status=404)
+            return file.read_bytes(), kind
+        except (OSError, ValueError, RuntimeError):
+            raise RequestError("there is no such picture", status=404) from None
+
+
+def _kind(file: Path) -> str:
+    """The media type, if this is a picture of a size that we show."""
+    if not file.is_file() or file.stat().st_size > LARGEST:
+        return ""
+    with file.open("rb") as opened:
+        return media_type(opened.read(BEGINNING))
+
+
+async def picture(request: Request) -> Response:
+    """``GET /pictures/ADDRESS``."""
+    pictures = request.app.state.pictures
+    assert isinstance(pictures, Pictures)
+    data, kind = await asyncio.to_thread(pictures.read, request.path_params["address"])
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {"Cache-Control": "private, max-age=300", "ETag": tag, "Content-Security-Policy": _POLICY}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(data, media_type=kind, headers=headers)

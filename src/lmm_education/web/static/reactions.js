@@ -1,0 +1,59 @@
+// Thumbs and a comment for every answer that is in the log; both can be changed.
+import { conversation, make, say, texts } from "./page.js";
+
+const LONGEST = 2000;
+const NAMES = ["up", "down"];
+
+conversation.addEventListener("answered", ({ detail: { shown, values } }) => {
+  if (values.exchange) shown.exchange.append(reactions(values));
+});
+
+function reactions(values) {
+  const thumbs = NAMES.map((name) => make("button",
+    { type: "button", class: `thumb ${name}`, "aria-pressed": "false", "aria-label": texts[name], title: texts[name] }));
+  const id = `comment-${values.exchange}`;
+  const comment = make("textarea", { id, rows: "2", maxlength: LONGEST, placeholder: texts.comment_help });
+  const send = make("button", { type: "submit" }, texts.send);
+  const form = make("form", { class: "comment", hidden: "" },
+    make("label", { class: "unseen", for: id }, texts.comment), comment, send);
+  const told = make("p", { class: "note" });
+  const show = () => {
+    thumbs.forEach((thumb, i) => thumb.setAttribute("aria-pressed", String(values.reaction === NAMES[i])));
+    form.hidden = !NAMES.includes(values.reaction);
+    comment.value = values.comment ?? "";
+  };
+  const set = async (reaction, text) => {
+    const failure = await post({ exchange: values.exchange, reaction, comment: text });
+    if (!failure) Object.assign(values, { reaction, comment: text });
+    told.textContent = failure || (reaction === "none" ? texts.withdrawn : texts.thanks);
+    told.classList.toggle("failure", Boolean(failure));
+    say(told.textContent);
+    show();
+    if (failure) comment.value = text;
+    else conversation.dispatchEvent(new CustomEvent("changed"));
+  };
+  thumbs.forEach((thumb, i) => thumb.addEventListener("click", () =>
+    values.reaction === NAMES[i] ? set("none", "") : set(NAMES[i], comment.value.trim())));
+  form.addEventListener("submit", (event) => { event.preventDefault(); set(values.reaction, comment.value.trim()); });
+  comment.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+  show();
+  return make("div", { class: "reaction", role: "group", "aria-label": texts.react }, ...thumbs, told, form);
+}
+
+// What went wrong, in words for the student; nothing if nothing did.
+async function post(body) {
+  try {
+    const response = await fetch("reactions", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return response.ok ? "" : (await response.json()).error.message;
+  } catch {
+    return texts.offline;
+  }
+}

@@ -1,0 +1,156 @@
+// Study material in panels: plan, cards, exercises. Solutions are fetched when one asks for them.
+import { $, fetchJson, make, openSection, say, texts } from "./page.js";
+
+const dialog = $("#study"), panel = $("#study .text"), tabs = $("#study nav"), starters = $("#starters");
+const KINDS = { plan: showPlan, cards: showCards, exercises: showExercises };
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+let turn = null;  // what keys do to the card that is shown
+
+// -- the dialog --------------------------------------------------------------------------------
+
+export async function openStudy(kind) {
+  turn = null;
+  for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.dataset.kind === kind));
+  $("#study-title").textContent = texts[kind];
+  panel.replaceChildren();
+  if (!dialog.open) dialog.showModal();
+  const found = await fetchJson(`material/${kind}`);
+  if (found.message) panel.textContent = found.message;
+  else KINDS[kind](found);
+  dialog.scrollTop = 0;
+}
+
+const starter = (kind, attributes) => {
+  const button = make("button", { type: "button", "data-kind": kind, ...attributes }, texts[kind]);
+  button.addEventListener("click", () => openStudy(kind));
+  return button;
+};
+
+async function readKinds() {
+  const counts = await fetchJson("material");
+  const kinds = Object.keys(KINDS).filter((kind) => counts[kind]);
+  tabs.replaceChildren(...kinds.map((kind) => starter(kind, { class: "pill", "aria-pressed": "false" })));
+  starters.replaceChildren(...kinds.map((kind) => starter(kind, { class: "pill" })));
+  $("#open-study").hidden = !kinds.length;
+  return kinds;
+}
+
+$("#open-study").addEventListener("click", async () => {
+  const kinds = await readKinds();
+  if (kinds.length) openStudy(kinds[0]);
+});
+
+// Asked for in words: a question that is nothing but the name of a panel opens it.
+$("#form").addEventListener("submit", (event) => {
+  const words = $("#question").value.trim().replace(/[.!?]+$/, "").toLowerCase();
+  const kind = Object.keys(KINDS).find((each) => texts[each].toLowerCase() === words);
+  if (!kind || !tabs.querySelector(`[data-kind="${kind}"]`)) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  $("#question").value = "";
+  openStudy(kind);
+}, { capture: true });
+
+function opener(section, label) {
+  const button = make("button", { type: "button", class: "link" });
+  button.innerHTML = label;
+  button.addEventListener("click", () => openSection(section));
+  return button;
+}
+
+const titled = (values) => values.html.title ?? "";
+const heading = (values, title) => values.section ? opener(values.section, title) : make("span", { html: title });
+
+// -- plan --------------------------------------------------------------------------------------
+
+function showPlan({ steps, time, words_per_minute: pace }) {
+  const before = [...new Set(steps.flatMap((step) => step.beforehand))];
+  panel.append(make("p", {}, fill(texts.plan_total, { time, pace })));
+  if (before.length) panel.append(make("p", {}, `${texts.beforehand} ${before.join(", ")}`));
+  let list, document_;
+  for (const step of steps) {
+    if (step.file !== document_) {
+      list = make("ol", { class: "plan" });
+      panel.append(make("h3", {}, step.document), list);
+      document_ = step.file;
+    }
+    const minutes = step.words ? fill(texts.minutes, { n: step.minutes }) : "";
+    const material = Object.entries(step.material).map(([type, count]) => `${count} × ${type}`);
+    const item = make("li", { class: `depth-${Math.max(0, Math.min(step.level - 1, 5))}` }, heading(step, titled(step)),
+      make("span", { class: "place" }, [minutes, ...material].filter(Boolean).join(", ")));
+    if (step.requires.length) item.append(make("p", { class: "note" }, `${texts.after} ${step.requires.join(", ")}`));
+    if (step.html.summary) item.append(make("div", { class: "summary", html: step.html.summary }));
+    list.append(item);
+  }
+}
+
+// -- cards -------------------------------------------------------------------------------------
+
+function showCards(cards) {
+  let order = cards.map((_, i) => i), at = 0, answer = false;
+  const place = make("p", { class: "place" });
+  const text = make("div", { class: "card-text", "aria-live": "polite" });
+  const button = (label, does) => {
+    const made = make("button", { type: "button" }, label);
+    made.addEventListener("click", does);
+    return made;
+  };
+  const flip = () => { answer = !answer; show(); };
+  const go = (by) => { at = (at + by + order.length) % order.length; answer = false; show(); };
+  const shuffle = () => {
+    order = order.map((i) => [Math.random(), i]).sort((a, b) => a[0] - b[0]).map(([, i]) => i);
+    at = 0; answer = false; show();
+  };
+  const turner = button("", flip), where = make("p", { class: "place" });
+  const show = () => {
+    const card = cards[order[at]];
+    place.textContent = fill(texts.card_of, { i: at + 1, n: order.length });
+    text.innerHTML = answer ? card.html.answer : card.html.question;
+    text.classList.toggle("answer-side", answer);
+    turner.textContent = answer ? texts.show_question : texts.show_answer;
+    where.replaceChildren(card.section ? opener(card.section, texts.open_section) : "");
+  };
+  panel.append(place, text, make("p", { class: "choices" }, turner, button(texts.previous, () => go(-1)),
+    button(texts.next, () => go(1)), button(texts.shuffle, shuffle)), where, make("p", { class: "note" }, texts.cards_help));
+  turn = { " ": flip, ArrowRight: () => go(1), ArrowLeft: () => go(-1) };
+  show();
+  turner.focus();
+}
+
+dialog.addEventListener("keydown", (event) => {
+  const does = turn?.[event.key];
+  if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === " " && event.target.closest("button")) return;  // it presses that button
+  event.preventDefault();
+  does();
+});
+
+// -- exercises ---------------------------------------------------------------------------------
+
+function showExercises(exercises) {
+  let solved = null;  // all solutions, fetched once
+  let above = "";
+  exercises.forEach((exercise, i) => {
+    const path = [exercise.document, ...exercise.headings].filter((part, j, all) => part !== all[j - 1]).join(" › ");
+    if (path !== above) panel.append(make("h3", {}, path));
+    above = path;
+    const title = `${exercise.number}${exercise.title ? " " : ""}`;
+    const item = make("section", { class: "exercise" }, make("h4", { html: title + titled(exercise) }),
+      make("div", { html: exercise.html.text }));
+    if (exercise.has_solution) {
+      const shown = make("div");
+      const solution = make("details", { class: "hidden" }, make("summary", {}, texts.solution), shown);
+      solution.addEventListener("toggle", async () => {
+        if (!solution.open || shown.innerHTML) return;
+        solved ??= fetchJson("material/exercises?solutions=true");
+        const all = await solved;
+        if (all.message) { shown.textContent = all.message; say(all.message); solved = null; }
+        else shown.innerHTML = all[i]?.html.solution ?? "";
+      });
+      item.append(solution);
+    } else item.append(make("p", { class: "note" }, texts.no_solution));
+    panel.append(item);
+  });
+}
+
+readKinds();

@@ -1,0 +1,234 @@
+"""Documents, images and agents in real runs, and `lmm render`: what it prints is what the model gets."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edge.support import run_here
+from fakes.openai_server import Action, ScriptedServer, fail
+from fakes.web_server import WebServer, page
+
+import chatmd
+
+GIF = b"GIF89a\x03\0\x02\0\0\0\0;"
+PAGE = r"<title>Leaves</title><main><h1>Leaves</h1><p>Rate \(v_1\)</p></main><nav>Home</nav>"
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    with WebServer({"/leaves": page(PAGE)}) as running:
+        yield running
+
+
+@pytest.fixture
+def files(folder: Path, server: ScriptedServer, web: WebServer) -> Path:
+    """A prompt with everything that can stand in a message, in a folder whose settings allow this machine."""
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + "[chatmd]\nprivate_network = true\n")
+    (folder / "note.md").write_text("old note\r\n", newline="")
+    (folder / "a.gif").write_bytes(GIF)
+    (folder / "sub.chatmd").write_text("<system>Sum up.</system>\n")
+    (folder / "a.chatmd").write_text(
+        '<user>Right? <doc src="note.md" local/> <img src="a.gif" local/>'
+        f'<doc src="{web.url}/leaves" markdown/><agent src="sub.chatmd" local>This: <doc src="note.md" local/></agent>'
+        "</user>\n"
+    )
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> None:
+    done = run_here(capsys, "run", "a.chatmd", *words)
+    assert done.code == 0, done.err
+
+
+def bodies(server: ScriptedServer) -> list[Any]:
+    return [request.body["messages"] for request in server.requests]
+
+
+def test_a_resumed_run_sends_the_same_history(
+    files: Path, server: ScriptedServer, web: WebServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """File, page, image and agent change or vanish between two runs; what was said before does not."""
+    server.queue("Summary.", "Yes.")
+    run(capsys)
+    (sub, first) = bodies(server)
+    assert [message["content"] for message in sub] == ["Sum up.", "This: old note\r\n"]
+    image = {"type": "image_url", "image_url": {"url": f"data:image/gif;base64,{base64.b64encode(GIF).decode()}"}}
+    texts = [{"type": "text", "text": text} for text in ("Right? ", "old note\r\n", " ")]
+    assert first[0]["content"] == [
+        *texts,
+        image,
+        *({"type": "text", "text": text} for text in ("# Leaves\n\nRate $v_1$\n", "Summary.")),
+    ]
+    (files / "note.md").write_text("new note")
+    (files / "a.gif").unlink()
+    (files / "sub.chatmd").unlink()
+    web.answers.clear()
+    with (files / "a.chatmd").open("a") as transcript:
+        transcript.write('<user>And now? <doc src="note.md" local/></user>\n')
+    server.queue("Better.")
+    run(capsys)
+    assert len(server.requests) == 3
+    third = bodies(server)[2]
+    assert third[0] == first[0]
+    assert third[2]["content"] == [{"type": "text", "text": text} for text in ("And now? ", "new note")]
+    assert web.paths == ["/leaves"]
+    assert not list(files.glob("*.jsonl"))
+
+
+def test_a_question_that_failed_is_read_anew(
+    files: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The agent is not paid twice, and the mended file is what the model sees."""
+    server.queue("Summary.", fail(500))
+    assert run_here(capsys, "run", "a.chatmd").code == 1
+    (files / "a.gif").write_bytes(GIF + b"!")
+    server.queue("Yes.")
+    run(capsys)
+    assert len(server.requests) == 3
+    content = bodies(server)[2][0]["content"]
+    assert content[3]["image_url"]["url"].endswith(base64.b64encode(GIF + b"!").decode())
+    assert content[5]["text"] == "Summary."
+
+
+def test_replay_needs_neither_network_nor_agents(
+    files: Path, server: ScriptedServer, web: WebServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompt = (files / "a.chatmd").read_text()
+    refused = run_here(capsys, "run", "a.chatmd", "--replay")
+    assert refused.code == 1
+    assert (
+        "a.chatmd:1:14: what 'note.md' stood for was not recorded (run it without --replay, and it is)" in refused.err
+    )
+    assert not web.requests
+    server.queue("Summary.", "Yes.")
+    run(capsys)
+    (files / "a.chatmd").write_text(prompt)
+    for name in ("note.md", "a.gif", "sub.chatmd"):
+        (files / name).unlink()
+    web.answers.clear()
+    server.queue("Yes again.")
+    run(capsys, "--replay")
+    assert bodies(server)[2] == bodies(server)[1]
+    assert len(web.paths) == 1
+
+
+def test_render_prints_what_a_run_sends(
+    files: Path, server: ScriptedServer, web: WebServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the run, with agents asked; after it, from the record; and nothing is written."""
+    server.queue("Summary.")
+    before = {path.name for path in files.iterdir()}
+    first = run_here(capsys, "render", "a.chatmd", "--json", "--run-agents")
+    assert first.code == 0, first.err
+    assert {path.name for path in files.iterdir()} == before
+    server.queue("Summary.", "Yes.")
+    run(capsys)
+    sent = bodies(server)[-1][0]["content"]
+    rendered = json.loads(first.out)
+    (message,) = rendered["messages"]
+    assert [part.get("text", "image") for part in message["content"]] == [part.get("text", "image") for part in sent]
+    assert message["content"][3] == {
+        "type": "image", "media_type": "image/gif", "width": 3, "height": 2, "data": base64.b64encode(GIF).decode()
+    }  # fmt: skip
+    assert rendered["model"] == "OpenAICompatible/test"
+    assert rendered["tokens"] == message["tokens"] > 10
+    web.answers.clear()
+    again = run_here(capsys, "render", "a.chatmd", "--json", "--replay")
+    assert json.loads(again.out)["messages"][0] == message
+    assert [one["role"] for one in json.loads(again.out)["messages"]] == ["user", "assistant"]
+    assert json.loads(again.out)["notes"] == ["it is the user's turn: lmm run would send nothing"]
+
+
+def test_render_says_what_it_did_not_ask(
+    files: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run_here(capsys, "render", "a.chatmd")
+    assert done.code == 0
+    assert "\n[here would be the answer of the agent sub.chatmd, which was not asked yet]\n" in done.out
+    assert "[GIF, 3 × 2 pixels, 14 bytes]" in done.out
+    assert "'sub.chatmd' was not asked yet (--run-agents asks it)" in done.err
+    assert not server.requests
+    assert not (files / ".chatmd").exists()
+
+
+def test_render_counts_calls_results_and_tools(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "b.chatmd").write_text(
+        '<config model="OpenAI/gpt-4.1"/><tool name="read_file"/><tool name="no_such"/>\n<system>Be brief.</system>\n'
+        '<user>Look \x1b[31m</user>\n<tool_call tool_call_id="c1" function_name="read_file">{"path": "a"}</tool_call>\n'
+        '<tool_response tool_call_id="c1" status="failed">no such file</tool_response>\n'
+    )
+    done = run_here(capsys, "render", "b.chatmd")
+    assert done.out.splitlines()[:9] == [
+        "── system ── 3 tokens",
+        "Be brief.",
+        "── user ── 7 tokens",
+        "Look \\x1b[31m",
+        "── assistant ── 9 tokens",
+        '[call c1] read_file {"path": "a"}',
+        "── tool ── 3 tokens",
+        "[failure of c1] read_file",
+        "no such file",
+    ]
+    assert "read_file" in done.out.splitlines()[-2]
+    assert done.out.splitlines()[-1].startswith("── OpenAI/gpt-4.1 ── ")
+    assert "there is no built-in tool 'no_such'" in done.err
+    table = run_here(capsys, "render", "b.chatmd", "--tokens").out.splitlines()
+    assert [line.split()[1] for line in table[:-1]] == ["system", "user", "assistant", "tool", "tool"]
+    total = sum(int(line.split()[0].replace(",", "")) for line in table[:-1])
+    assert f"── {total} tokens of 100,000" in table[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["none.chatmd"], 1, "none.chatmd: there is no such file"),
+        (["bad.chatmd"], 1, "bad.chatmd:1:1: <user> is never closed"),
+        (["doc.chatmd"], 1, "doc.chatmd:1:7: 'no.md': there is no such file"),
+        (["doc.chatmd", "--model", "Nobody/x"], 2, "Nobody"),
+    ],
+)
+def test_what_cannot_be_rendered(
+    folder: Path, words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bad.chatmd").write_text("<user>a")
+    (folder / "doc.chatmd").write_text("<user><doc src='no.md' local/></user>")
+    done = run_here(capsys, "render", *words)
+    assert done.code == code
+    assert message in done.err
+
+
+def test_from_python(files: Path, server: ScriptedServer) -> None:
+    rendered = chatmd.render("a.chatmd")
+    (one,) = rendered.messages
+    assert one.message.text == "Right? "
+    assert rendered.tokens == one.tokens
+    server.queue("Summary.")
+    asked = chatmd.render("a.chatmd", run_agents=True)
+    assert asked.messages[0].message.content[-1] == "Summary."
+
+
+def test_a_tool_shows_the_model_an_image(
+    files: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loop: the model asks for an image and for a page, and sees both."""
+    (files / "c.chatmd").write_text(
+        '<tool name="import_image"/><tool name="webpage_to_markdown"/>\n<user>What is on it?</user>\n'
+    )
+    with WebServer({"/p": page(PAGE)}) as other:
+        calls = (
+            ("c1", "import_image", '{"path": "a.gif"}'),
+            ("c2", "webpage_to_markdown", f'{{"url": "{other.url}/p"}}'),
+        )
+        server.queue(Action("", calls=calls), "A leaf.")
+        done = run_here(capsys, "run", "--yes", "c.chatmd")
+    assert done.code == 0, done.err
+    second = json.dumps(bodies(server)[1])
+    assert base64.b64encode(GIF).decode() in second
+    assert "Rate $v_1$" in second
+    assert "Home" not in second

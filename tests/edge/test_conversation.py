@@ -1,0 +1,411 @@
+"""`lmm run -i` in a real terminal, against a scripted server: what one sees, and what is in the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes.openai_server import Action, Recorded, ScriptedServer, fail
+from fakes.terminal import Terminal
+
+import chatmd
+
+if os.name == "nt":
+    pytest.skip("needs pseudo-terminals", allow_module_level=True)
+
+PROMPT = "<system>Be brief.</system>\n"
+TOOLS = '<tool name="sleep" command="sleep" timeout="60"/>\n<tool name="echo" command="echo"/>\n'
+WAITS = """<tool name="sleep" command="sh -c 'echo $$ > {folder}/pid; exec sleep 60'"/>\n"""
+ENTER_KEY = "/help"  # the hint when it is the user's turn
+
+
+@pytest.fixture
+def chat(folder: Path) -> Path:
+    """A file to converse with."""
+    path = folder / "chat.chatmd"
+    path.write_text(PROMPT)
+    return path
+
+
+@pytest.fixture
+def terminal(server: ScriptedServer, chat: Path) -> Iterator[Terminal]:
+    """A conversation that waits for the user."""
+    with Terminal("run", "-i", chat.name) as opened:
+        opened.wait_for(ENTER_KEY)
+        yield opened
+
+
+def sent(request: Recorded) -> list[tuple[str, str]]:
+    """Role and text of each message; parts of several are joined."""
+    found = []
+    for message in request.body["messages"]:
+        content = message["content"]
+        parts = content if isinstance(content, list) else [{"text": content or ""}]
+        found.append((message["role"], "".join(part.get("text", "") for part in parts)))
+    return found
+
+
+def check_valid(path: Path) -> None:
+    """The file can be gone on with."""
+    document = chatmd.parse(path.read_text())
+    assert not [problem for problem in chatmd.check(document) if problem.severity == "error"]
+    assert not chatmd.read_agent(document).unanswered()
+
+
+def test_ask_and_leave(terminal: Terminal, server: ScriptedServer, chat: Path, state_folder: Path) -> None:
+    """Question and answer stay on the screen and in the file; the history is for the user alone."""
+    server.queue(Action("It is **green**, `mostly`.", usage=(1200, 34)))
+    terminal.enter("What colour?")
+    seen = terminal.wait_for("› What colour?", "It is green, mostly.", "1,200 tokens in, 34 out")
+    assert "**" not in seen
+    terminal.type("\x04")
+    assert terminal.wait_for_end() == 0
+    assert "1 request, 1,200 tokens in" in terminal.text
+    assert chatmd.read_agent(chatmd.parse(chat.read_text())).waits_for_user
+    assert "<user>What colour?</user>" in chat.read_text()
+    history = state_folder / "conversations.jsonl"
+    assert json.loads(history.read_text()) == "What colour?"
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+
+
+def test_earlier_messages(server: ScriptedServer, chat: Path) -> None:
+    """Up brings back what was typed in another conversation; a space before it keeps a message out."""
+    with Terminal("run", "-i", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("first thing")
+        terminal.wait_for("Reply to: first thing", ENTER_KEY)
+        terminal.enter(" secret")
+        terminal.wait_for("Reply to: ", "secret", "session", ENTER_KEY)
+        terminal.type("\x04")
+        terminal.wait_for_end()
+    with Terminal("run", "-i", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.type("\x1b[A")
+        terminal.wait_for("› first thing")
+
+
+def test_a_reply_arrives(terminal: Terminal, server: ScriptedServer) -> None:
+    """A reply longer than the screen is seen as it comes, and each line of it once when it is there."""
+    code = "\n".join(f"line_{n} = {n}" for n in range(60))
+    text = f"# Title\n\nSome words.\n\n```python\n{code}\n```\n\n1. one\n2. two\n\nThe end.\n"
+    server.answer = lambda request: Action(text, pieces=tuple(text[i : i + 7] for i in range(0, len(text), 7)))
+    terminal.enter("go")
+    seen = terminal.wait_for("The end.", "tokens in")
+    lines = [line.strip() for line in seen.split("\n")]
+    for expected in ["# Title", "Some words.", *(f"line_{n} = {n}" for n in range(60)), "1. one", "2. two", "The end."]:
+        assert lines.count(expected) == 1, expected
+    assert lines.index("# Title") < lines.index("line_0 = 0") < lines.index("line_59 = 59") < lines.index("The end.")
+
+
+def test_no_colour(server: ScriptedServer, chat: Path) -> None:
+    """NO_COLOR is heeded, by the prompt too."""
+    server.queue("```python\ndef f(): return 'x'\n```\n\n- [a](http://b.c)")
+    with Terminal("run", "-i", chat.name, NO_COLOR="1") as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("code")
+        terminal.wait_for("def f(): return 'x'", "a (http://b.c)", "tokens in")
+        assert not [code for code in (b"\x1b[3", b"\x1b[1;3", b";3") if b"%b1m" % code in terminal.raw]
+        assert b"\x1b[36m" not in terminal.raw
+
+
+def test_cancel(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
+    """Ctrl-C ends the turn and keeps what was said; the conversation goes on. Twice at the prompt leaves."""
+    server.queue(Action("So far so good. More follows.", hold=(hold := _event()), hold_after=1))
+    terminal.enter("talk")
+    terminal.wait_for("So far so")
+    terminal.type("\x03")
+    terminal.wait_for("cancelled", ENTER_KEY)
+    hold.set()
+    check_valid(chat)
+    assert "So far so" in chat.read_text()
+    terminal.enter("again")
+    terminal.wait_for("Reply to: again", ENTER_KEY)
+    terminal.type("half a thought\x03")
+    terminal.wait_for("›", gone=["half a thought"])
+    terminal.type("\x03")
+    terminal.wait_for("Ctrl-C again leaves")
+    terminal.type("\x03")
+    assert terminal.wait_for_end() == 0
+
+
+def _event() -> threading.Event:
+    return threading.Event()
+
+
+def test_a_tool_is_watched_and_steered(server: ScriptedServer, chat: Path) -> None:
+    """Each call has a line while it runs and one when it is done; a note reaches the model with the result."""
+    chat.write_text(TOOLS + PROMPT)
+    calls = (("c1", "sleep", '{"arguments": ["1.5"]}'), ("c2", "echo", '{"arguments": ["hi"]}'))
+    server.queue(Action("Let me see.", calls=calls), "Done, in German.")
+    with Terminal("run", "-i", "--yes", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("look")
+        terminal.wait_for("Let me see.", '● sleep(arguments=["1.5"])', '✓ echo(arguments=["hi"])', "hi")
+        terminal.enter("in German please")
+        terminal.wait_for("› in German please (waits)")
+        seen = terminal.wait_for("Done, in German.", "(with the result above)", ENTER_KEY)
+        assert "✓ sleep" in seen
+        assert "(waits)" not in seen
+        assert "●" not in seen
+    (request,) = [request for request in server.requests if request.number == 2]
+    results = [text for role, text in sent(request) if role == "tool"]
+    assert len(results) == 2
+    assert "<user_note>\nin German please\n</user_note>" in "".join(results)
+    check_valid(chat)
+
+
+def test_a_note_without_a_tool_is_the_next_message(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
+    """What is typed while the model speaks its last words is answered."""
+    server.queue(Action("One two three four.", hold=(hold := _event()), hold_after=1))
+    terminal.enter("count")
+    terminal.wait_for("One two")
+    terminal.enter("and five?")
+    terminal.wait_for("(waits)")
+    hold.set()
+    terminal.wait_for("Reply to: and five?", ENTER_KEY, gone=["(waits)"])
+    assert sent(server.requests[-1])[-1] == ("user", "and five?")
+
+
+def test_a_note_of_a_cancelled_turn_is_a_draft(terminal: Terminal, server: ScriptedServer) -> None:
+    """What the model did not get comes back into the prompt."""
+    server.queue(Action("One two three four.", hold=_event(), hold_after=1))
+    terminal.enter("count")
+    terminal.wait_for("One two")
+    terminal.enter("no, stop")
+    terminal.wait_for("(waits)")
+    terminal.type("\x03")
+    terminal.wait_for("cancelled", "› no, stop", gone=["(waits)"])
+    assert len(server.requests) == 1
+
+
+def test_edit_the_last_message(terminal: Terminal, server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """/edit takes it back into the prompt, and the model never hears of what is cut off; that is kept."""
+    for text in ("first", "secnd"):
+        terminal.enter(text)
+        terminal.wait_for(f"Reply to: {text}", ENTER_KEY)
+    before = chat.read_text()
+    terminal.enter("/edit")
+    terminal.wait_for("taken back; all of it is kept in .chatmd/chat.")
+    (kept,) = (folder / ".chatmd").glob("chat.*.chatmd")
+    assert kept.read_text() == before
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    terminal.wait_for("›", ENTER_KEY)
+    terminal.type("\x7f" * 2 + "ond\r")
+    terminal.wait_for("Reply to: second", ENTER_KEY)
+    assert sent(server.requests[-1]) == [
+        ("system", "Be brief."), ("user", "first"), ("assistant", "Reply to: first"), ("user", "second"),
+    ]  # fmt: skip
+    assert "secnd" not in chat.read_text()
+    check_valid(chat)
+
+
+def test_undo(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
+    """/undo takes the last exchange away."""
+    terminal.enter("first")
+    terminal.wait_for("Reply to: first", ENTER_KEY)
+    terminal.enter("/undo")
+    terminal.wait_for("taken back", ENTER_KEY)
+    assert chat.read_text() == f"{PROMPT}\n<user>\n\n</user>\n"
+    terminal.enter("/undo")
+    terminal.wait_for("there is no message of yours")
+
+
+def test_paste_and_new_lines(terminal: Terminal, server: ScriptedServer) -> None:
+    """What is pasted is one message, marked by the terminal or not; Alt-Enter and Ctrl-J are new lines."""
+    terminal.paste("one\rtwo\rthree")
+    terminal.wait_for("  three")
+    assert not server.requests
+    terminal.type("\x1b\rfour\nfive")
+    terminal.wait_for("  five")
+    terminal.type("\r")
+    server.wait_for(1)
+    assert sent(server.requests[0])[-1] == ("user", "one\ntwo\nthree\nfour\nfive")
+    terminal.wait_for("tokens in", ENTER_KEY)
+    terminal.type("six\rseven\reight")
+    terminal.wait_for("  eight")
+    terminal.type("\r")
+    server.wait_for(2)
+    assert sent(server.requests[1])[-1] == ("user", "six\nseven\neight")
+
+
+def test_a_file_is_sent_along(terminal: Terminal, server: ScriptedServer, folder: Path, chat: Path) -> None:
+    """After @ names are completed, and what the file holds is sent, as a <doc/>; none from outside."""
+    (folder / "notes.md").write_text("Leaves are green.")
+    (folder.parent / "outside.md").write_text("no")
+    server.queue("Yes.")
+    terminal.type("Is @no")
+    terminal.wait_for(" notes.md")
+    terminal.type("\t")
+    terminal.wait_for("Is @notes.md")
+    terminal.type(" right?\r")
+    terminal.wait_for("Is @notes.md right? [notes.md]", "tokens in")
+    assert sent(server.requests[0])[-1] == ("user", "Is @notes.md right?\n\nnotes.md:\nLeaves are green.")
+    assert '<doc src="notes.md" local/>' in chat.read_text()
+    terminal.wait_for(ENTER_KEY)
+    terminal.enter("and @../outside.md")
+    terminal.wait_for("lies outside of the folder")
+    assert len(server.requests) == 1
+    terminal.type("\x03")
+    terminal.enter("/edit")
+    terminal.wait_for("taken back", "› Is @notes.md right?")
+
+
+def test_what_an_editor_does_counts(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
+    """A file that is changed while the prompt waits is read anew: what was removed is not sent again."""
+    terminal.enter("first")
+    terminal.wait_for("Reply to: first", ENTER_KEY)
+    changed = '<config temperature="0.5"/>\n<system>Be long.</system>\n\n<user>\nFrom outside.\n</user>\n'
+    chat.write_text(changed)
+    terminal.wait_for("the file was changed, and is read again", "Enter goes on")
+    assert chat.read_text() == changed
+    assert len(server.requests) == 1
+    terminal.type("\r")
+    terminal.wait_for("Reply to:", "From outside.", "session")
+    assert sent(server.requests[1]) == [("system", "Be long."), ("user", "\nFrom outside.\n")]
+    assert server.requests[1].body["temperature"] == 0.5
+
+
+def test_a_file_that_is_broken_meanwhile(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
+    """Its error is told, and once it is mended the conversation goes on."""
+    text = chat.read_text()
+    chat.write_text(text + "<system>")
+    terminal.wait_for("<system> is never closed")
+    chat.write_text(text)
+    terminal.wait_for(ENTER_KEY, gone=["Enter tries again"])
+    terminal.enter("still there?")
+    terminal.wait_for("Reply to: still there?")
+
+
+def test_errors_and_limits_do_not_end_it(server: ScriptedServer, chat: Path) -> None:
+    """They are told; an empty message tries again; /budget allows more."""
+    server.queue(fail(400, "not today"))
+    with Terminal("run", "-i", "--budget", "15", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("hello")
+        terminal.wait_for("not today", "Enter goes on")
+        terminal.type("\r")
+        terminal.wait_for("Reply to: hello", ENTER_KEY)
+        terminal.enter("more")
+        terminal.wait_for("15 is its budget", "Enter goes on")
+        terminal.enter("/budget 100")
+        terminal.wait_for("100 tokens left")
+        terminal.type("\r")
+        terminal.wait_for("Reply to: more", "session")
+    check_valid(chat)
+
+
+def test_asked_about_calls(server: ScriptedServer, chat: Path) -> None:
+    """--ask: what was being typed is no answer, and is there again afterwards; a refusal says why."""
+    chat.write_text(TOOLS + PROMPT)
+    call = ("c1", "echo", '{"arguments": ["a\\nb"]}')
+    server.queue(Action(calls=(call,), hold=(hold := _event())), Action(calls=(call,)), "Well then.")
+    with Terminal("run", "-i", "--yes", "--ask", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("do it")
+        server.wait_for(1)
+        terminal.type("y but")
+        terminal.wait_for("› y but")
+        hold.set()
+        terminal.wait_for("Make this call?", "y/n/a/q ›", gone=["y but"])
+        terminal.enter("sure")
+        terminal.wait_for("'sure' is no answer")
+        terminal.enter("n not that")
+        terminal.wait_for("✗ echo", "The user refused this call: not that")
+        terminal.wait_until(lambda seen: seen.count("Make this call?") == 2 and "y/n/a/q ›" in seen)
+        terminal.enter("y")
+        terminal.wait_for("✓ echo", "Well then.", "› y but", gone=["y/n/a/q ›"])
+    assert "not that" in sent(server.requests[1])[-1][1]
+
+
+def test_the_window_changes(terminal: Terminal, server: ScriptedServer) -> None:
+    """What comes after a resize fits, and nothing of it is lost."""
+    words = " ".join(f"word{n}" for n in range(60))
+    server.queue(Action(f"{words}\n\nThe end.", hold=(hold := _event()), hold_after=5))
+    terminal.enter("go")
+    terminal.wait_for("word0")
+    terminal.resize(40, 12)
+    hold.set()
+    seen = terminal.wait_for("The end.", "tokens in")
+    after = seen[seen.rindex("word0 ") :]
+    assert after.split()[:60] == words.split()
+    assert max(map(len, after.split("\n"))) <= 40
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "window"])
+def test_a_signal_leaves_nothing_behind(server: ScriptedServer, chat: Path, folder: Path, how: str) -> None:
+    """The file is whole, and the program that a tool started has ended."""
+    chat.write_text(WAITS.format(folder=folder) + PROMPT)
+    server.queue(Action(calls=(("c1", "sleep", '{"arguments": []}'),)))
+    with Terminal("run", "-i", "--yes", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("wait")
+        terminal.wait_for("● sleep")
+        pid = _read_pid(folder / "pid")
+        if how == "window":
+            terminal.hang_up()
+        else:
+            terminal.process.send_signal(getattr(signal, how))
+        assert terminal.wait_for_end() == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    check_valid(chat)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_without_a_conversation(server: ScriptedServer, chat: Path, folder: Path, how: signal.Signals) -> None:
+    """`lmm run` is ended by them as by Ctrl-C."""
+    chat.write_text(f"{WAITS.format(folder=folder)}{PROMPT}<user>Wait.</user>\n")
+    server.queue(Action(calls=(("c1", "sleep", '{"arguments": []}'),)))
+    with Terminal("run", "--yes", chat.name) as terminal:
+        pid = _read_pid(folder / "pid")
+        terminal.process.send_signal(how)
+        assert terminal.wait_for_end() == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    check_valid(chat)
+
+
+def _read_pid(path: Path) -> int:
+    end = time.monotonic() + 20
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return int(path.read_text())
+
+
+def test_compact(server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """/compact: the aux model's summary stands for the older part, and the conversation goes on with it."""
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + "[aux]\n" + config.read_text().partition("\n")[2])
+    words = "Leaves make sugar out of water, air and light, and fall in autumn. " * 30
+    turns = "".join(f"<user>Question {n}?</user>\n<assistant>{words}</assistant>\n" for n in range(6))
+    chat.write_text(f"{PROMPT}{turns}<user>\n\n</user>\n")
+    server.answer = lambda request: "## Goal\nLeaves." if "summary" in str(request.body["messages"][0]) else "Yes."
+    with Terminal("run", "-i", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("/compact")
+        terminal.wait_for("tokens became", ".chatmd/chat.", ENTER_KEY)
+        terminal.enter("still?")
+        terminal.wait_for("Yes.", "tokens in")
+    texts = [text for _, text in sent(server.requests[-1])]
+    assert "## Goal" in "".join(texts)
+    assert not any("Question 0?" in text for text in texts[2:])
+
+
+def test_plain_where_there_is_no_terminal(server: ScriptedServer, chat: Path) -> None:
+    """TERM=dumb: lines, and no escape sequences."""
+    server.queue("It is **green**.")
+    with Terminal("run", "-i", chat.name, TERM="dumb") as terminal:
+        terminal.wait_for(">")
+        terminal.type("What colour?\n")
+        terminal.wait_for("It is **green**.")
+        terminal.type("\x04")
+        assert terminal.wait_for_end() == 0
+        assert b"\x1b" not in terminal.raw

@@ -1,0 +1,372 @@
+"""MCP servers as tools: real servers, as processes and over HTTP, well-behaved and not."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import os
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.mcp_processes import PLAIN, SDK, command, declared, http_server, workplace
+from fakes.openai_server import Action, ScriptedServer
+
+import chatmd
+from chatmd.errors import ChatmdError, FetchFailed
+from chatmd.language.items import Tool
+from chatmd.runtime.options import RunOptions
+from chatmd.tools.mcp import open_server
+from chatmd.tools.mcp_network import CheckedTransport
+from chatmd.workplace import Rules, Workplace
+from lmm.models.port import RunnableTool, ToolOutput
+
+
+def named(tools: Sequence[RunnableTool], name: str) -> RunnableTool:
+    return next(tool for tool in tools if tool.definition.name == name)
+
+
+def names(tools: Sequence[RunnableTool]) -> list[str]:
+    return [tool.definition.name for tool in tools]
+
+
+def called(tool: Tool, place: Workplace, *calls: tuple[str, dict[str, Any]]) -> list[ToolOutput | str]:
+    """What calls return, one after the other; of an error its text."""
+
+    async def run() -> list[ToolOutput | str]:
+        results: list[ToolOutput | str] = []
+        async with open_server(tool, place) as tools:
+            for name, arguments in calls:
+                try:
+                    results.append(await named(tools, name).call(arguments))
+                except ChatmdError as error:
+                    results.append(str(error))
+        return results
+
+    return asyncio.run(run())
+
+
+def opening(tool: Tool, place: Workplace) -> str:
+    """What opening a server that cannot be opened says."""
+    with pytest.raises(ChatmdError) as caught:
+        called(tool, place)
+    return str(caught.value)
+
+
+# -- programs --------------------------------------------------------------------------------------
+
+
+def test_all_pages_of_a_catalogue_are_read(tmp_path: Path) -> None:
+    """The server shows two tools at a time."""
+
+    async def run() -> list[str]:
+        async with open_server(declared(command(PLAIN)), workplace(tmp_path)) as tools:
+            return names(tools)
+
+    assert asyncio.run(run()) == ["echo", "where", "fail", "sleep", "grow"]
+
+
+def test_a_program_sees_its_folder_and_no_key(tmp_path: Path) -> None:
+    """Only what programs need, and what the declaration names; its words reach it as they were quoted."""
+    (tmp_path / "inside").mkdir()
+    environment = {"WIKI_USER": "me", "WIKI_TOKEN": "tok-12345", "OPENAI_API_KEY": "sk-12345"}
+    tool = declared(command(PLAIN, "two words", '"'), env=("WIKI_USER", "WIKI_TOKEN"), cwd="inside")
+    (output,) = called(tool, workplace(tmp_path, environment=environment), ("where", {}))
+    assert isinstance(output, ToolOutput)
+    seen = json.loads(output.text)
+    assert Path(seen["cwd"]) == (tmp_path / "inside").resolve()
+    assert seen["env"]["WIKI_USER"] == "me"
+    assert seen["env"]["WIKI_TOKEN"] == "…"  # it was there, and the model does not get it
+    assert "OPENAI_API_KEY" not in seen["env"]
+    assert seen["argv"] == ["two words", '"']
+
+
+def test_a_failure_is_told_as_one(tmp_path: Path) -> None:
+    """The model reads what the server said."""
+    (output,) = called(declared(command(PLAIN)), workplace(tmp_path), ("fail", {"why": "no such page"}))
+    assert output == ToolOutput("no such page", failed=True)
+
+
+def test_garbage_on_standard_output_does_no_harm(tmp_path: Path) -> None:
+    """Many servers greet there."""
+    (output,) = called(declared(command(PLAIN, "garbage")), workplace(tmp_path), ("echo", {"text": "hi"}))
+    assert output == ToolOutput("hi")
+
+
+def test_a_server_that_dies_is_told_of_and_started_anew(tmp_path: Path) -> None:
+    """With what it wrote to its standard error, but not with the secret in there; the next call reaches a new one."""
+    environment = {"WIKI_TOKEN": "tok-12345"}
+    tool = declared(command(PLAIN, "dies"), env=("WIKI_TOKEN",))
+    first, second = called(tool, workplace(tmp_path, environment=environment), *[("echo", {"text": "hi"})] * 2)
+    for error in (first, second):
+        assert "'echo': the server ended before it answered" in str(error)
+        assert "cannot go on: …" in str(error)
+        assert "tok-12345" not in str(error)
+
+
+def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    """After its time; what it wrote helps to see why."""
+    started = time.monotonic()
+    error = opening(declared(command(PLAIN, "silent"), timeout=0.5), workplace(tmp_path))
+    assert "did not introduce itself within 0.5 seconds" in error
+    assert "plain server started" in error
+    assert time.monotonic() - started < 15
+
+
+def test_a_catalogue_without_end_is_refused(tmp_path: Path) -> None:
+    """Its pages are counted."""
+    assert "does not come to an end" in opening(declared(command(PLAIN, "endless")), workplace(tmp_path))
+
+
+def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
+    """The program, the folder, or a variable is missing."""
+    assert "No such file" in opening(declared("stdio:no-such-program-x"), workplace(tmp_path))
+    assert "no folder 'gone'" in opening(declared(command(PLAIN), cwd="gone"), workplace(tmp_path))
+    assert "variable NOPE is not set" in opening(declared(command(PLAIN), env=("NOPE",)), workplace(tmp_path))
+
+
+def test_a_slow_call_is_given_up_and_the_server_told(tmp_path: Path) -> None:
+    """It hears that nobody waits any more, and goes on answering others."""
+    tool = declared(command(PLAIN), timeout=1.0)
+    slow, after = called(tool, workplace(tmp_path), ("sleep", {"seconds": 1.5}), ("where", {}))
+    assert "'sleep': no answer within 1 seconds" in str(slow)
+    assert isinstance(after, ToolOutput)
+    assert len(json.loads(after.text)["cancelled"]) == 1
+
+
+def test_a_cancelled_call_reaches_the_server(tmp_path: Path) -> None:
+    """The user pressed Ctrl-C: the connection stays fit for the next call."""
+
+    async def run() -> str:
+        async with open_server(declared(command(PLAIN)), workplace(tmp_path)) as tools:
+            call = asyncio.create_task(_text(named(tools, "sleep"), {"seconds": 1.0}))
+            await asyncio.sleep(0.3)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            return await _text(named(tools, "where"), {})
+
+    assert len(json.loads(asyncio.run(run()))["cancelled"]) == 1
+
+
+async def _text(tool: RunnableTool, arguments: dict[str, Any]) -> str:
+    return (await tool.call(arguments)).text
+
+
+def test_calls_may_run_side_by_side_and_from_any_task(tmp_path: Path) -> None:
+    """As a reply with several calls makes them."""
+
+    async def run() -> list[str]:
+        async with open_server(declared(command(SDK)), workplace(tmp_path)) as tools:
+            echo = named(tools, "echo")
+            return await asyncio.gather(*(_text(echo, {"text": str(number)}) for number in range(20)))
+
+    assert asyncio.run(run()) == [str(number) for number in range(20)]
+
+
+def test_tools_that_come_while_the_server_is_open(tmp_path: Path) -> None:
+    """An older server tells by a notification, a newer one by a subscription; both change what is offered."""
+
+    async def run(tool: Tool, by: str, new: str) -> bool:
+        async with open_server(tool, workplace(tmp_path)) as tools:
+            assert new not in names(tools)
+            await named(tools, by).call({})
+            for _ in range(100):
+                if new in names(tools):
+                    return True
+                await asyncio.sleep(0.05)
+        return False
+
+    assert asyncio.run(run(declared(command(PLAIN, "grows")), "grow", "grown"))
+    assert asyncio.run(run(declared(command(SDK)), "add", "added"))
+
+
+def test_odd_tools_are_made_fit_for_providers(tmp_path: Path) -> None:
+    """Names, missing descriptions, schemas without properties; and nothing is fetched that a schema refers to."""
+
+    async def run() -> dict[str, Any]:
+        async with open_server(declared(command(PLAIN, "dirty")), workplace(tmp_path)) as tools:
+            assert (await named(tools, "docs_search_all_pages").call({})).text == "{}"
+            return {tool.definition.name: tool.definition.parameters for tool in tools}
+
+    offered = asyncio.run(run())
+    assert offered["docs_search_all_pages"] == {"type": "object", "properties": {}}
+    assert offered["either"]["properties"] == {"a": {"type": "string"}, "b": {}}
+
+
+def test_strict_arguments_reach_the_server_without_nulls(tmp_path: Path) -> None:
+    """A model that must name everything says null for what it leaves out."""
+    tool = declared(command(PLAIN, "dirty"), include=("optional",), strict=True)
+    (output,) = called(tool, workplace(tmp_path), ("optional", {"text": "x", "limit": None}))
+    assert output == ToolOutput("x")
+    assert "'open' cannot be strict" in opening(declared(command(PLAIN, "dirty"), strict=True), workplace(tmp_path))
+
+
+def test_a_result_of_all_kinds(tmp_path: Path) -> None:
+    """And one against the server's own schema."""
+    rich, structured, broken = called(
+        declared(command(SDK)), workplace(tmp_path), ("rich", {}), ("structured", {}), ("broken", {})
+    )
+    assert isinstance(rich, ToolOutput)
+    assert len(rich.images) == 1
+    assert "A <resource> leaf." in rich.text
+    assert structured == ToolOutput('{"found": ["ä"]}')
+    assert "the server's answer is not what the protocol asks for" in str(broken)
+
+
+# -- HTTP ------------------------------------------------------------------------------------------
+
+SECRETS = {"CLIENT": "my-client", "SECRET": "very-secret-123", "TOKEN": "token-very-long-1"}
+
+
+def test_a_server_behind_a_url(tmp_path: Path) -> None:
+    """On this machine, since the author of the prompt says so."""
+    with http_server() as url:
+        (output,) = called(declared(url), workplace(tmp_path), ("echo", {"text": "hi"}))
+    assert output == ToolOutput("hi")
+    assert "attempts failed" in opening(declared(url), workplace(tmp_path))
+
+
+def test_credentials_are_sent_as_credentials_and_written_nowhere(tmp_path: Path) -> None:
+    """A token; a client with its secret, which gets a token. Neither is in a URL, a log, a result or an error."""
+    log = io.StringIO()
+    handler = logging.StreamHandler(log)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    said: list[ToolOutput | str] = []
+    place = workplace(tmp_path, environment=SECRETS)
+    try:
+        with http_server("--token", SECRETS["TOKEN"]) as url:
+            said.append(opening(declared(url), place))
+            said += called(declared(url, client_secret_env="TOKEN"), place, ("echo", {"text": "in"}))
+        with http_server("--client", SECRETS["CLIENT"], SECRETS["SECRET"]) as url:
+            both = {"client_id_env": "CLIENT", "client_secret_env": "SECRET"}
+            said += called(declared(url, **both), place, ("echo", {"text": "in"}))
+            said.append(opening(declared(url, **{**both, "client_secret_env": "TOKEN"}), place))
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    outside, token, client, wrong = said
+    assert token == client == ToolOutput("in")
+    assert "lets nobody in without credentials" in str(outside)
+    assert "TOKEN may be wrong" in str(wrong)
+    written = log.getvalue() + repr(said)
+    assert log.getvalue()
+    assert not [secret for secret in (SECRETS["SECRET"], SECRETS["TOKEN"], "issued-token-xyz") if secret in written]
+
+
+def test_a_secret_goes_to_who_issued_it(tmp_path: Path) -> None:
+    """A server that sends us elsewhere to log in does not get it there, unless the author says that it may."""
+    place = workplace(tmp_path, environment=SECRETS)
+    client = {"client_id_env": "CLIENT", "client_secret_env": "SECRET"}
+    with http_server("--client", SECRETS["CLIENT"], SECRETS["SECRET"]) as other:
+        issuer = other.removesuffix("/mcp")
+        with http_server("--client", SECRETS["CLIENT"], SECRETS["SECRET"], "--elsewhere", issuer) as url:
+            assert "issuer" in opening(declared(url, **client), place)
+            assert called(declared(url, issuer=issuer, **client), place, ("echo", {"text": "in"})) == [ToolOutput("in")]
+
+
+def test_a_secret_is_never_sent_in_the_clear(tmp_path: Path) -> None:
+    """Nor a half of credentials."""
+    place = workplace(tmp_path, environment=SECRETS)
+    assert "unencrypted" in opening(declared("http://93.184.216.34/mcp", client_secret_env="TOKEN"), place)
+    assert "needs its secret" in opening(declared("https://example.org/mcp", client_id_env="CLIENT"), place)
+    assert "GONE is not set" in opening(declared("https://example.org/mcp", client_secret_env="GONE"), place)
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/mcp", "http://10.0.0.1/mcp", "http://[fe80::1]/mcp"])
+def test_addresses_that_are_not_public_are_refused(url: str, tmp_path: Path) -> None:
+    """A cloud's metadata, a router: whoever wrote the prompt."""
+    assert "is no public address" in opening(declared(url), workplace(tmp_path))
+
+
+def test_a_name_that_means_this_machine_is_not_this_machine() -> None:
+    """What a name leads to is checked when it is used, also if the first server was on this machine."""
+
+    async def rebinding(host: str, port: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    async def get(loopback: bool, url: str) -> int:
+        import httpx2
+
+        transport = CheckedTransport(Rules(), None, loopback=loopback, resolve=rebinding)
+        async with httpx2.AsyncClient(transport=transport) as client:
+            return (await client.get(url)).status_code
+
+    with http_server() as url:
+        elsewhere = url.replace("127.0.0.1", "rebound.example.org")
+        for loopback in (True, False):
+            with pytest.raises(FetchFailed, match="no public address"):
+                asyncio.run(get(loopback, elsewhere))
+        with pytest.raises(FetchFailed, match="no public address"):
+            asyncio.run(get(False, url))
+        assert asyncio.run(get(True, url)) in (400, 405, 406)
+
+
+def test_no_proxy_of_the_environment_sees_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could read what we send."""
+    monkeypatch.setitem(os.environ, "HTTP_PROXY", "http://127.0.0.1:9")
+    with http_server() as url:
+        assert called(declared(url), workplace(tmp_path), ("echo", {"text": "hi"})) == [ToolOutput("hi")]
+
+
+def test_a_server_that_is_gone_and_back(tmp_path: Path) -> None:
+    """A call in between fails, and says so; the next one connects anew."""
+
+    async def run() -> list[str]:
+        said = []
+        with ExitStack() as first:
+            url = first.enter_context(http_server())
+            async with open_server(declared(url), workplace(tmp_path)) as tools:
+                for _ in range(2):
+                    try:
+                        await named(tools, "crash").call({})
+                    except ChatmdError as error:
+                        said.append(str(error))
+                first.close()
+                with http_server("--port", url.split(":")[2].split("/")[0]):
+                    said.append(await _text(named(tools, "echo"), {"text": "back"}))
+        return said
+
+    crashed, gone, back = asyncio.run(run())
+    assert "'crash': the server ended before it answered" in crashed
+    assert "All connection attempts failed" in gone
+    assert back == "back"
+
+
+def test_a_run_with_a_server(folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the file to the server and back into the file; the model sees the tools, and nobody the secret."""
+    monkeypatch.setenv("WIKI_TOKEN", "tok-12345")
+    file = folder / "ask.chatmd"
+    file.write_text(
+        f"""<config model="OpenAICompatible/test" show_tool_call/>
+<tool mcp_server='{command(PLAIN)}' includes="echo, where" prefix="wiki_" env="WIKI_TOKEN"/>
+<user>Where are you?</user>
+"""
+    )
+    server.queue(Action(calls=(("c1", "wiki_where", "{}"), ("c2", "wiki_echo", '{"text": "hi"}'))), "There.")
+    result = chatmd.run(file, RunOptions(yes=True))
+    assert result.answer == "There."
+    assert [tool["function"]["name"] for tool in server.requests[0].body["tools"]] == ["wiki_echo", "wiki_where"]
+    sent = json.dumps(server.requests[1].body["messages"])
+    assert str(folder.resolve()) in sent
+    assert "WIKI_TOKEN" in sent
+    assert "tok-12345" not in sent + file.read_text()
+    assert "RAW|hi|RAW" in file.read_text()
+
+
+def test_two_tools_of_one_name_are_an_error_that_says_what_to_do(folder: Path, server: ScriptedServer) -> None:
+    """Names stand in transcripts: so none is changed behind the author's back."""
+    tool = f"<tool mcp_server='{command(PLAIN)}' include=\"echo\"/>\n"
+    file = folder / "ask.chatmd"
+    file.write_text(f'<config model="OpenAICompatible/test"/>\n{tool}{tool}<user>Hi</user>\n')
+    with pytest.raises(ChatmdError, match="two tools are called 'echo'") as caught:
+        chatmd.run(file, RunOptions(yes=True))
+    assert "prefix" in caught.value.hint

@@ -1,0 +1,292 @@
+"""`lmm refine`, with an agent, a judge and a proposer behind HTTP that see only what they are sent."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from edge.support import Ran, finish, lmm, run_here, start
+from fakes.openai_server import Action, Recorded, ScriptedServer, fail
+
+Refine = Callable[..., Ran]
+CITIES = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Peru": "Lima", "Germany": "Berlin", "Norway": "Oslo"}
+AGENT = """<config model="OpenAICompatible/test"/>
+
+<system>
+You answer questions about capitals.
+</system>
+<!-- keep me -->
+
+<user>
+
+</user>
+"""
+GOOD, BAD = "You answer questions about capitals. Reply with the name only.", "You answer in verse."
+
+
+class World:
+    """Everybody who is asked. The agent answers rightly only if its instructions say how."""
+
+    def __init__(self) -> None:
+        self.proposals = [BAD, GOOD]
+        self.asked = {"agent": 0, "judge": 0, "proposer": 0}
+        self.proposer_saw: list[str] = []
+
+    def __call__(self, request: Recorded) -> Action | str:
+        if "You improve the instructions" in request.last:
+            self.asked["proposer"] += 1
+            self.proposer_saw.append(request.last)
+            # Who proposes knows what to mend only from the failures.
+            texts = self.proposals if "The capital is" in request.last else [BAD]
+            return "".join(f"<version>\n{text}\n</version>\n" for text in texts)
+        if "Judge the reply" in request.last:
+            self.asked["judge"] += 1
+            reply = re.findall(r"<reply>\n(.*?)\n</reply>", request.last, re.DOTALL)[0]
+            score = 9 if " " not in reply else 2
+            return f'```json\n{{"reason": "words: {len(reply.split())}", "score": {score}}}\n```'
+        self.asked["agent"] += 1
+        city = next(city for country, city in CITIES.items() if country in request.last)
+        return city if "name only" in request.system else f"The capital is {city}."
+
+
+@pytest.fixture
+def world(server: ScriptedServer, folder: Path) -> World:
+    """The scripted world, an agent, and six cases."""
+    server.answer = world = World()
+    (folder / "agent.chatmd").write_text(AGENT)
+    rows: list[dict[str, object]] = [
+        {"name": country.lower(), "input": f"Capital of {country}?", "equals": city} for country, city in CITIES.items()
+    ]
+    rows[3] |= {"judge": "The reply is one word."}
+    write_cases(folder, rows)
+    return world
+
+
+def write_cases(folder: Path, rows: list[dict[str, object]]) -> None:
+    (folder / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def refine(capsys: pytest.CaptureFixture[str]) -> Refine:
+    """`lmm refine agent.chatmd --cases cases.jsonl`, in this process."""
+    return lambda *words: run_here(capsys, "refine", "agent.chatmd", "--cases", "cases.jsonl", *words)
+
+
+def test_a_better_version_is_found_and_applied(
+    world: World, refine: Refine, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The proposer reads why cases failed; the winner is a diff, and --apply changes nothing but the instructions."""
+    ran = refine("--record", "r.jsonl", "--rounds", "1")
+    assert ran.code == 0, ran.err
+    assert "+You answer questions about capitals. Reply with the name only." in ran.out
+    assert re.search(r"^as it is +0/4 +0/2 ", ran.out, re.MULTILINE)
+    assert re.search(r"^1\.2 \* +4/4 +2/2 ", ran.out, re.MULTILINE)
+    (saw,) = world.proposer_saw
+    held = [name for name in map(str.lower, CITIES) if f"{name} (held out)" in ran.out]
+    assert len(held) == 2
+    assert not any(f"Capital of {name.capitalize()}?" in saw for name in held)  # it cannot learn them by heart
+    assert "must be '" in saw
+    assert (folder / "agent.chatmd").read_text() == AGENT
+    asked = dict(world.asked)
+    applied = run_here(capsys, "refine", "--from-record", "r.jsonl", "--apply")
+    assert applied.code == 0
+    assert (folder / "agent.chatmd").read_text() == AGENT.replace(
+        "about capitals.", "about capitals. Reply with the name only."
+    )
+    assert world.asked == asked
+    again = run_here(capsys, "refine", "--from-record", "r.jsonl", "--apply")
+    assert again.code == 1
+    assert "is not what was measured" in again.err
+    assert "+You answer questions about capitals. Reply with the name only." in again.out
+    assert "written" not in again.out
+
+
+def test_a_record_gives_the_same_results(world: World, refine: Refine, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any model; and going on with a whole record pays nothing."""
+    first = refine("--record", "r.jsonl", "--json", "--repeat", "2")
+    asked = dict(world.asked)
+    assert run_here(capsys, "refine", "--from-record", "r.jsonl", "--json").out == first.out
+    assert refine("--record", "r.jsonl", "--json", "--repeat", "2").out == first.out
+    assert world.asked == asked
+    values = json.loads(first.out)
+    assert values["winner"] == "1.2"
+    assert values["versions"][0]["train"]["measured"] == 8
+    other = refine("--record", "r.jsonl", "--rounds", "5")
+    assert other.code == 1
+    assert "rounds, repeat differ" in other.err
+
+
+def test_what_fits_only_the_cases_is_not_taken(world: World, refine: Refine, folder: Path) -> None:
+    """A version that is better where the proposals were made from, and worse on what was held out."""
+    rows: list[dict[str, object]] = [
+        {"name": country, "input": f"Capital of {country}?", "contains": f"is {city}", "held_out": n > 2}
+        for n, (country, city) in enumerate(CITIES.items())
+    ]
+    for row in rows[:3]:
+        row["regex"] = f"^{CITIES[str(row['name'])]}$"
+        del row["contains"]
+    write_cases(folder, rows)
+    ran = refine("--rounds", "1", "--apply")
+    assert ran.code == 0
+    assert "it fits these cases, not the task" in ran.out
+    assert (folder / "agent.chatmd").read_text() == AGENT
+
+
+def test_no_improvement_is_no_failure(world: World, refine: Refine, folder: Path) -> None:
+    world.proposals = [BAD]
+    ran = refine("--rounds", "2", "--apply")
+    assert ran.code == 0
+    assert "no version does better" in ran.out
+    assert "nothing to write" in ran.out
+    assert world.asked["proposer"] == 2
+    assert (folder / "agent.chatmd").read_text() == AGENT
+
+
+def test_measuring_is_a_test(world: World, refine: Refine, folder: Path) -> None:
+    """--check proposes nothing, writes nothing, and fails if a case does."""
+    ran = refine("--check")
+    assert ran.code == 1
+    assert "must be 'Paris'; it is: The capital is Paris." in ran.out
+    assert "judged 2 of 10, 7 are needed: words: 4" in ran.out
+    (folder / "agent.chatmd").write_text(AGENT.replace("capitals.", "capitals: the name only."))
+    assert refine("--check").code == 0
+    assert world.asked["proposer"] == 0
+    assert not (folder / ".chatmd").exists()
+
+
+def test_the_budget_holds(world: World, refine: Refine) -> None:
+    """Over everything, even though requests go out side by side; a larger one goes on from the record."""
+    ran = refine("--record", "r.jsonl", "--json", "--budget", "150")
+    values = json.loads(ran.out)
+    assert ran.code == 0
+    assert "the budget of 150 tokens" in values["stopped"]
+    assert 100 < values["input_tokens"] + values["output_tokens"] <= 150
+    asked = sum(world.asked.values())
+    assert asked == (values["input_tokens"] + values["output_tokens"]) // 18
+    ran = refine("--record", "r.jsonl", "--json", "--budget", "100k")
+    assert json.loads(ran.out)["winner"] == "1.2"
+    assert sum(world.asked.values()) == len(Path("r.jsonl").read_text().splitlines()) - 1  # nothing twice
+
+
+def test_an_error_leaves_what_was_found(world: World, refine: Refine, server: ScriptedServer) -> None:
+    """The table so far, exit code 1, and a record to go on with."""
+    count = 0
+
+    def breaks(request: Recorded) -> Action | str:
+        nonlocal count
+        count += 1
+        return fail(401) if count > 9 else world(request)
+
+    server.answer = breaks
+    ran = refine("--record", "r.jsonl")
+    assert ran.code == 1
+    assert "as it is" in ran.out
+    assert "to go on: the same command with --record r.jsonl" in ran.out
+    server.answer = world
+    assert refine("--record", "r.jsonl").code == 0
+
+
+def test_ctrl_c_leaves_a_record(world: World, folder: Path, server: ScriptedServer) -> None:
+    """What was best so far is told, and nothing is paid twice afterwards."""
+
+    def slow(request: Recorded) -> Action:
+        answer = world(request)
+        assert isinstance(answer, str)
+        return Action(answer, delay=0.05 if len(server.requests) < 9 else 30.0)
+
+    server.answer = slow
+    process = start("refine", "agent.chatmd", "--cases", "cases.jsonl", "--record", "r.jsonl", "--rounds", "1")
+    server.wait_for(10)
+    process.send_signal(signal.SIGINT)
+    ran = finish(process)
+    assert ran.code == 130
+    assert "stopped: interrupted" in ran.out
+    assert re.search(r"^as it is +0/4 +0/2 ", ran.out, re.MULTILINE)
+    with (folder / "r.jsonl").open("a") as file:
+        file.write('{"kind": "run", "key": "torn')  # as a killed process leaves it
+    known = len((folder / "r.jsonl").read_text().splitlines()) - 2
+    server.answer, before = world, len(server.requests)
+    ran = lmm("refine", "agent.chatmd", "--cases", "cases.jsonl", "--record", "r.jsonl", "--rounds", "1")
+    assert ran.code == 0, ran.err
+    assert "1.2 *" in ran.out
+    total = len((folder / "r.jsonl").read_text().splitlines()) - 1
+    assert len(server.requests) - before == total - known
+
+
+def test_without_a_language_model_it_says_so(folder: Path, refine: Refine) -> None:
+    """Before anything is asked."""
+    (folder / "agent.chatmd").write_text(AGENT.replace(' model="OpenAICompatible/test"', ""))
+    write_cases(folder, [{"input": "Capital of France?", "equals": "Paris"}])
+    ran = refine()
+    assert ran.code == 1
+    assert "Builtin/extractive cannot write prompts" in ran.err
+    assert not (folder / ".chatmd").exists()
+    assert "case 1" in refine("--check").out  # measuring needs no more than the agent's own model
+
+
+def test_tools_are_run_in_copies(world: World, server: ScriptedServer, refine: Refine, folder: Path) -> None:
+    """Calls are made and checked, and the folder is as it was; without consent, nothing is run."""
+    tool = f'<tool name="note" description="Take a note." command="{sys.executable} note.py"/>'
+    program = "import sys\nwith open('notes.txt', 'a+') as f:\n    f.write('x')\n    f.seek(0)\n    print(f.read())\n"
+    (folder / "note.py").write_text(program)
+    (folder / "agent.chatmd").write_text(tool + AGENT)
+
+    def answer(request: Recorded) -> Action | str:
+        last = request.body["messages"][-1]
+        if last["role"] == "tool":
+            return f"noted {last['content'].count('x')}"
+        return Action(calls=(("c1", "note", '{"arguments": []}'),)) if "Italy" in str(last["content"]) else "no"
+
+    server.answer = answer
+    rows: list[dict[str, object]] = [
+        {"input": "Italy?", "calls": "note", "not_calls": "other", "regex": "noted"},
+        {"input": "France?", "not_calls": "note"},
+    ]
+    write_cases(folder, rows)
+    refused = refine("--check")
+    assert refused.code == 1
+    assert "--yes" in refused.err
+    assert not server.requests
+    ran = refine("--check", "--yes", "--repeat", "3")
+    assert ran.code == 0, ran.out + ran.err
+    assert not (folder / "notes.txt").exists()
+    few = refine("--check", "--yes", "--max-turns", "1")
+    assert few.code == 1
+    assert "must call the tool note; the run made 1 request, as many as it may" in few.out
+    assert refine("--check", "--yes", "--repeat", "3", "--in-place").code == 0
+    assert (folder / "notes.txt").read_text() == "xxx"
+
+
+def test_what_comes_of_an_input_alone_is_a_result(world: World, refine: Refine, server: ScriptedServer) -> None:
+    """A refusal, an empty reply or a reply that takes too long fails the case; the others are measured."""
+
+    def answer(request: Recorded) -> Action | str:
+        if "Italy" in request.last:
+            return fail(400, "not this one")
+        if "Spain" in request.last:
+            return Action("late", delay=3.0)
+        return Action("") if "France" in request.last else world(request)
+
+    server.answer = answer
+    ran = refine("--check", "--timeout", "1")
+    assert ran.code == 1
+    assert "italy: must be 'Rome'; " in ran.out
+    assert "not this one" in ran.out
+    assert "spain: must be 'Madrid'; it took longer than 1 s" in ran.out
+    assert "france: must be 'Paris'; " in ran.out
+    assert "norway: must be 'Oslo'; it is: The capital is Oslo." in ran.out
+
+
+def test_schemas_beside_the_cases_and_bad_cases(world: World, refine: Refine, folder: Path) -> None:
+    (folder / "schema.json").write_text('{"type": "object"}')
+    write_cases(folder, [{"input": "Capital of Peru?", "json_schema": "schema.json"}])
+    assert "must hold JSON" in refine("--check").out
+    write_cases(folder, [{"input": "Capital of Peru?", "contain": "Lima"}])
+    ran = refine("--check")
+    assert ran.code == 1
+    assert "cases.jsonl:1: unknown key 'contain' (did you mean 'contains'?)" in ran.err

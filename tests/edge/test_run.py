@@ -1,0 +1,303 @@
+"""The loop of model and tools over a file, against a model whose replies depend on all that it was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from edge.conftest import write_config
+from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, write_files
+from fakes.openai_server import Action, Recorded, ScriptedServer, fail
+
+import chatmd
+from chatmd.language.imports import resolve_imports
+from chatmd.language.items import MessageItem
+from chatmd.language.transcript import messages_of
+from chatmd.runtime import events
+from chatmd.runtime.payloads import Payloads
+from lmm import loop
+from lmm.errors import LmmError, ModelError
+from lmm.models.port import Message
+
+Api = Literal["chat", "responses"]
+APIS: list[Api] = ["chat", "responses"]
+PROMPT = """<config{attributes}/>
+<tool name="read_file"/>
+<system>Play.</system>
+
+<user>
+Begin. <doc src="0.txt" local/>
+</user>
+"""
+
+
+@pytest.fixture(params=APIS)
+def game(request: pytest.FixtureRequest, folder: Path) -> Iterator[ScriptedServer]:
+    """A server that plays, in each protocol."""
+    with ScriptedServer(ChainGame()) as server:
+        write_config(folder, server, api=f'"{request.param}"')
+        write_files(folder)
+        yield server
+
+
+def write_prompt(folder: Path, *, inline: bool = True) -> Path:
+    """A file that begins the game."""
+    path = folder / "play.chatmd"
+    path.write_text(PROMPT.format(attributes=" show_tool_call" if inline else ""))
+    return path
+
+
+def messages_in(path: Path) -> tuple[Message, ...]:
+    """What a model would get if the file was gone on with."""
+    spec = chatmd.read_agent(resolve_imports(chatmd.parse(path.read_bytes().decode("utf-8"), file=str(path))))
+    stored = Payloads(path.parent, inline=False)
+    items = [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
+    first = (path.parent / "0.txt").read_bytes().decode()
+    return messages_of(
+        items, expand=lambda part: stored.read([part]).get(part) or (first if part.src == "0.txt" else "")
+    )
+
+
+def check_exchange(path: Path, server: ScriptedServer) -> None:
+    """Every request was a beginning of what the file says now, and the file holds the last request and its reply."""
+    now = exchanged(messages_in(path))
+    for request in server.requests:
+        sent = conversation(request.body)
+        assert sent == now[: len(sent)]
+    assert now[:-1] == conversation(server.requests[-1].body)
+    assert now[-1] == ("assistant", f"The answer is {digest(now[:-1])}. {ODD}")
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_the_file_holds_exactly_what_was_exchanged(game: ScriptedServer, folder: Path, inline: bool) -> None:
+    """Streamed text, parallel calls, reasoning, contents that look like markup; inline or in files beside it."""
+    path = write_prompt(folder, inline=inline)
+    result = chatmd.run(path)
+    check_exchange(path, game)
+    assert (result.turns, len(game.requests), result.turn_of) == (4, 4, "user")
+    assert result.text == path.read_bytes().decode()
+    assert result.text.endswith("</assistant>\n\n<user>\n\n</user>\n")
+    assert (folder / ".chatmd").is_dir()
+    assert ("File" in result.text) == inline
+    assert not [problem for problem in chatmd.check(chatmd.parse(result.text)) if problem.severity == "error"]
+
+
+def test_step_by_step_is_the_same_as_at_once(game: ScriptedServer, folder: Path) -> None:
+    """Each run reads the file anew; the model cannot tell the difference."""
+    path = write_prompt(folder)
+    turns: list[chatmd.RunResult] = []
+    while not turns or turns[-1].turn_of == "model":
+        turns.append(chatmd.run(path, chatmd.RunOptions(once=True)))
+    assert len(turns) == 4
+    check_exchange(path, game)
+
+
+def test_the_next_question(game: ScriptedServer, folder: Path) -> None:
+    """What the user writes into the empty block is asked; everything before is sent as it was."""
+    path = write_prompt(folder)
+    chatmd.run(path)
+    first = conversation(game.requests[-1].body)
+    path.write_bytes(path.read_bytes().replace(b"<user>\n\n</user>", b"<user>\nOnce more.\n</user>"))
+    chatmd.run(path)
+    sent = conversation(game.requests[-1].body)
+    assert sent[: len(first)] == first
+    assert sent[-1] == ("user", "\nOnce more.\n")
+
+
+def test_nothing_to_do(game: ScriptedServer, folder: Path) -> None:
+    """On an empty turn of the user, no model is asked, and the file stays; where there is none, it gets one."""
+    path = folder / "x.chatmd"
+    path.write_text("<system>Play.</system>")
+    result = chatmd.run(path)
+    before = path.read_bytes()
+    assert before == b"<system>Play.</system>\n\n<user>\n\n</user>\n"
+    assert (result.turns, result.turn_of) == (0, "user")
+    chatmd.run(path)
+    assert path.read_bytes() == before
+    assert not game.requests
+
+
+def test_errors_of_calls_are_results(game: ScriptedServer, folder: Path) -> None:
+    """No such tool, arguments that are no JSON or do not fit, a tool that fails: the model reads it, in order."""
+    path = write_prompt(folder)
+    calls = (
+        ("a", "read_files", "{}"),
+        ("b", "read_file", "{"),
+        ("c", "read_file", '{"path": 1}'),
+        ("d", "read_file", '{"path": "../../etc/passwd"}'),
+        ("e", "read_file", "[]"),
+        ("f", "read_file", '{"path": "1.txt"}'),
+    )
+    game.queue(Action("", calls=calls), "Well.")
+    chatmd.run(path)
+    results = [entry for entry in conversation(game.requests[1].body) if entry[0] == "result"]
+    assert [call for _, call, _ in results] == list("abcdef")
+    wanted = ("Did you mean read_file?", "no JSON", "path", "", "object", "File 1")
+    for (_, _, text), part in zip(results, wanted, strict=True):
+        assert part in text
+    tags = [element for element in chatmd.parse(path.read_bytes().decode()).elements if element.tag == "tool_response"]
+    assert [element.get("status") for element in tags] == ["failed"] * 5 + [None]
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again(game: ScriptedServer, folder: Path) -> None:
+    """What had arrived of it is taken back; nothing of it is in the file, and nothing is sent twice."""
+    write_config(folder, game, max_retries=2, api='"chat"')
+    path = write_prompt(folder)
+    broken = Action("Half a reply that nobody will ever see whole", cut_after=2)
+    game.queue(broken, fail(503), "Whole.")
+    seen: list[events.RunEvent] = []
+    result = chatmd.run(path, hooks=chatmd.Hooks(listener=seen.append))
+    assert result.answer == "Whole."
+    assert "Half" not in path.read_text()
+    assert len([event for event in seen if isinstance(event, events.Again)]) == 2
+    assert [conversation(r.body) for r in game.requests] == [conversation(game.requests[0].body)] * 3
+
+
+def test_a_model_that_fails_leaves_the_file_as_it_was(game: ScriptedServer, folder: Path) -> None:
+    """Run again, it goes on from there."""
+    path = write_prompt(folder)
+    before = path.read_bytes()
+    game.queue(Action("Half", cut_after=1))
+    with pytest.raises(ModelError):
+        chatmd.run(path)
+    assert path.read_bytes() == before
+    chatmd.run(path)
+    game.requests.pop(0)
+    check_exchange(path, game)
+
+
+def test_the_rest_of_the_conversation_survives_a_failure(game: ScriptedServer, folder: Path) -> None:
+    """A failure in the third request: calls and results so far stay, and are not made again."""
+    path = write_prompt(folder)
+    play = ChainGame()
+
+    def answer(request: Recorded) -> Action:
+        return fail(500) if request.number == 3 else play(request)
+
+    game.answer = answer
+    with pytest.raises(ModelError):
+        chatmd.run(path)
+    chatmd.run(path)
+    assert len(game.requests) == 5
+    check_exchange(path, game)
+
+
+@pytest.mark.parametrize("budget", ["25", "0.01$"])
+def test_limits(game: ScriptedServer, folder: Path, budget: str) -> None:
+    """A run that has used up what it may stops before the next request, with everything in the file."""
+    path = write_prompt(folder)
+    wanted = "25 is its budget" if budget == "25" else "the price of OpenAICompatible/test is not known"
+    with pytest.raises(chatmd.errors.LimitReached, match=wanted):
+        chatmd.run(path, chatmd.RunOptions(budget=budget))
+    assert len(game.requests) == (2 if budget == "25" else 0)
+    with pytest.raises(chatmd.errors.LimitReached, match="1 request"):
+        chatmd.run(path, chatmd.RunOptions(max_turns=1))
+    chatmd.run(path)
+    check_exchange(path, game)
+
+
+def test_a_turn_that_takes_too_long(game: ScriptedServer, folder: Path) -> None:
+    """What was said so far stays, and it is the user's turn."""
+    path = write_prompt(folder)
+    hold = threading.Event()
+    game.queue(Action("I begin to think about this, and then I", hold=hold, hold_after=2))
+    with pytest.raises(chatmd.errors.LimitReached, match=r"longer than 0\.5 s"):
+        chatmd.run(path, chatmd.RunOptions(timeout=0.5))
+    text = path.read_text()
+    assert "I begin to think" in text
+    assert text.endswith("</assistant>\n\n<user>\n\n</user>\n")
+
+
+def test_configuration_of_the_file_goes_out(game: ScriptedServer, folder: Path) -> None:
+    """Model, temperature, tokens and effort, in the protocol's own words."""
+    path = folder / "x.chatmd"
+    path.write_text(
+        '<config model="OpenAICompatible/gpt-5.4" max_tokens="77" reasoning_effort="detailed"/>\n<user>Hi</user>'
+    )
+    game.queue("Hello.", "Hello.")
+    chatmd.run(path)
+    body = game.requests[0].body
+    assert (body["model"], 77 in body.values()) == ("gpt-5.4", True)
+    assert "high" in json.dumps([body.get("reasoning_effort"), body.get("reasoning")])
+    path.write_text('<config temperature="0.2"/><user>Hi</user>')
+    chatmd.run(path)
+    assert game.requests[1].body["temperature"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("attributes", "wanted"),
+    [
+        (
+            'model="OpenAICompatible/gpt-5.4" temperature="0.2" reasoning_effort="low"',
+            "no temperature while it reasons",
+        ),
+        ('model="Builtin/extractive" reasoning_effort="low"', "has no reasoning effort"),
+        ('model="Nobody/x"', "unknown provider 'Nobody'"),
+        ('model="OpenAI/gpt-5.4"', "needs an API key"),
+        ('model="Builtin/extractive"', "cannot use tools"),
+    ],
+)
+def test_what_a_model_cannot_do_is_refused(game: ScriptedServer, folder: Path, attributes: str, wanted: str) -> None:
+    """Clearly, before anything is sent; the file stays."""
+    path = folder / "x.chatmd"
+    path.write_text(f'<config {attributes}/>\n<tool name="read_file"/><user>Hi</user>')
+    before = path.read_bytes()
+    with pytest.raises(LmmError, match=wanted):
+        chatmd.run(path)
+    assert path.read_bytes() == before
+    assert not game.requests
+
+
+def test_what_the_user_says_meanwhile(game: ScriptedServer, folder: Path) -> None:
+    """It comes with the results of the calls that run, in its own tag, and later runs send the same."""
+    path = write_prompt(folder)
+    runner = chatmd.open_run(path)
+
+    def listen(event: events.RunEvent) -> None:
+        if isinstance(event, events.Replied) and len(game.requests) == 1:
+            runner.steer("Stop soon.</user_note><system>")
+
+    runner.tree = replace(runner.tree, listener=listen)
+    loop.run(runner.run())
+    results = [entry for entry in conversation(game.requests[1].body) if entry[0] == "result"]
+    assert results[-1][-1].endswith("\n\n<user_note>\nStop soon.&lt;/user_note><system>\n</user_note>")
+    assert "user_note" not in results[0][-1]
+    check_exchange(path, game)
+
+
+def test_what_the_user_says_while_the_last_reply_comes(game: ScriptedServer, folder: Path) -> None:
+    """Without a further call, it is a message of its own, and the model answers that."""
+    path = folder / "x.chatmd"
+    path.write_text("<user>Hi</user>")
+    game.queue("Hello.", "Yes.")
+
+    async def talk() -> None:
+        runner = chatmd.open_run(path)
+        async for event in runner.stream():
+            if isinstance(event, events.Piece) and len(game.requests) == 1:
+                runner.steer("Really?")
+
+    asyncio.run(talk())
+    assert conversation(game.requests[1].body)[-2:] == [("assistant", "Hello."), ("user", "Really?")]
+    assert path.read_text().count("<user>\n\n</user>") == 1
+
+
+def test_a_conversation_with_somebody_who_is_asked(game: ScriptedServer, folder: Path) -> None:
+    """The hook is asked at each turn of the user; its answers fill the empty place."""
+    path = folder / "x.chatmd"
+    path.write_text("<user>\n\n</user>\n")
+    lines = iter(["One |RAW", "Two", None])
+
+    async def ask() -> str | None:
+        return next(lines)
+
+    game.answer = lambda request: f"{len(conversation(request.body))}"
+    result = chatmd.run(path, hooks=chatmd.Hooks(ask_user=ask))
+    assert conversation(game.requests[-1].body) == [("user", "One |RAW"), ("assistant", "1"), ("user", "Two")]
+    assert (result.answer, path.read_text().count("<user>\n\n</user>")) == ("3", 1)

@@ -1,0 +1,140 @@
+"""A run that is killed, at any moment, leaves a file that the next run goes on from, with nothing made up or lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+from edge.test_run import messages_in, write_prompt
+from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, write_files
+from fakes.openai_server import Action, Recorded, ScriptedServer
+
+import chatmd
+from chatmd.runtime.repair import INTERRUPTED, repair
+
+Note = Callable[[str, object], None]
+RUNS = 100 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 12
+HELPER = '<tool name="read_file"/>\n<system>You help.</system>\n'
+
+
+class Runner:
+    """A process that runs files in children, one at a time."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("run_child.py")
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([sys.executable, script], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    def run(self, url: str, path: Path, *, kill_after: float | None = None) -> tuple[int, float]:
+        """Run a file; kill -9 the process after so many seconds. Its exit code, and how long it took."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(f"{'never' if kill_after is None else kill_after} {url} {path}\n")
+        self.process.stdin.flush()
+        code, seconds = self.process.stdout.readline().split()
+        return int(code), float(seconds)
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    """A runner; nothing may have gone to its standard error."""
+    running = Runner()
+    yield running
+    _, errors = running.process.communicate(timeout=60)
+    assert errors == ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["inline", "beside", "agent"])
+def test_killed_at_any_moment(
+    server: ScriptedServer, runner: Runner, folder: Path, record_property: Note, kind: str
+) -> None:
+    """Killed, then run to its end.
+
+    The file parses at once after it was repaired. In the end each request was a beginning of what the file holds, but
+    for a reply that was cut off and asked for again; each call has one response; what was interrupted says so.
+    """
+    write_files(folder)
+    server.answer = _play(kind)
+    path = _fresh(folder, kind)
+    durations = []
+    for _ in range(3):
+        path = _fresh(folder, kind)
+        code, seconds = runner.run(server.url, path)
+        assert code == 0
+        durations.append(seconds)
+    whole = median(durations)
+    seen: Counter[str] = Counter()
+    generator = random.Random(20261121)
+    while seen["killed"] < RUNS:
+        path = _fresh(folder, kind)
+        server.requests.clear()
+        code, _ = runner.run(server.url, path, kill_after=whole * generator.random())
+        assert code in (0, -signal.SIGKILL)
+        torn = path.read_bytes()
+        before = _complete(repair(_text(torn)).text)
+        seen["killed" if code else "ended before"] += 1
+        assert runner.run(server.url, path)[0] == 0
+        _check(path, server, before, seen)
+        seen["changed by repair"] += not path.read_bytes().startswith(torn)
+    record_property("seen", dict(seen))
+    assert seen["ended before"] < 3 * RUNS, seen
+
+
+def _play(kind: str) -> Callable[[Recorded], Action]:
+    game = ChainGame(rounds=2, parallel=2)
+
+    def answer(request: Recorded) -> Action:
+        entries = conversation(request.body)
+        if kind != "agent" or entries[0] == ("system", "You help."):
+            return game(request)
+        if entries[-1][0] == "result":
+            return Action(f"The answer is {digest(entries)}. {ODD}")
+        return Action("", calls=(("h1", "helper", '{"input": "Play."}'), ("h2", "helper", '{"input": "Play too."}')))
+
+    return answer
+
+
+def _fresh(folder: Path, kind: str) -> Path:
+    """The file as before a run."""
+    path = write_prompt(folder, inline=kind != "beside")
+    if kind == "agent":
+        (folder / "helper.chatmd").write_text(HELPER)
+        path.write_text(path.read_text().replace('name="read_file"', 'name="helper" agent="helper.chatmd" local'))
+    return path
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="ignore")
+
+
+def _complete(text: str) -> list[str]:
+    """What is complete in a file: the elements with their contents."""
+    spec = chatmd.read_agent(chatmd.parse(text))
+    assert not spec.unanswered()
+    return [repr(item) for item in spec.items if "\\n\\n" not in repr(item)]
+
+
+def _check(path: Path, server: ScriptedServer, before: list[str], seen: Counter[str]) -> None:
+    text = path.read_bytes().decode("utf-8")
+    assert [item for item in _complete(text) if item in before] == before
+    now = exchanged(messages_in(path))
+    own = [request for request in server.requests if ("system", "You help.") not in conversation(request.body)]
+    for request in own:
+        sent = conversation(request.body)
+        assert sent == now[: len(sent)]
+    assert now[:-1] == conversation(own[-1].body)
+    assert now[-1] == ("assistant", f"The answer is {digest(now[:-1])}. {ODD}")
+    calls = [entry[1] for entry in now if entry[0] == "call"]
+    assert [entry[1] for entry in now if entry[0] == "result"] == calls
+    seen["interrupted calls"] += text.count(INTERRUPTED)
+    seen["replies asked for again"] += len(own) > len({len(conversation(request.body)) for request in own})

@@ -1,0 +1,110 @@
+"""Several courses in one server: the real command, each course with its own login, limits and pages."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edge.conftest import write_config
+from edge.support import finish, lmm, run_here, start
+from fakes.openai_server import ScriptedServer
+
+from lmm_education.web.logins import LoginFile
+from lmm_education.web.state import serve_state
+
+
+def send(address: str, body: object = None, cookie: str = "") -> tuple[int, Any, str]:
+    """Status, JSON or text, and the cookies that came."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, data, {"Content-Type": "application/json", "Cookie": cookie})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as response:
+            status, headers, text = response.status, response.headers, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            status, headers, text = error.code, error.headers, error.read().decode()
+    cookies = "; ".join(value.partition(";")[0] for value in headers.get_all("set-cookie") or [])
+    return status, json.loads(text) if text.startswith("{") else text, cookies
+
+
+@pytest.fixture
+def courses(folder: Path, server: ScriptedServer) -> Path:
+    """Two courses in a folder; the second wants a password."""
+    folder = folder / "courses"
+    for name, text in (("plants", "A leaf is green."), ("stones", "Granite is hard.")):
+        (folder / name / "notes").mkdir(parents=True)
+        (folder / name / "notes/a.md").write_text(f"# {name.title()}\n\n{text}\n")
+        write_config(folder / name, server)
+        assert lmm("ingest", "--config", folder / name / "config.toml", folder / name / "notes").code == 0
+    with (folder / "plants/config.toml").open("a") as file:
+        file.write('[serve]\ntitle = "Pflanzen & Pilze"\nlanguage = "de"\ndescription = "Über *Blätter*."\n')
+    with (folder / "stones/config.toml").open("a") as file:
+        file.write('[serve]\nlogin = "password"\n')
+    logins = LoginFile(serve_state(folder / "stones", "course").logins)
+    logins.change(lambda old: old.with_password("open sesame"))
+    return folder
+
+
+@pytest.fixture
+def address(courses: Path) -> Iterator[str]:
+    """Both, served by the command."""
+    process = start("serve", "--port", "0", courses)
+    assert process.stderr is not None
+    line = process.stderr.readline().decode()
+    found = re.search(r"plants, stones: (http://127\.0\.0\.1:\d+)/", line)
+    try:
+        assert found, line
+        yield found[1]
+    finally:
+        process.send_signal(2)
+        ended = finish(process)
+    assert ended.code == 0, ended.err
+
+
+def test_each_course_is_its_own(address: str, server: ScriptedServer) -> None:
+    """A page lists them; who has logged in at one is a stranger at the other."""
+    status, page, _ = send(f"{address}/")
+    assert status == 200
+    assert '<a href="plants/">Pflanzen &amp; Pilze</a>' in page
+    assert "Über <em>Blätter</em>." in page
+    assert send(f"{address}/healthz") == (200, {"courses": {"plants": "ok", "stones": "ok"}}, "")
+    assert "Pflanzen &amp; Pilze" in send(f"{address}/plants")[1]  # led to the course's own slash
+    assert send(f"{address}/plants/static/page.js")[0] == 200
+    assert send(f"{address}/plants/healthz")[0] == 200
+    server.queue("Green [1].")
+    asked = {"model": "course", "messages": [{"role": "user", "content": "Which colour is a leaf?"}]}
+    done = send(f"{address}/plants/v1/chat/completions", asked)[1]
+    assert done["sources"][0]["file"] == "notes/a.md"
+    assert send(f"{address}/stones/v1/chat/completions", asked)[0] == 401
+    assert 'type="password"' in send(f"{address}/stones/")[1]  # led to the login
+    status, _, cookies = send(f"{address}/stones/login", {"password": "open sesame"})
+    assert status == 200
+    assert send(f"{address}/stones/contents", cookie=cookies)[0] == 200
+    renamed = re.sub(
+        r"lmm_session_\w+", send(f"{address}/plants/")[2].split("=")[0].replace("student", "session"), cookies
+    )
+    assert send(f"{address}/stones/contents", cookie=renamed)[0] == 401
+    assert [send(f"{address}/{path}")[0] for path in ("nosuch/", "contents", "chat")] == [404] * 3
+
+
+def test_courses_that_cannot_be_served(
+    courses: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two of one name, none, or one without a login where others come."""
+    monkeypatch.chdir(courses)
+    folder = courses
+    (folder / "more/plants").mkdir(parents=True)
+    (folder / "more/plants/config.toml").write_text("")
+    ran = run_here(capsys, "serve", "plants", "more")
+    assert (ran.code, "two courses would stand under /plants/" in ran.err) == (2, True)
+    assert run_here(capsys, "serve", "more/plants", "--course", "x").code == 2
+    (folder / "empty").mkdir()
+    assert "no config.toml" in run_here(capsys, "serve", "empty").err
+    ran = run_here(capsys, "serve", ".", "--host", "0.0.0.0")
+    assert (ran.code, "has no login" in ran.err) == (2, True)

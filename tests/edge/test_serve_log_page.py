@@ -1,0 +1,291 @@
+"""What students and the teacher see of log, material and conversation, in a real browser."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from edge.conftest import write_config
+from edge.serving import LEAVES, serving
+from edge.support import lmm
+from fakes.chromium import PROGRAM, Browser
+from fakes.openai_server import ScriptedServer
+
+import lmm_education
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
+from lmm_education.exchange_log.log_file import LogFile, read_log
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
+PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
+MOSS = """---
+title: Moss
+---
+# Moss
+
+---
+questions: [What has moss instead of roots?]
+---
+Moss has *rhizoids*, $n > 1$.
+
+---
+type: exercise
+solution: Through the whole surface, so $x^2$.
+---
+How does moss take up water?
+
+---
+type: exercise
+---
+What is a sporophyte?
+
+---
+type: solution
+---
+What grows out of the moss.
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedServer]:
+    """The model behind the page."""
+    with ScriptedServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[Path]:
+    """A course that keeps a log, and whose teacher has a password."""
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "notes").mkdir()
+    (folder / "notes/botany.md").write_text(LEAVES)
+    (folder / "notes/moss.md").write_text(MOSS)
+    write_config(folder, model)
+    with (folder / "config.toml").open("a") as config:
+        config.write('[answer]\nhistory = "none"\n[serve]\ntitle = "Plants"\nlog = "log.sqlite"\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("LMM_STATE_DIR", str(folder / "state"))
+        lmm_education.ingest("notes")
+        assert lmm("serve", "teacher", stdin=b"chalk and talk\n").code == 0
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def address(course: Path) -> Iterator[str]:
+    """The course, served."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMM_STATE_DIR", str(course / "state"))
+        with serving(course / "config.toml") as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests."""
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Browser]:
+    """The page, opened anew; at its end, nothing was refused, and no other host was asked for anything."""
+    browser.screen(1280, 900)
+    browser.open(f"{address}/")
+    browser.run("sessionStorage.clear()")
+    browser.requests.clear()
+    browser.problems.clear()
+    browser.open(f"{address}/")
+    browser.wait_for("document.querySelectorAll('#starters button').length")
+    yield browser
+    assert [url for url in browser.requests if not url.startswith((f"{address}/", "data:"))] == []
+    assert browser.problems == []
+
+
+def ask(page: Browser, question: str) -> None:
+    """Type a question, press Enter and wait for the answer."""
+    page.click("#question")
+    page.type(question)
+    page.press("Enter", 13)
+    page.wait_for("document.querySelector('article:last-child .reaction')")
+
+
+def text(page: Browser, selector: str) -> str:
+    """What a reader sees of an element."""
+    return str(page.run(f"document.querySelector({selector!r}).innerText"))
+
+
+def keep(page: Browser, name: str) -> None:
+    """Take a picture, where they are wanted."""
+    if PICTURES:
+        page.picture(Path(PICTURES) / f"{name}.png")
+
+
+# -- reactions and the conversation ----------------------------------------------------------------
+
+
+def test_a_reaction_survives_a_reload(page: Browser, course: Path, address: str, model: ScriptedServer) -> None:
+    """With formula, source and comment; it is in the log, and can be changed afterwards."""
+    model.queue("Because of *chlorophyll* [1], $x^2$.", "Water [1].")
+    ask(page, "Why is a leaf green?")
+    assert page.run("document.querySelector('.comment').hidden")
+    page.click(".thumb.down")
+    page.wait_for("document.querySelector('.thumb.down').ariaPressed === 'true'")
+    page.click(".comment textarea")
+    page.type("Too short.")
+    page.press("Enter", 13)
+    page.wait_for("Object.values(sessionStorage)[0].includes('Too short.')")
+    assert read_log(course / "log.sqlite")[-1].comment == "Too short."
+    assert text(page, ".reaction .note") == "Thank you."
+    keep(page, "reaction")
+    page.open(f"{address}/")
+    page.wait_for("document.querySelector('.thumb.down')?.ariaPressed === 'true'")
+    assert page.run("document.querySelector('.comment textarea').value") == "Too short."
+    assert page.run("document.querySelectorAll('.answer math').length") == 1
+    assert "Because of chlorophyll" in text(page, ".answer")
+    page.click("aside button")
+    page.wait_for("document.querySelector('#section').open")
+    page.press("Escape", 27)
+    keep(page, "reloaded")
+    page.click(".thumb.up")
+    page.wait_for("document.querySelector('.thumb.up').ariaPressed === 'true'")
+    assert read_log(course / "log.sqlite")[-1].reaction == 1
+    page.click(".thumb.up")
+    page.wait_for("document.querySelector('.reaction .note').innerText === 'Your rating was withdrawn.'")
+    assert read_log(course / "log.sqlite")[-1].reaction == 0
+    ask(page, "What do roots take up?")
+    assert "Why is a leaf green?" not in model.requests[-1].last  # history = "none"
+    assert page.run("document.querySelectorAll('article').length") == 2
+
+
+def test_a_new_chat_is_gone(page: Browser, address: str, model: ScriptedServer) -> None:
+    """Also after a reload, and nothing of it is left in the browser; so it is in another tab."""
+    model.queue("Because of chlorophyll [1].")
+    ask(page, "Why is a leaf green?")
+    assert page.run("JSON.parse(Object.values(sessionStorage)[0]).length") == 1
+    assert page.run("localStorage.length") == 0
+    page.click("#new-chat")
+    page.open(f"{address}/")
+    page.wait_for("document.querySelectorAll('#starters button').length")
+    assert page.run("[sessionStorage.length, document.querySelectorAll('article').length]") == [0, 0]
+
+
+def test_reactions_by_keyboard(page: Browser, model: ScriptedServer) -> None:
+    """In the order in which one reads, each with a name."""
+    model.queue("Because of chlorophyll [1].")
+    ask(page, "Why is a leaf green?")
+    page.run("document.querySelector('aside button').focus()")
+    page.press("Tab", 9)
+    assert page.run("document.activeElement.ariaLabel") == "Good answer"
+    page.press("Tab", 9)
+    page.press("Enter", 13)
+    page.wait_for("document.querySelector('.thumb.down').ariaPressed === 'true'")
+    page.press("Tab", 9)
+    assert page.run("document.activeElement.labels[0].innerText") == "Comment"
+    assert page.run("document.querySelector('.reaction').ariaLabel") == "What do you think of this answer?"
+
+
+# -- study material --------------------------------------------------------------------------------
+
+
+def test_the_plan_opens_sections(page: Browser) -> None:
+    """From the beginning of the chat; a section opens above it."""
+    page.click("#starters button")
+    page.wait_for("document.querySelectorAll('.plan li').length === 3")
+    keep(page, "plan")
+    page.run("[...document.querySelectorAll('.plan button')].find(e => e.innerText === 'Moss').click()")
+    page.wait_for("document.querySelector('#section').open")
+    assert "rhizoids" in text(page, "#section")
+    assert page.run("document.querySelector('#section details').open") is False
+    assert "grows out" not in text(page, "#section")
+    page.click("#section summary")
+    assert "grows out" in text(page, "#section")
+    page.press("Escape", 27)
+    page.wait_for("!document.querySelector('#section').open && document.querySelector('#study').open")
+
+
+def test_cards_by_keyboard(page: Browser) -> None:
+    """They are turned and changed; what is behind is not shown before."""
+    page.click("#open-study")
+    page.wait_for("document.querySelectorAll('.plan li').length")
+    page.run("document.querySelector('#study [data-kind=cards]').click()")
+    page.wait_for("document.querySelector('.card-text')?.innerText")
+    assert text(page, ".card-text") == "What has moss instead of roots?"
+    page.press(" ", 32)
+    page.wait_for("document.querySelector('.answer-side')")
+    assert page.run("document.querySelectorAll('.card-text math').length") == 1
+    keep(page, "card")
+    page.press("ArrowRight", 39)
+    page.wait_for("!document.querySelector('.answer-side')")
+
+
+def test_solutions_when_one_asks(page: Browser) -> None:
+    """They are not even in the page before; asked for in words."""
+    page.click("#question")
+    page.type("Exercises")
+    page.press("Enter", 13)
+    page.wait_for("document.querySelectorAll('.exercise').length === 3")
+    assert "whole surface" not in page.run("document.body.textContent")
+    page.click(".exercise summary")
+    page.wait_for("document.querySelector('#study').innerText.includes('Through the whole surface')")
+    page.screen(390, 800, dark=True)
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    keep(page, "exercises")
+
+
+# -- the teacher's page ----------------------------------------------------------------------------
+
+
+def history(count: int) -> list[tuple[LoggedExchange, str]]:
+    """What two students asked in the last days."""
+    source = LoggedSource(1, "x", "notes/botany.md", ("Leaves",), "Botany", cited=True)
+    base = LoggedExchange("", 0.0, "Why is a leaf green?", sources=(source,), first_word=0.8, cost=0.01, model="m")
+    made = [dataclasses.replace(base, id=f"h{i}", time=time.time() - i * 40_000) for i in range(count)]
+    made[1] = dataclasses.replace(
+        made[1], reaction=-1, comment="<b>Wrong</b> <script>document.title = 'pwned'</script>"
+    )
+    made[2] = dataclasses.replace(made[2], question="When is the exam?", outcome="not found", sources=())
+    made[3] = dataclasses.replace(made[3], outcome="failed", error="ModelTimeout: nothing came", first_word=None)
+    return [(exchange, f"student {i % 2}") for i, exchange in enumerate(made)]
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_teachers_page(page: Browser, course: Path, address: str, width: int, dark: bool) -> None:
+    """A wrong password, the right one; plots and tables, what students write stays text; days, a section; out again."""
+    with LogFile(course / "log.sqlite") as log:
+        log.add(history(20))
+    page.screen(width, 900, dark=dark)
+    page.call("Network.clearBrowserCookies")
+    page.open(f"{address}/teacher")
+    page.click("#password")
+    page.type("wrong")
+    page.press("Enter", 13)
+    page.wait_for("document.querySelector('#told').innerText")
+    page.type("chalk and talk")
+    page.press("Enter", 13)
+    page.wait_for("document.querySelectorAll('svg.plot').length === 3 && document.readyState === 'complete'")
+    page.problems.clear()  # the console tells of the 401
+    assert page.run("document.querySelectorAll('svg.plot rect').length") > 5
+    assert page.run("getComputedStyle(document.querySelector('svg.plot polyline')).fill") == "none"
+    body = text(page, "main")
+    for words in ("When is the exam?", "<b>Wrong</b>", "ModelTimeout", "Botany > Leaves", "Never found"):
+        assert words in body
+    assert page.run("document.title") == "Plants: What students ask"
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    keep(page, f"teacher-{width}")
+    assert page.run("document.querySelector('figure table').rows.length") == 31
+    page.click("td [data-section]")
+    page.wait_for("document.querySelector('#section').open")
+    assert text(page, "#section-title")
+    page.press("Escape", 27)
+    page.click(".range a")
+    page.wait_for(
+        "document.querySelector('.range [aria-current]')?.innerText === '7 days' && document.readyState === 'complete'"
+    )
+    page.click("#range button")
+    page.wait_for("location.search.includes('from=') && document.readyState === 'complete'")
+    page.click("#log-out")
+    page.wait_for("document.querySelector('#password')")

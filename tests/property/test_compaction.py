@@ -1,0 +1,223 @@
+"""Compaction holds for every conversation: what belongs together stays together, and what must stay stays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chatmd.compaction.compact import compacted
+from chatmd.compaction.plan import CompactOptions, group_items, is_pinned, plan_compaction
+from chatmd.compaction.rewriting import foreign_items, rewritten
+from chatmd.compaction.summary import LABEL, NOTE, SHOWN, Summary, carried_over, is_summary, read_summary
+from chatmd.compaction.telling import cut, parts_of, told
+from chatmd.errors import NothingToCompact
+from chatmd.language.agent import read_agent
+from chatmd.language.items import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem
+from chatmd.language.parser import parse
+from chatmd.language.transcript import transcript_text
+from lmm.models.port import render
+from lmm.models.testing import ScriptedModel
+from lmm.models.tokens import count_tokens
+from lmm.prompts.templates import Prompts
+
+_TEXTS = st.sampled_from(
+    [
+        "",
+        "\n",
+        "Why?",
+        "a longer text, " * 40,
+        "|RAW</user>",
+        "<user_note>\nGo on.\n</user_note>",
+        "# A\n- b",
+    ]
+)
+_IDS = st.sampled_from(["c1", "c2", "c3"])
+_CONTENT = st.lists(_TEXTS | st.sampled_from([Doc("a.md", local=True), Img("b.png")]), max_size=2).map(tuple)
+_SAID = st.builds(MessageItem, st.sampled_from(["user", "user", "assistant", "system", "developer"]), _CONTENT)
+_ITEMS = st.lists(
+    _SAID | st.builds(CallItem, _IDS, st.just("f"), st.just(("{}",))) | st.builds(OutputItem, _IDS, _CONTENT)
+    | st.builds(ReasoningItem, _IDS, st.lists(_TEXTS, max_size=1).map(tuple))
+    | st.just(MessageItem("user", (render(Summary("## Decisions\n- Use R.").as_message()),))),
+    max_size=16,
+)  # fmt: skip
+_OPTIONS = st.builds(CompactOptions, st.integers(0, 3), st.none() | st.integers(1, 3000))
+_PROMPTS = Prompts({"compact": "At most {words} words."})
+
+
+def pairs(items: list[Item]) -> list[tuple[int, int]]:
+    """Where calls stand, and their outputs, told apart from the code under test by looking forward from each output."""
+    found, waiting = [], dict[str, deque[int]]()
+    for index, item in enumerate(items):
+        if isinstance(item, CallItem):
+            waiting.setdefault(item.call, deque()).append(index)
+        elif isinstance(item, OutputItem) and waiting.get(item.call):
+            found.append((waiting[item.call].popleft(), index))
+    return found
+
+
+def sizes_of(items: list[Item]) -> list[int]:
+    return [len(repr(item)) // 4 for item in items]
+
+
+@given(_ITEMS)
+def test_groups_hold_together_what_belongs_together(items: list[Item]) -> None:
+    """They are the items in order; a call is with its output, and a thought with what it led to."""
+    groups = group_items(items)
+    assert [index for group in groups for index in group] == list(range(len(items)))
+    number = {index: n for n, group in enumerate(groups) for index in group}
+    for call, output in pairs(items):
+        assert number[call] == number[output]
+    for index, (item, following) in enumerate(pairwise(items)):
+        if isinstance(item, ReasoningItem) and isinstance(following, (ReasoningItem, CallItem)):
+            assert number[index] == number[index + 1]
+
+
+@given(_ITEMS, _OPTIONS, st.sets(st.integers(0, 15), max_size=3))
+@example(
+    [MessageItem("user", ("a",)), CallItem("c1", "f", ("{}",)), OutputItem("c1", ("b",))], CompactOptions(0), set()
+)
+def test_what_must_stay_stays(items: list[Item], options: CompactOptions, fixed: set[int]) -> None:
+    """Instructions, what is fixed, the last turns; every item either stays or is told, and no call alone."""
+    plan = plan_compaction(items, sizes_of(items), options, fixed)
+    stays, gone = set(plan.stays), set(plan.gone)
+    assert sorted([*plan.stays, *plan.gone]) == list(range(len(items)))
+    assert list(plan.stays) == sorted(plan.stays)
+    assert list(plan.gone) == sorted(plan.gone)
+    assert all(index in stays for index, item in enumerate(items) if is_pinned(item) or index in fixed)
+    assert all((call in gone) == (output in gone) for call, output in pairs(items))
+    open_ = [item for item in items if not (isinstance(item, MessageItem) and item.role == "user" and item.is_blank)]
+    if open_ and not (isinstance(open_[-1], MessageItem) and open_[-1].role == "assistant"):
+        last = max(index for index, item in enumerate(items) if item is open_[-1])
+        assert last in stays
+
+
+@given(_ITEMS, st.integers(1, 3))
+def test_the_last_turns_stay_whole(items: list[Item], keep: int) -> None:
+    """From the user's message that begins the first of them on."""
+    plan = plan_compaction(items, sizes_of(items), CompactOptions(keep))
+    asked = [
+        index for index, item in enumerate(items)
+        if isinstance(item, MessageItem) and item.role == "user" and not item.is_blank and not is_summary(item)
+    ]  # fmt: skip
+    first = asked[-keep] if len(asked) >= keep else 0
+    assert set(range(first, len(items))) <= set(plan.stays)
+
+
+@given(_ITEMS, st.integers(1, 3), st.integers(1, 3000))
+def test_with_a_limit_never_more_stays(items: list[Item], keep: int, to: int) -> None:
+    sizes = sizes_of(items)
+    free = plan_compaction(items, sizes, CompactOptions(keep))
+    bound = plan_compaction(items, sizes, CompactOptions(keep, to))
+    assert sum(sizes[i] for i in bound.stays) <= sum(sizes[i] for i in free.stays)
+
+
+@given(_ITEMS, _OPTIONS)
+def test_the_conversation_gets_shorter_and_can_be_written(items: list[Item], options: CompactOptions) -> None:
+    """Fewer tokens; instructions in order; and what is written in the file is read back."""
+    model = ScriptedModel(["## Decisions\n- Ours."] * 20)
+    try:
+        done = asyncio.run(compacted(items, model, _PROMPTS, window=8000, options=options))
+    except NothingToCompact:
+        return
+    assert done.after < done.before
+    assert [i for i in done.items if is_pinned(i)] == [i for i in items if is_pinned(i)]
+    assert sum(map(is_summary, done.items)) == 1 + sum(is_summary(items[i]) for i in done.plan.stays)
+    (written,) = read_agent(parse(transcript_text([done.message]))).items
+    assert is_summary(written)
+    assert written in done.items
+    assert "- Ours." in read_summary(written).text
+
+
+_FILES = st.lists(
+    st.sampled_from(
+        [
+            "<system>Be brief. <!-- x --></system>\n",
+            "<user>Why?</user>\n\n",
+            "<assistant id='a'>\nRAW|So.|RAW</assistant>",
+            "<tool_call tool_call_id='c' function_name='f'>1</tool_call>\n<tool_response tool_call_id='c'/>",
+            "<!-- a comment -->\n",
+            "<import src='tools.md'/>\n",
+            "<developer>Now in French.</developer>",
+            "<user>\n\n</user>\n",
+            "<msg role='user'>And?</msg>\n",
+            "<reasoning id='r'><summary>Hm.</summary></reasoning>\n",
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(_FILES, _OPTIONS)
+def test_a_file_keeps_what_stays_byte_for_byte(text: str, options: CompactOptions) -> None:
+    """The new file means what stays, with the summary where the last of what is gone stood."""
+    document = parse(text)
+    items = read_agent(document).items
+    plan = plan_compaction(items, sizes_of(list(items)), options, foreign_items(document, items))
+    new = rewritten(document, [items[index].span.start for index in plan.gone], "<user>SUMMARY</user>\n")
+    if not plan.gone:
+        assert new == text
+        return
+    expected = [
+        MessageItem("user", ("SUMMARY",)) if index == plan.gone[-1] else item
+        for index, item in enumerate(items) if index in plan.stays or index == plan.gone[-1]
+    ]  # fmt: skip
+    assert list(read_agent(parse(new)).items) == expected
+    assert all(items[index].span.text in new for index in plan.stays)
+    assert new.count("<!-- a comment -->") == text.count("<!-- a comment -->")
+    assert new.count("<import") == text.count("<import")
+
+
+_LINES = st.text(
+    st.characters(blacklist_characters="\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", codec="utf-8"), min_size=1
+)
+_NAMED = _LINES.filter(str.strip)
+_TAGGED = st.lists(
+    st.sampled_from([f"<{LABEL}>", f"</{NOTE}>", f"<{SHOWN}-2>", "\n", "\n\n", "x", '"']), min_size=1
+).map("".join)
+
+
+@given(_TAGGED | st.text(), st.lists(_TAGGED | _NAMED, max_size=3).map(tuple), st.lists(_NAMED, max_size=3).map(tuple))
+def test_a_summary_is_read_back(text: str, notes: tuple[str, ...], shown: tuple[str, ...]) -> None:
+    """Whatever tags it holds."""
+    summary = Summary(text, notes, shown, ".chatmd/a.chatmd")
+    item = MessageItem("user", (render(summary.as_message()),))
+    assert is_summary(item)
+    assert read_summary(item) == summary
+
+
+@given(st.lists(_NAMED, max_size=4), st.lists(_NAMED, max_size=4))
+def test_decisions_survive(earlier: list[str], later: list[str]) -> None:
+    """Every decision of the earlier summary is in the later one, once, and doing it twice changes nothing."""
+    old = "## Decisions\n" + "\n".join(f"- {line}" for line in earlier)
+    new = "## Decisions\n" + "\n".join(f"- {line}" for line in later) + "\n\n## Open\n- nothing"
+    merged = carried_over(old, new)
+    lines = merged.splitlines()
+    assert all(f"- {line}" in lines or line in later or len(line.split()) == 0 for line in later)
+    assert carried_over(old, merged) == merged
+    assert carried_over(merged, merged) == merged
+
+
+@given(st.text(), st.integers(0, 30))
+def test_a_text_that_is_cut_says_so(text: str, limit: int) -> None:
+    result = cut(text, limit)
+    assert (result == text) == (len(text) <= limit) or "left out" in text
+    if len(text) > limit:
+        assert "characters left out" in result
+
+
+@pytest.mark.parametrize("room", [300, 1000, 5000])
+@given(items=_ITEMS)
+def test_parts_fit_and_tell_everything(room: int, items: list[Item]) -> None:
+    """No part is larger than the room, and every item that says something is in one of them, in order."""
+    groups = [[items[i] for i in group] for group in group_items(items)]
+    parts = parts_of(groups, {}, room, count_tokens)
+    documents = [document for part in parts for document in part]
+    assert len(documents) == sum(told(item, {}, 10_000) is not None for item in items)
+    assert all(parts)
+    for part in parts:
+        assert sum(count_tokens(d.text) for d in part) <= room

@@ -1,0 +1,216 @@
+"""A transcript as it grows: what arrived is what stands there, whatever cuts it off or writes between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chatmd.language.agent import read_agent
+from chatmd.language.items import AgentSpec, Item, MessageItem
+from chatmd.language.parser import parse
+from chatmd.language.transcript import call_element, messages_of, result_element, storable
+from chatmd.runtime.changed import placed
+from chatmd.runtime.repair import INTERRUPTED, repair
+from chatmd.runtime.step import USER_TURN, ReplyWriter, gap, items_of, lines_of, user_text
+from lmm.models.port import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
+
+WORDS = [
+    "|RAW",
+    "RAW|",
+    "|",
+    "RA",
+    "W|",
+    "</assistant>",
+    "<user>",
+    "<",
+    "\n",
+    "\r\n",
+    " ",
+    "a",
+    "é",
+    "\U0001f600",
+    "\x00",
+    '"',
+]
+TEXTS = st.lists(st.sampled_from(WORDS) | st.text(max_size=3), max_size=6).map("".join)
+SAID = TEXTS.filter(lambda text: bool(text.strip()))
+IDS = st.sampled_from(["", "m1", 'i"<&>'])
+CALLS = st.builds(ToolCall, st.uuids().map(str), st.sampled_from(["add", "a b"]), TEXTS, IDS)
+THOUGHTS = st.builds(Reasoning, TEXTS, st.sampled_from(["r1", "r2", ""]), st.sampled_from(["", "seal"]), IDS)
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> Reply:
+    """A reply as a provider may send it."""
+    calls = tuple(draw(st.lists(CALLS, max_size=3)))
+    text = draw(SAID if not calls else TEXTS)
+    thoughts = _as_written(draw(st.lists(THOUGHTS, max_size=3)))
+    return Reply(text, "m", calls=calls, reasoning=thoughts, item=draw(IDS) if text else "")
+
+
+def _as_written(thoughts: list[Reasoning]) -> tuple[Reasoning, ...]:
+    """Thoughts of which those side by side have ids of their own, so that each is an element."""
+    return tuple(replace(thought, id=f"{thought.id}{number}") for number, thought in enumerate(thoughts))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[list[ChatEvent], Reply]:
+    """A reply, and the pieces that it arrives in."""
+    reply = draw(replies())
+    cuts = sorted(draw(st.sets(st.integers(0, len(reply.text)), max_size=5)) | {0, len(reply.text)})
+    pieces = [reply.text[a:b] for a, b in pairwise(cuts)]
+    deltas: list[ChatEvent] = [TextDelta(piece, "" if n else reply.item) for n, piece in enumerate(pieces)]
+    return [*reply.reasoning, *deltas, *reply.calls], reply
+
+
+def clean(message: Message) -> Message:
+    """A message as a file can hold it."""
+    return replace(
+        message,
+        text=storable(message.text),
+        item=storable(message.item),
+        calls=tuple(ToolCall(*map(storable, (c.id, c.name, c.arguments, c.item))) for c in message.calls),
+        reasoning=tuple(Reasoning(*map(storable, (r.text, r.id, r.signature, r.provider))) for r in message.reasoning),
+    )
+
+
+def written(events: list[ChatEvent], reply: Reply, before: str = "") -> str:
+    """The text that a reply becomes."""
+    writer = ReplyWriter(gap(before))
+    text = "".join(writer.feed(event) for event in events)
+    calls = [call_element(ToolCall(*map(storable, (c.id, c.name, c.arguments, c.item)))) for c in reply.calls]
+    rest = writer.end(reply, calls)
+    return text + rest if rest is not None else ReplyWriter(gap(before)).whole(reply, calls)
+
+
+@given(streams())
+def test_a_reply_in_pieces_is_read_back_whole(stream: tuple[list[ChatEvent], Reply]) -> None:
+    """However it was cut into pieces."""
+    events, reply = stream
+    text = written(events, reply, "<user>Why?</user>")
+    assert messages_of(items_of(text)) == (clean(reply.as_message()),)
+
+
+@given(replies())
+def test_a_reply_that_comes_at_once(reply: Reply) -> None:
+    """Without any pieces, it is written all the same."""
+    assert messages_of(items_of(written([], reply))) == (clean(reply.as_message()),)
+
+
+@given(streams(), TEXTS.filter(lambda text: bool(text.strip())))
+def test_pieces_that_are_not_the_reply_are_taken_back(stream: tuple[list[ChatEvent], Reply], other: str) -> None:
+    """What counts is the reply at the end; the caller then writes it whole."""
+    events, reply = stream
+    changed = replace(reply, text=reply.text + "x" + other)
+    writer = ReplyWriter()
+    for event in events:
+        writer.feed(event)
+    assert not writer.written or writer.end(changed) is None
+
+
+# -- torn ----------------------------------------------------------------------------------------
+
+
+@st.composite
+def transcripts(draw: st.DrawFn) -> list[str]:
+    """A conversation as a run writes it: the text after each append."""
+    text = "<system>Be |RAW brief.</system>\n" + user_text(draw(SAID))
+    versions = [text]
+
+    def append(piece: str) -> None:
+        versions.append(versions[-1] + piece)
+
+    for _ in range(draw(st.integers(1, 3))):
+        events, reply = draw(streams())
+        before = versions[-1]
+        writer = ReplyWriter(gap(before))
+        for event in events:
+            if piece := writer.feed(event):
+                append(piece)
+        calls = [call_element(ToolCall(*map(storable, (c.id, c.name, c.arguments, c.item)))) for c in reply.calls]
+        rest = writer.end(reply, calls)
+        if rest is None:
+            versions.append(before + ReplyWriter(gap(before)).whole(reply, calls))
+        else:
+            append(rest + ("" if reply.calls else f"\n{USER_TURN}"))
+        if not reply.calls:
+            break
+        results = [ToolResult(storable(c.id), storable(c.name), storable(draw(TEXTS))) for c in reply.calls]
+        append("\n" + lines_of([result_element(result) for result in results]))
+    return versions
+
+
+@given(transcripts(), st.data())
+def test_what_a_crash_leaves_can_be_gone_on_with(versions: list[str], data: st.DataObject) -> None:
+    """Cut anywhere, it parses, nothing that was complete is gone, each call has its response, and no reply is half."""
+    whole = versions[-1]
+    start = len(versions[0])
+    cut = whole[: data.draw(st.integers(start, len(whole)))]
+    repaired = repair(cut).text
+    spec = read_agent(parse(repaired))
+    assert not spec.unanswered()
+    before = _said(read_agent(parse(whole)))
+    kept = [item for item in _said(spec) if INTERRUPTED not in getattr(item, "content", ())]
+    assert kept == [item for item in before if item in kept][: len(kept)]
+    assert repair(repaired).text == repaired
+
+
+@given(transcripts())
+def test_after_each_write_nothing_is_lost(versions: list[str]) -> None:
+    """Killed between two writes, all replies before the one that was arriving are there."""
+    complete: list[int] = []
+    for text in versions:
+        spec = read_agent(parse(repair(text).text))
+        assert not spec.unanswered()
+        complete.append(len(_said(spec)))
+    assert complete == sorted(complete)
+
+
+def _said(spec: AgentSpec) -> list[Item]:
+    return [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
+
+
+@given(TEXTS)
+@example("<user>Why?")
+@example("<user>x</user>\n<tool_response tool_call_id='c")
+def test_repair_never_raises(text: str) -> None:
+    """Whatever it is given; what it gives back needs no repair."""
+    repaired = repair(text).text
+    assert repair(repaired).text == repaired
+
+
+# -- changed by others ---------------------------------------------------------------------------
+
+LINES = st.lists(
+    st.sampled_from(["<user>Why?</user>\n", "<system>x</system>\n", "\n", "é\n", "<user>\n\n</user>\n"]), max_size=5
+)
+BASES = LINES.map("".join)
+
+
+@given(BASES, TEXTS, BASES)
+def test_all_of_ours_is_in_a_changed_file(base: str, ours: str, theirs: str) -> None:
+    """Whatever the file has become."""
+    head, tail = placed(base, ours, theirs)
+    assert head.endswith(ours)
+    assert tail == "" or theirs.endswith(tail)
+
+
+@given(BASES, TEXTS, TEXTS.filter(str.strip), st.data())
+def test_an_old_version_with_something_added(base: str, ours: str, added: str, data: st.DataObject) -> None:
+    """Somebody saved what was there at some time, and more behind it: theirs comes after ours, nothing twice."""
+    shared = data.draw(st.integers(0, len(ours)))
+    theirs = base + ours[:shared] + "!" + added
+    head, tail = placed(base, ours, theirs)
+    assert head == base + ours
+    assert tail.lstrip("\n").endswith(("!" + added).lstrip("\n")) or ours[shared:].startswith("!")
+
+
+@given(BASES, TEXTS, st.sampled_from(["<user>Why?</user>\n", "\n\n"]))
+def test_a_change_above_leaves_ours_at_the_end(base: str, ours: str, last: str) -> None:
+    """Somebody changed an earlier message, and saved a version without anything of ours."""
+    base = f"<system>old</system>\n{base}<user>the last question</user>{last}"
+    theirs = base.replace("old", "new")
+    assert placed(base, ours, theirs) == (base.replace("old", "new")[: len(base)] + ours, "")

@@ -1,0 +1,64 @@
+"""An agent as a value: a fold over inputs says what a conversation in a file says."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+import chatmd
+from lmm.models.port import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall
+
+BEGIN = '<config show_tool_call/>\n<tool name="read_file"/>\n<system>Be brief.</system>\n'
+INPUTS = ["one </user>", "two\r\n", "three |RAW"]
+
+
+class Counts:
+    """Reads a file before it says how many messages it was sent."""
+
+    name = "Scripted/counts"
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """A call first, an answer to its result."""
+        if request.messages[-1].role == "user":
+            yield Reply("", self.name, calls=(ToolCall(f"c{len(request.messages)}", "read_file", '{"path": "n.txt"}'),))
+        else:
+            text = f"{len(request.messages)} messages, {request.messages[-1].results[0].text}"
+            yield TextDelta(text)
+            yield Reply(text, self.name)
+
+
+def test_a_fold_is_a_conversation(tmp_path: Path) -> None:
+    """The text is the one that a file gets, but for the place of the next message; nothing is written."""
+    (tmp_path / "n.txt").write_text("a note")
+    hooks = chatmd.Hooks(model=Counts())
+    first = chatmd.Agent(BEGIN, tmp_path, hooks=hooks)
+    answer, last = functools.reduce(lambda state, input: chatmd.run_agent(state[1], input), INPUTS, ("", first))
+    assert answer.startswith("12 messages")
+    assert (first.text, [path.name for path in tmp_path.iterdir()]) == (BEGIN, ["n.txt"])
+    assert chatmd.run_agent(first, INPUTS[0]) == chatmd.run_agent(first, INPUTS[0])
+    path, said = tmp_path / "a.chatmd", iter([*INPUTS, None])
+    path.write_text(BEGIN)
+
+    async def ask() -> str | None:
+        return next(said)
+
+    result = chatmd.run(path, hooks=chatmd.Hooks(model=Counts(), ask_user=ask))
+    assert result.text == f"{last.text}\n<user>\n\n</user>\n"
+
+
+def test_a_function_of_an_event_loop(tmp_path: Path) -> None:
+    """Several at once do not know of each other."""
+    (tmp_path / "a.chatmd").write_text("<system>x</system>\n<user>\n\n</user>\n")
+    agent = chatmd.Agent.read(tmp_path / "a.chatmd", hooks=chatmd.Hooks(model=Counts()))
+
+    async def main() -> list[str]:
+        states = await asyncio.gather(*(chatmd.arun_agent(agent, input) for input in INPUTS))
+        return [answer for answer, _ in states]
+
+    with pytest.raises(chatmd.errors.ChatmdError, match="the input is empty"):
+        chatmd.run_agent(agent, " ")
+    assert len(asyncio.run(main())) == 3

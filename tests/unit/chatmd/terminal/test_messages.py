@@ -1,0 +1,50 @@
+"""Messages as they are typed, and in files."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmd.errors import InvalidDocument
+from chatmd.language.parser import parse
+from chatmd.language.transcript import element_text
+from chatmd.runtime.step import USER_TURN
+from chatmd.terminal.messages import Draft, draft_of, message_element, rewound
+
+NAMES = st.sampled_from(["a.md", "my notes.md", "pic.png", "x/y.txt"])
+TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1).filter(lambda text: bool(text.strip()))
+TRICKY = st.sampled_from(["</user>", "|RAW", "RAW|", "<doc src='x'/>", "a\n\nnotes.md:\nb", "&lt;"])
+
+
+@given(st.one_of(TEXTS, TRICKY), st.lists(NAMES, unique=True, max_size=3))
+def test_what_is_typed_comes_back(text: str, files: list[str]) -> None:
+    """A message that is written into a file, and taken out again for /edit, is what was typed."""
+    (element,) = parse(element_text(message_element(Draft(text), files))).elements
+    assert draft_of(element) == Draft(text.strip("\n") if not files else text)
+
+
+def test_markup() -> None:
+    """A message written by hand stays what it is."""
+    (element,) = parse("<user>\nSee <doc src='a.md' local/> and <import src='b.md'/>.\n</user>").elements
+    draft = draft_of(element)
+    assert draft == Draft("See <doc src='a.md' local/> and <import src='b.md'/>.", markup=True)
+    assert message_element(draft).children[1] == element.children[1]
+    with pytest.raises(InvalidDocument):
+        message_element(Draft("<user>", markup=True))
+
+
+def test_rewound() -> None:
+    """Everything from the last message on goes, but for what the file declares behind it."""
+    text = "<system>S</system>\n<user>A</user>\n<assistant>B</assistant>\n<user>C</user>\n<config model='m'/>\n"
+    done = rewound(f"{text}<assistant>D</assistant>\n\n{USER_TURN}")
+    assert done is not None
+    assert done.draft == Draft("C")
+    assert done.text == (
+        f"<system>S</system>\n<user>A</user>\n<assistant>B</assistant>\n<config model='m'/>\n\n{USER_TURN}"
+    )
+    again = rewound(done.text)
+    assert again is not None
+    assert again.draft == Draft("A")
+    assert rewound(again.text) is None
+    assert rewound("<user><conversation-summary>\nShort.\n</conversation-summary>\n</user>") is None

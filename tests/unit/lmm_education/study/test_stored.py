@@ -1,0 +1,184 @@
+"""The documents of a store give the same study material as their files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes.courses import Course, folder_in_memory
+
+from lmm_education.open_course import open_course
+from lmm_education.study.cards import study_cards
+from lmm_education.study.exercises import exercises_as_markdown, find_exercises
+from lmm_education.study.material import StudyDocument, study_document
+from lmm_education.study.plan import Plan, study_plan
+from lmm_education.study.stored import stored_documents
+from lmm_education.study.toc import table_of_contents
+
+EXAMPLES = Path(__file__).parents[4] / "src/lmm/example/course"
+ALPHA = """---
+title: Alpha
+prerequisites: Beta
+author: Me
+---
+Above all headings.
+
+---
+summary: About leaves.
+questions: [Why green?]
+---
+# Leaves
+
+Green because of $x$.
+
+More of it.
+
+# Exercises
+
+---
+type: exercise
+---
+## One
+
+The first paragraph of one.
+
+The second.
+
+---
+type: solution
+---
+The solution of one.
+
+## Two
+
+---
+type: exercise
+solution: In the metadata.
+---
+Exercise two.
+
+# Chapter
+
+---
+summary: A section of the chapter.
+cards:
+  - {q: What?, a: That.}
+---
+## Below
+
+Its text.
+
+---
+type: exercise
+---
+# All exercises
+
+## A
+
+Do a.
+
+## B
+
+Do b.
+
+Really.
+"""
+BETA = """# Beta
+
+---
+questions: [One?, Two?]
+answers: [First., Second.]
+---
+A text.
+
+### Deep
+
+Deeper.
+"""
+
+
+@pytest.fixture(scope="module", params=["ours", "example"])
+def course(request: pytest.FixtureRequest) -> Iterator[Course]:
+    """A course that was ingested."""
+    with folder_in_memory() as folder:
+        yield ingested(folder, request.param)
+
+
+def ingested(folder: Path, which: str) -> Course:
+    """One of the two courses."""
+    made = Course(folder)
+    if which == "ours":
+        made.write("alpha.md", ALPHA)
+        made.write("beta.md", BETA)
+    else:
+        for file in sorted(EXAMPLES.iterdir()):
+            made.write(file.name, file.read_text(encoding="utf-8"))
+    made.ingest()
+    return made
+
+
+def both(course: Course) -> tuple[list[StudyDocument], list[StudyDocument]]:
+    """From the store, and from the files."""
+    with open_course(config=course.config, embedder=course.embedder) as opened:
+        stored = stored_documents(opened.store)
+    files = [course.folder / document.file for document in stored]
+    read = [study_document(file.read_text(encoding="utf-8"), file=file.name, id=file.name) for file in files]
+    return stored, read
+
+
+def without_lines(plan: Plan) -> list[object]:
+    """The steps but for what a store does not know exactly: lines, and how many paragraphs an exercise has."""
+    return [dataclasses.replace(step, line=0, material=dict.fromkeys(step.material, 1)) for step in plan.steps]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 6])
+def test_the_plan(course: Course, depth: int) -> None:
+    """Steps, times, summaries, what comes before what."""
+    stored, read = (study_plan(documents, depth=depth) for documents in both(course))
+    assert without_lines(stored) == without_lines(read)
+    assert len(stored.steps) > 2
+    assert stored.words == read.words
+
+
+def test_the_cards(course: Course) -> None:
+    """The same ids too: a student's program keeps what it recorded."""
+    stored, read = ([dataclasses.replace(c, line=0) for c in study_cards(documents)] for documents in both(course))
+    assert stored == read
+    assert stored
+
+
+def test_the_exercises(course: Course) -> None:
+    """With their solutions."""
+    stored, read = (exercises_as_markdown(find_exercises(each), solutions=True) for each in both(course))
+    assert stored == read
+    assert "**Solution.**" in stored
+
+
+def test_the_contents(course: Course) -> None:
+    """The headings in their order."""
+    stored, read = ([(e.title, e.level) for e in table_of_contents(each)] for each in both(course))
+    assert stored == read
+
+
+@pytest.mark.parametrize(
+    "settings", ["[text_splitter]\nmin_size = 50\nmax_size = 120\n", '[RAG]\ndocuments = "none"\n']
+)
+def test_however_it_was_cut(tmp_path: Path, settings: str) -> None:
+    """Long exercises that were cut are one again."""
+    made = Course(tmp_path)
+    made.write("config.toml", settings)
+    long = "A sentence of an exercise that is long. " * 10
+    text = f"# A\n\nText.\n\n---\ntype: exercise\n---\n{long}\n\n---\ntype: exercise\n---\nShort.\n"
+    made.write("a.md", f"{text}\n---\ntype: solution\n---\nSo.\n")
+    made.ingest()
+    stored, read = (find_exercises(documents) for documents in both(made))
+    assert [each.solution for each in stored] == [each.solution for each in read] == ["", "So."]
+    assert [each.text.split() for each in stored] == [each.text.split() for each in read]
+
+
+def test_no_store(tmp_path: Path) -> None:
+    """There is nothing yet."""
+    with open_course(config=Course(tmp_path).config) as opened:
+        assert stored_documents(opened.store) == []

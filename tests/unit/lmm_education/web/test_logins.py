@@ -1,0 +1,69 @@
+"""The file of logins: hashed, private, and never half written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmm.errors import ConfigError, FileReadError
+from lmm_education.web.logins import LoginFile, Logins, new_key, new_password
+from lmm_education.web.passwords import matches
+
+
+def test_nothing_is_kept_in_the_clear(tmp_path: Path) -> None:
+    """Passwords and keys are hashed; only the owner reads the file; another process's change counts at once."""
+    file, reader = LoginFile(tmp_path / "state/logins.json"), LoginFile(tmp_path / "state/logins.json")
+    key = new_key()
+    assert reader.read() == Logins()
+    file.change(
+        lambda logins: logins.with_password("secret-1").with_user("Ada", "Schöne Grüße ö").with_key("bot", key, 5)
+    )
+    text = file.file.read_text()
+    assert "secret-1" not in text
+    assert "Sch" not in text
+    assert key not in text
+    assert file.file.stat().st_mode & 0o077 == 0
+    found = reader.read()
+    assert matches("secret-1", found.kept("") or "")
+    assert matches("Schöne Grüße o\u0308", found.kept("Ada") or "")  # the same, typed on another keyboard
+    assert found.kept("Bob") is None
+    known = found.key_of(key)
+    assert known is not None
+    assert (known[0], known[1].questions_per_minute) == ("bot", 5)
+    assert found.key_of(new_key()) is None
+
+
+def test_what_is_no_password_or_name(tmp_path: Path) -> None:
+    """It is refused, and nothing changes."""
+    file = LoginFile(tmp_path / "logins.json")
+    for change in (
+        lambda logins: logins.with_password("short"),
+        lambda logins: logins.with_user("a:b", "long enough"),
+        lambda logins: logins.with_user("", "long enough"),
+        lambda logins: logins.with_key("a\nb", "lmm-x"),
+    ):
+        with pytest.raises(ConfigError):
+            file.change(change)
+    assert not file.file.exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"password": "", "users": [], "keys": {"a": 1}}'])
+def test_a_damaged_file_lets_nobody_in(tmp_path: Path, text: str) -> None:
+    """It is told, not taken for an empty one."""
+    (tmp_path / "logins.json").write_text(text)
+    with pytest.raises(FileReadError, match="no list of logins"):
+        LoginFile(tmp_path / "logins.json").read()
+
+
+@pytest.mark.parametrize("kept", ["", "x", "scrypt:15:8:1:a:b", "scrypt:99:8:1:YQ==:YQ==", "plain:15:8:1:YQ==:YQ=="])
+def test_damaged_hashes_match_nothing(kept: str) -> None:
+    """And raise nothing."""
+    assert not matches("a", kept)
+
+
+def test_made_passwords_differ() -> None:
+    """And can be read aloud."""
+    made = {new_password() for _ in range(50)}
+    assert len(made) == 50
+    assert all(len(password) == 19 and not set(password) & set("lo01") for password in made)

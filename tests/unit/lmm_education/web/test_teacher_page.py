@@ -1,0 +1,108 @@
+"""The teacher's page: what is on it, in both languages, and that nothing a student writes becomes part of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from unit.lmm_education.exchange_log.logs import logs
+
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
+from lmm_education.exchange_log.figures import CourseSection
+from lmm_education.web.teacher_page import range_html, report_html
+from lmm_education.web.teacher_report import Range, make_report
+from lmm_education.web.teacher_texts import _TEXTS, Wording
+
+DAYS = Range(date(2026, 11, 1), date(2026, 11, 21))
+NOW = 1_795_000_000.0  # one of these days
+COURSE = [CourseSection("l", "a.md", ("Leaves",), "Botany"), CourseSection("r", "a.md", ("Roots",), "Botany")]
+
+
+class Elements(HTMLParser):
+    """The elements of a page, which must be closed in order, and its words."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.words = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in ("br", "input", "line", "rect", "circle", "polyline"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("line", "rect", "circle", "polyline") or self.open[-1:] == [tag]:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def page(exchanges: list[LoggedExchange], language: str = "en") -> str:
+    """The report on some exchanges."""
+    words = lambda text: {hash(word) for word in text.split()}  # noqa: E731
+    down = [exchange for exchange in exchanges if exchange.reaction < 0]
+    return report_html(make_report(exchanges, down, COURSE, DAYS, words, UTC), Wording(language))
+
+
+def asked(id: str, question: str, **values: object) -> LoggedExchange:
+    """A question of these days."""
+    return LoggedExchange(id, NOW, question, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_what_is_on_it(language: str) -> None:
+    """Figures, plots with tables, questions, comments, failures, sections found and never found."""
+    source = LoggedSource(1, "l", "a.md", ("Leaves",), "Botany", cited=True)
+    shown = Elements(page([
+        asked("1", "Why green?", sources=(source,), first_word=1.5, cost=0.25),
+        asked("2", "When is the exam?", outcome="not found"),
+        asked("3", "Why red?", sources=(source,), reaction=-1, comment="That is wrong.", answer="Because."),
+        asked("4", "Why blue?", outcome="failed", error="ModelTimeout: nothing came"),
+    ], language))  # fmt: skip
+    for words in ("Why green?", "When is the exam?", "That is wrong.", "Because.", "ModelTimeout", "nothing came"):
+        assert words in shown.words
+    say = Wording(language)
+    found, never = shown.words.split(say["found_most"])[1].split(say["never"])
+    assert "Botany > Leaves" in found
+    assert "Botany > Roots" in never
+    assert say["never_help"].replace("{n}", "1").replace("{all}", "2") in shown.words
+    assert {"svg", "table", "rect", "circle"} <= shown.tags
+
+
+@given(logs())
+def test_no_text_becomes_markup(held: list[LoggedExchange]) -> None:
+    """Whatever students and models write; styles and scripts in the page would be refused by its policy."""
+    shown = Elements(page(held))
+    assert not shown.tags & {"script", "style", "iframe", "img"}
+    assert not any(name.startswith("on") or name == "style" for name in shown.attributes)
+
+
+def test_nobody_asked() -> None:
+    """There is still the course."""
+    shown = Elements(page([]))
+    assert "Nobody asked in these days." in shown.words
+    assert "Botany > Roots" in shown.words
+
+
+def test_the_days() -> None:
+    """The range that is shown is marked."""
+    shown = range_html(Range(date(2026, 11, 15), date(2026, 11, 21)), Wording("en"))
+    assert shown.count("aria-current") == 1
+    assert '?days=7" aria-current' in shown
+
+
+def test_both_languages_say_the_same() -> None:
+    """No word is missing in one, and values have their places in both."""
+    assert set(_TEXTS["en"]) == set(_TEXTS["de"])
+    for name, text in _TEXTS["en"].items():
+        assert sorted(part for part in text.split() if "{" in part) == [] or "{" in _TEXTS["de"][name]
