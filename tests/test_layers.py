@@ -96,6 +96,7 @@ EDGE = {
     "lmm.importing.read_pdf",
     "lmm.importing.run",
     "lmm.journal",
+    "lmm.listening",
     "lmm.loop",
     "lmm.trust",
     "lmm.markdown.ioutils",

@@ -9,6 +9,9 @@ from pathlib import Path
 from chatmd.language.items import Content
 from lmm.config import Settings
 
+FOLDER = ".chatmd"
+"""The folder beside a transcript with all that belongs to it: contents, records, originals."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -36,13 +39,15 @@ class Rules:
 class AgentRequest:
     """Another ChatMD file is to be asked: `src` is a path (`local`), relative to `folder`, or a URL.
 
-    `input` is what its user says, after what the file itself makes the user say.
+    `input` is what its user says, after what the file itself makes the user say. `kept` is told of the file that
+    holds what was said and done, relative to the transcript's folder, if there is one.
     """
 
     src: str
     local: bool
     folder: Path
     input: Content = ()
+    kept: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
 
 
 AskAgent = Callable[[AgentRequest], Awaitable[str]]

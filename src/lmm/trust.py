@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import ipaddress
 import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from lmm import listening
 from lmm.config import ModelSettings
 from lmm.errors import FileReadError, UntrustedConfig
 from lmm.files import document_lock, read_document, replace_document, state_folder
@@ -28,8 +28,7 @@ def is_loopback(url: str) -> bool:
     (True, True, False)
     """
     try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return listening.is_loopback(urlsplit(url).hostname or "")
     except ValueError:
         return False
 

@@ -230,6 +230,25 @@ def test_results_beside_the_file_are_read(folder: Path, server: ScriptedServer, 
     assert messages_of(items(path))[-1].text == "And?"
 
 
+def test_files_that_hold_keys_are_not_read(folder: Path, server: ScriptedServer, compact: Compact) -> None:
+    """Whoever wrote the file may have put one where a result of a tool is."""
+    (folder / ".env").write_text("KEY=sk-123")
+    path = folder / "a.chatmd"
+    path.write_text(conversation(10).replace('<import src="tools.chatmd"/>\n', ""))
+    begin, mark, rest = path.read_text().partition("RAW|line of file 0")
+    assert mark
+    path.write_text(begin + '<doc src=".env" local/>' + mark + rest)
+    server.answer = summarise
+    assert compact("a.chatmd").code == 0
+    assert not any("sk-123" in request.last for request in server.requests)
+    assert any("[document .env]" in request.last for request in server.requests)
+
+
+def test_one_turn_is_told_as_one(folder: Path, compact: Compact) -> None:
+    (folder / "a.chatmd").write_text("<user>Hi</user><assistant>Hello</assistant>")
+    assert "(the last turn stays; keep fewer: --keep 0" in compact("a.chatmd", "--keep", "1").out
+
+
 def test_a_run_can_compact_what_it_holds(long: Path) -> None:
     """The text comes back, the original is kept, and the file is left to the caller; without a path, nothing is."""
     text = long.read_text()

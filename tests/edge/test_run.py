@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from edge.conftest import write_config
@@ -145,11 +145,15 @@ def test_errors_of_calls_are_results(game: ScriptedServer, folder: Path) -> None
     assert [element.get("status") for element in tags] == ["failed"] * 5 + [None]
 
 
-def test_a_reply_that_breaks_off_is_asked_for_again(game: ScriptedServer, folder: Path) -> None:
+@pytest.mark.parametrize("how", [{"cut_after": 2}, {"error": "the server is tired"}])
+def test_a_reply_that_breaks_off_is_asked_for_again(
+    request: pytest.FixtureRequest, game: ScriptedServer, folder: Path, how: dict[str, Any]
+) -> None:
     """What had arrived of it is taken back; nothing of it is in the file, and nothing is sent twice."""
-    write_config(folder, game, max_retries=2, api='"chat"')
+    api = request.node.callspec.params["game"]
+    write_config(folder, game, max_retries=2, api=f'"{api}"')
     path = write_prompt(folder)
-    broken = Action("Half a reply that nobody will ever see whole", cut_after=2)
+    broken = Action("Half a reply that nobody will ever see whole", **how)
     game.queue(broken, fail(503), "Whole.")
     seen: list[events.RunEvent] = []
     result = chatmd.run(path, hooks=chatmd.Hooks(listener=seen.append))
@@ -170,6 +174,55 @@ def test_a_model_that_fails_leaves_the_file_as_it_was(game: ScriptedServer, fold
     chatmd.run(path)
     game.requests.pop(0)
     check_exchange(path, game)
+
+
+def test_an_error_in_the_middle_of_a_stream(game: ScriptedServer, folder: Path) -> None:
+    """It is told in the server's words, and the file is as it was."""
+    path = write_prompt(folder)
+    before = path.read_bytes()
+    game.queue(Action("Half a reply", error="the server is tired"))
+    with pytest.raises(ModelError, match="the server is tired"):
+        chatmd.run(path)
+    assert path.read_bytes() == before
+
+
+def test_thoughts_go_back_to_who_thought_them(folder: Path) -> None:
+    """Every request holds all that was thought before, with its seal; so does one of a later run."""
+    with ScriptedServer(ChainGame()) as server:
+        write_config(folder, server, api='"responses"')
+        write_files(folder)
+        path = write_prompt(folder)
+        path.write_text(path.read_text().replace("<config", '<config model="OpenAICompatible/gpt-5.4"'))
+        chatmd.run(path)
+        path.write_bytes(path.read_bytes().replace(b"<user>\n\n</user>", b"<user>And?</user>"))
+        chatmd.run(path)
+    for asked in server.requests:
+        thoughts = [item for item in asked.body["input"] if item.get("type") == "reasoning"]
+        assert len(thoughts) == min(asked.number - 1, 3)
+        assert {thought["encrypted_content"] for thought in thoughts} <= {"sealed"}
+        texts = [thought["summary"][0]["text"] for thought in thoughts]
+        codes = [digest(conversation(before.body)) for before in server.requests[: len(texts)]]
+        assert texts == [f"I think {code} <summary> {ODD}" for code in codes]
+
+
+def test_what_the_user_says_too_late_for_the_turn(game: ScriptedServer, folder: Path) -> None:
+    """After the last reply, before the run ends: it is a message, and it is answered."""
+    path = folder / "x.chatmd"
+    path.write_text("<user>Hi</user>")
+    game.queue("Hello.", "Yes.")
+    seen: list[events.RunEvent] = []
+    runner = chatmd.open_run(path)
+
+    def listen(event: events.RunEvent) -> None:
+        seen.append(event)
+        if isinstance(event, events.Replied) and len(game.requests) == 1:
+            runner.steer("Really?")
+
+    runner.tree = replace(runner.tree, listener=listen)
+    loop.run(runner.run())
+    assert conversation(game.requests[1].body)[-2:] == [("assistant", "Hello."), ("user", "Really?")]
+    assert events.Delivered(("Really?",), with_result=False) in seen
+    assert path.read_text().count("<user>\n\n</user>") == 1
 
 
 def test_the_rest_of_the_conversation_survives_a_failure(game: ScriptedServer, folder: Path) -> None:
@@ -210,8 +263,12 @@ def test_a_turn_that_takes_too_long(game: ScriptedServer, folder: Path) -> None:
     with pytest.raises(chatmd.errors.LimitReached, match=r"longer than 0\.5 s"):
         chatmd.run(path, chatmd.RunOptions(timeout=0.5))
     text = path.read_text()
-    assert "I begin to think" in text
+    assert '<assistant status="incomplete">\nRAW|I begin to think' in text
     assert text.endswith("</assistant>\n\n<user>\n\n</user>\n")
+    hold.set()
+    chatmd.run(path)
+    game.requests.pop(0)
+    check_exchange(path, game)
 
 
 def test_configuration_of_the_file_goes_out(game: ScriptedServer, folder: Path) -> None:

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from edge.conftest import write_config
 from edge.support import finish, lmm, run_here, start, wait_until
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from fakes.web_server import WebServer, page
@@ -57,16 +58,28 @@ def test_exit_codes(server: ScriptedServer, folder: Path, capsys: pytest.Capture
 
 
 def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> None:
-    """What it said so far stays, the file is valid, and it is the user's turn."""
+    """What it said so far stays and says that it is not all; the next run asks again, or the user goes on."""
     path = write(folder, HI)
     server.queue(Action("I begin to speak, and then I", hold=threading.Event(), hold_after=2))
     process = start("run", "a.chatmd")
     wait_until(lambda: "then" in path.read_text() or "speak" in path.read_text())
     process.send_signal(signal.SIGINT)
     done = finish(process)
-    assert (done.code, "interrupted" in done.err) == (console.INTERRUPTED, True)
-    assert path.read_text().endswith("|RAW</assistant>\n\n<user>\n\n</user>\n")
-    assert not chatmd.check(chatmd.parse(path.read_text()))
+    assert done.code == console.INTERRUPTED
+    assert done.err.endswith(
+        "lmm: cancelled (1 request, 0 tokens in, 0 out); what was said and done so far is in a.chatmd, "
+        "and lmm run goes on from there\n"
+    )
+    text = path.read_text()
+    assert text.startswith(f'{HI}\n<assistant status="incomplete">\nRAW|I begin')
+    assert text.endswith("|RAW</assistant>\n\n<user>\n\n</user>\n")
+    assert not chatmd.check(chatmd.parse(text))
+    again = lmm("run", "a.chatmd")
+    assert (again.out, "cut off is asked for again" in again.err) == ("Reply to: Hi\n", True)
+    assert path.read_text() == f"{HI}\n<assistant>\nRAW|Reply to: Hi|RAW</assistant>\n\n<user>\n\n</user>\n"
+    path.write_text(text.replace("<user>\n\n</user>", "<user>Go on</user>"))
+    assert lmm("run", "a.chatmd").out == "Reply to: Go on\n"
+    assert [role for role, _ in server.requests[-1].messages] == ["user", "assistant", "user"]
 
 
 def test_ctrl_c_before_the_model_speaks(server: ScriptedServer, folder: Path) -> None:
@@ -147,6 +160,96 @@ def test_in_a_plain_terminal_ctrl_c_cancels_the_turn_only(server: ScriptedServer
         assert process.wait(30) == console.INTERRUPTED
     os.close(parent)
     assert not chatmd.check(chatmd.parse(path.read_text()))
+
+
+def test_what_a_retry_voids_is_not_printed(server: ScriptedServer, folder: Path) -> None:
+    """Into a pipe, only replies that are whole; the error has a line of its own."""
+    write(folder, HI)
+    write_config(folder, server, max_retries=1)
+    server.queue(Action("Half a reply that nobody", cut_after=1), "Whole.")
+    done = lmm("run", "a.chatmd")
+    assert (done.out, "again in" in done.err) == ("Whole.\n", True)
+    write(folder, HI)
+    server.queue(Action("Half a reply that nobody", cut_after=1), Action("Half a reply that nobody", cut_after=1))
+    failed = lmm("run", "a.chatmd")
+    assert (failed.code, failed.out) == (1, "")
+    assert "\nlmm: " in failed.err
+
+
+def test_what_agents_do(server: ScriptedServer, folder: Path) -> None:
+    """Their calls and results are shown, and all that they said and did is kept and referred to, not sent."""
+    path = write(folder, '<tool name="helper" agent="helper.chatmd" local/>\n' + HI)
+    write(folder, '<tool name="read_file"/>\n<system>You help.</system>\n', "helper.chatmd")
+    (folder / "n.txt").write_text("the note")
+
+    def answer(request: Recorded) -> Action:
+        messages = request.body["messages"]
+        if messages[0]["role"] == "user" and messages[-1]["role"] == "user":
+            return Action("", calls=(("c1", "helper", '{"input": "Look."}'),))
+        if messages[0]["role"] == "system" and messages[-1]["role"] == "user":
+            calls = tuple((f"h{n}", "read_file", f'{{"path": "{name}"}}') for n, name in enumerate(("n.txt", "m.txt")))
+            return Action("", calls=calls)
+        return Action("Helped." if messages[0]["role"] == "system" else "Done.")
+
+    server.answer = answer
+    done = lmm("run", "a.chatmd")
+    assert done.out == "Done.\n"
+    assert ["  → " in done.err, "  ← read_file" in done.err, "  ✗ read_file" in done.err] == [True] * 3
+    response = next(e for e in chatmd.parse(path.read_text()).elements if e.tag == "tool_response")
+    kept = (folder / (response.get("record") or "")).read_text()
+    assert [text in kept for text in ("Look.", "the note", "no such file", "Helped.")] == [True] * 4
+    assert "agents/helper" not in str(server.requests[-1].body)
+    assert not chatmd.check(chatmd.parse(path.read_text()))
+
+
+def test_a_variable_that_a_command_may_see(
+    server: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What looks like a secret by its name does not come back."""
+    monkeypatch.setenv("DB_PASSWORD", "correct-horse-battery")
+    monkeypatch.setenv("DB_HOST", "database.example.org")
+    write(folder, '<tool name="env" command="env" env="DB_PASSWORD, DB_HOST"/>\n' + HI)
+    server.queue(Action("", calls=(("c1", "env", '{"arguments": []}'),)), "Done.")
+    assert lmm("run", "--yes", "a.chatmd").code == 0
+    sent = str(server.requests[-1].body)
+    assert ("DB_PASSWORD=…" in sent, "correct-horse" in sent, "database.example.org" in sent) == (True, False, True)
+
+
+def test_a_conversation_that_fills_its_window(server: ScriptedServer, folder: Path) -> None:
+    """Where nothing makes room by itself, the user is told what does."""
+    write(folder, HI)
+    config = write_config(folder, server, context_window=100)
+    config.write_text(config.read_text() + "[chatmd]\ncompact_at = 0\n")
+    server.queue(Action("Hello.", usage=(90, 7)))
+    assert "lmm compact makes room" in lmm("run", "a.chatmd").err
+
+
+def test_output_means_the_same(server: ScriptedServer, folder: Path) -> None:
+    """Tools, programs and documents are the original's, in this run and in those that go on with the copy."""
+    tools = '<tool name="read_file"/>\n<tool name="write_file"/>\n<tool name="here" command="./here.sh"/>\n'
+    write(folder, f'{tools}<user>See <doc src="n.txt" local/></user>\n')
+    (folder / "n.txt").write_text("the note")
+    (folder / "here.sh").write_text("#!/bin/sh\npwd\ncat n.txt\n")
+    (folder / "here.sh").chmod(0o755)
+    calls = (
+        ("c1", "read_file", '{"path": "n.txt"}'),
+        ("c2", "here", '{"arguments": []}'),
+        ("c3", "write_file", '{"path": "made.txt", "content": "made"}'),
+    )
+    missing = lmm("run", "--yes", "a.chatmd", "-o", "out/b.chatmd")
+    assert (missing.code, "mkdir -p out" in missing.err) == (1, True)
+    (folder / "out").mkdir()
+    for line in (("run", "--yes", "a.chatmd", "-o", "out/b.chatmd"), ("run", "--yes", "--root", ".", "out/b.chatmd")):
+        server.queue(Action("", calls=calls), "Done.")
+        done = lmm(*line)
+        assert done.out == "Done.\n", done.err
+        results = [message["content"] for message in server.requests[-1].body["messages"] if message["role"] == "tool"]
+        assert "the note" in results[-3]
+        assert f"{folder.resolve()}\nthe note" in results[-2]
+        assert (folder / "made.txt").read_text() == "made"
+        (folder / "made.txt").unlink()
+        copy = folder / "out" / "b.chatmd"
+        copy.write_text(copy.read_text().removesuffix("<user>\n\n</user>\n") + "<user>Again</user>\n")
 
 
 def test_output(server: ScriptedServer, folder: Path) -> None:

@@ -39,7 +39,8 @@ class Action:
     the finish reason, None ends the stream without one and without ``[DONE]``. `delay` is in seconds,
     before anything is sent. `hold` waits for the event, at `hold_after` pieces (0: before the status
     line). `cut_after` closes the connection, without a proper end, after that many pieces. `calls` are the
-    tool calls that follow the text, as (id, name, arguments).
+    tool calls that follow the text, as (id, name, arguments). `error` is told in the stream, after the text, and
+    ends it.
     """
 
     text: str = ""
@@ -55,6 +56,7 @@ class Action:
     hold_after: int = 0
     cut_after: int | None = None
     calls: tuple[tuple[str, str, str], ...] = ()
+    error: str = ""
 
     def stream_pieces(self) -> tuple[str, ...]:
         """The content deltas of the stream."""
@@ -288,6 +290,13 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if piece is not None:
                 self._event(_delta(body, {"content": piece}))
+        if action.error:
+            self._event({"error": {"message": action.error, "type": "server_error", "code": "server_error"}})
+        else:
+            self._end_stream(action, body)
+        self._chunk(b"")
+
+    def _end_stream(self, action: Action, body: Mapping[str, Any]) -> None:
         for index, (call_id, name, arguments) in enumerate(action.calls):
             start = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
             self._event(_delta(body, {"tool_calls": [start]}))
@@ -298,7 +307,6 @@ class _Handler(BaseHTTPRequestHandler):
             if (body.get("stream_options") or {}).get("include_usage"):
                 self._event(_envelope(body, "chat.completion.chunk") | {"choices": [], "usage": _usage(action)})
             self._chunk(b"data: [DONE]\n\n")
-        self._chunk(b"")
 
     def _event(self, data: Mapping[str, Any]) -> None:
         self._chunk(f"data: {json.dumps(data)}\n\n".encode())

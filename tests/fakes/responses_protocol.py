@@ -32,7 +32,9 @@ def _events(action: Action, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         for event in events_of_item:
             yield event | {"output_index": len(output)}
         output.append(event["item"])
-    if action.finish is None:
+    if action.error:
+        yield {"type": "error", "code": "server_error", "message": action.error, "param": None}
+    if action.finish is None or action.error:
         return
     status = "incomplete" if action.finish == "length" else "completed"
     yield {"type": f"response.{status}", "response": _response(action, body, status, output)}

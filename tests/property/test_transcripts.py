@@ -12,7 +12,7 @@ from chatmd.language.agent import read_agent
 from chatmd.language.items import AgentSpec, Item, MessageItem
 from chatmd.language.parser import parse
 from chatmd.language.transcript import call_element, messages_of, result_element, storable
-from chatmd.runtime.changed import placed
+from chatmd.runtime.changed import followed, placed
 from chatmd.runtime.repair import INTERRUPTED, repair
 from chatmd.runtime.step import USER_TURN, ReplyWriter, gap, items_of, lines_of, user_text
 from lmm.models.port import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
@@ -214,3 +214,16 @@ def test_a_change_above_leaves_ours_at_the_end(base: str, ours: str, last: str) 
     base = f"<system>old</system>\n{base}<user>the last question</user>{last}"
     theirs = base.replace("old", "new")
     assert placed(base, ours, theirs) == (base.replace("old", "new")[: len(base)] + ours, "")
+
+
+@given(BASES, st.lists(BASES, min_size=1, max_size=3), BASES, st.data())
+def test_somebody_adds_a_word(base: str, pieces: list[str], tail: str, data: st.DataObject) -> None:
+    """Anywhere in the file as it is: each piece is what it was, but for the word."""
+    ends = [base, *("".join((base, *pieces[: n + 1])) for n in range(len(pieces)))]
+    before = ends[-1] + tail
+    at = data.draw(st.integers(0, len(before)))
+    theirs = f"{before[:at]}§§{before[at:]}"
+    now = followed(before, theirs, [len(end) for end in ends])
+    inside_a_tag = before.rfind("<", 0, at) > before.rfind(">", 0, at)
+    assert (now is not None) or inside_a_tag
+    assert now is None or [theirs[:end].replace("§§", "") for end in now] == ends

@@ -23,6 +23,7 @@ from chatmd.language.parser import errors_of, parse
 from chatmd.language.secret_names import holds_secrets
 from chatmd.language.transcript import transcript_text
 from chatmd.prompts.templates import SLOTS
+from chatmd.workplace import FOLDER
 from lmm.config import Settings
 from lmm.errors import DocumentBusy, FileWriteError, LmmError
 from lmm.files import check_writable, document_lock, read_document, replace_document
@@ -32,7 +33,6 @@ from lmm.models.port import Image
 from lmm.models.tokens import count_tokens
 from lmm.prompts.load import load_prompts
 
-FOLDER = ".chatmd"
 _LARGEST = 10_000_000  # bytes of a document that is read to count its tokens
 
 

@@ -20,11 +20,12 @@ from chatmd.content.image_data import SUFFIXES
 from chatmd.content.occurrences import Expandable, occurrences
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Doc, Img, Item
+from chatmd.workplace import FOLDER
 from lmm.errors import FileReadError
 from lmm.files import decode_document, read_bytes, replace_bytes
 from lmm.models.port import Image
 
-FOLDER, INDEX = ".chatmd", "expansions.jsonl"
+INDEX = "expansions.jsonl"
 _KINDS = {Doc: "doc", Img: "img"}
 
 

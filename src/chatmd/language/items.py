@@ -6,6 +6,7 @@ Contents are not expanded: a `Doc`, an `Img`, a `SubAgent` says what has to be f
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -38,10 +39,11 @@ class Config:
 class Tool:
     """`<tool>`: a built-in one by its name, a program, another agent, or tools of an MCP server.
 
-    Of a declaration that stands for several tools, `include` names those that are offered; none means all. An MCP
-    server's get names that begin with `prefix`; `issuer` is who may see its client's secret. `roots` are the folders that a
-    file tool may touch, `cwd` and `env` folder and variables of a command, all relative to the prompt's folder and
-    as written; `timeout` is in seconds, `max_output` in characters; `course` is the folder of a course.
+    Of a declaration that stands for several tools, `include` names those that are offered; none means all. An
+    MCP server's get names that begin with `prefix`; `issuer` is who may see its client's secret. `roots` are the
+    folders that a file tool may touch, `cwd` and `env` folder and variables of a command, all relative to the
+    prompt's folder and as written; `timeout` is in seconds, `max_output` in characters; `course` is the folder of
+    a course.
     """
 
     kind: Literal["builtin", "command", "agent", "mcp"]
@@ -159,6 +161,22 @@ class ReasoningItem:
 
 
 Item = MessageItem | CallItem | OutputItem | ReasoningItem
+
+
+def references(item: Item) -> Iterator[Doc | Img | SubAgent]:
+    """What an item refers to and does not hold itself."""
+    if isinstance(item, CallItem):
+        content = item.arguments
+    else:
+        content = item.content if isinstance(item, MessageItem | OutputItem) else ()
+    for part in content:
+        if not isinstance(part, str) and not (isinstance(part, Img) and (not part.local or is_inline(part))):
+            yield part
+
+
+def is_inline(img: Img) -> bool:
+    """Whether an image stands in the text itself."""
+    return img.src[:5].lower() == "data:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ _FUNCTION = AttributeRule("function_name", "the function that is called", requir
 _CALL = AttributeRule("tool_call_id", "links the call to its response", required=True)
 _SRC = AttributeRule("src", "a path or URL", required=True)
 _LOCAL = AttributeRule("local", "src is a file on disk", "flag")
+_RECORD = AttributeRule("record", "the files beside this one that tell what an agent did for it; not sent")
 _COMMON = (_NAME, _ID, _STATUS)
 
 _ROWS: Iterable[Tag] = (
@@ -86,7 +87,9 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("client_secret_env", "the environment variable with the client's secret"),
             AttributeRule("issuer", "the authorization server that may see the secret; by default the server itself"),
             AttributeRule("roots", "the folders that it may touch, between commas; this file's if left out"),
-            AttributeRule("cwd", "the folder in which a command runs; this file's if left out"),
+            AttributeRule(
+                "cwd", "the folder in which a command runs, a file tool's paths begin; this file's if left out"
+            ),
             AttributeRule("env", "the environment variables that a command may see, between commas"),
             AttributeRule("timeout", "how long a call may take, in seconds", "number"),
             AttributeRule("max_output", "how many characters of its output are kept", "integer"),
@@ -112,7 +115,7 @@ _ROWS: Iterable[Tag] = (
     Tag("system", 'what rules the conversation; <msg role="system">', _COMMON),
     Tag("developer", 'what rules the conversation; <msg role="developer">', _COMMON),
     Tag("tool_call", "the model calls a function; the body is its arguments", (_FUNCTION, _CALL, *_COMMON, _TYPE)),
-    Tag("tool_response", 'what a call returned; <msg role="tool">', (_CALL, *_COMMON, _TYPE)),
+    Tag("tool_response", 'what a call returned; <msg role="tool">', (_CALL, *_COMMON, _TYPE, _RECORD)),
     Tag(
         "reasoning",
         "what a model thought, as far as it tells",

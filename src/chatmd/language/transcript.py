@@ -155,13 +155,15 @@ def elements_of(messages: Iterable[Message]) -> tuple[Element, ...]:
     return tuple(element for message in messages for element in _elements(message))
 
 
-def element_text(element: Element) -> str:
+def element_text(element: Element, newline: str = "\n") -> str:
     """An element as it stands in a transcript: RAW blocks and summaries begin on a line of their own.
+
+    What is laid out has that `newline`; what is said stays as it is.
 
     Raises:
         NotStorable: it holds a NUL or half of a surrogate pair.
     """
-    text = _laid_out(element)
+    text = _laid_out(element, newline)
     found = _UNSTORABLE.search(text)
     if found:
         what = "NUL" if found[0] == "\0" else f"half a character (U+{ord(found[0]):04X})"
@@ -268,12 +270,13 @@ def _call_attributes(call: ToolCall) -> tuple[Attribute, ...]:
     return (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *_item(call.item))
 
 
-def _laid_out(element: Element) -> str:
+def _laid_out(element: Element, newline: str) -> str:
     children = element.children
     if not children:
         return write([element])
     if element.tag == "reasoning":
-        inside = "".join(f"\n{_laid_out(child)}" for child in children if isinstance(child, Element)) + "\n"
+        inside = "".join(f"{newline}{_laid_out(child, newline)}" for child in children if isinstance(child, Element))
+        inside += newline
     else:  # white space before RAW| is eaten
-        inside = "\n" * (isinstance(children[0], Text) and children[0].raw) + write(children)
+        inside = newline * (isinstance(children[0], Text) and children[0].raw) + write(children)
     return f"<{element.tag}{write_attributes(element.attributes)}>{inside}</{element.tag}>"

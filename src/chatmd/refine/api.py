@@ -22,6 +22,7 @@ from chatmd.refine.run import Progress, refined
 from chatmd.refine.versions import find_instructions
 from chatmd.runtime.limits import Limits, Tally, parse_budget
 from chatmd.runtime.options import Hooks, RunOptions
+from chatmd.workplace import FOLDER
 from lmm.config import ModelSettings, Settings
 from lmm.config_files import settings_for
 from lmm.errors import DocumentBusy, LmmError
@@ -30,8 +31,6 @@ from lmm.loop import run, run_async
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, Usage
 from lmm.prompts.load import load_prompts
-
-FOLDER = ".chatmd"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from chatmd.runtime.conversation import Conversation
 from chatmd.runtime.limits import Tally
 from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.step import gap, user_text
-from chatmd.runtime.transcript_file import TextTranscript
+from chatmd.runtime.transcript import TextTranscript
 from chatmd.runtime.tree import Tree
 from chatmd.tools.declared import declared_by
 from chatmd.workplace import AgentRequest, Workplace

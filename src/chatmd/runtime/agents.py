@@ -16,6 +16,7 @@ from chatmd.content.urls import name_of
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.runtime.conversation import Conversation
 from chatmd.runtime.events import Below, RunEvent
+from chatmd.runtime.payloads import keep_record
 from chatmd.runtime.step import gap, said
 from chatmd.runtime.transcript import TextTranscript
 from chatmd.runtime.tree import Tree
@@ -33,7 +34,7 @@ class _Found(NamedTuple):
 
 
 async def ask_agent(tree: Tree, chain: tuple[str, ...], request: AgentRequest) -> str:
-    """The answer of the agent that is asked for; nothing is written to its file.
+    """The answer of the agent that is asked for; nothing is written to its file, and all is kept in one of its own.
 
     Raises:
         LimitReached: agents ask agents too deep, or the whole run has used up what it may.
@@ -45,14 +46,19 @@ async def ask_agent(tree: Tree, chain: tuple[str, ...], request: AgentRequest) -
     text = found.text
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + said(request.input)
+    transcript = TextTranscript(text)
     conversation = Conversation(
-        below_tree(tree, below), TextTranscript(text), found.folder, below, remote=found.remote, user_turn="",
+        below_tree(tree, below), transcript, found.folder, below, remote=found.remote, user_turn="",
         recorded=Recorded(Path(found.name), only=True) if tree.replay and not found.remote else None,
     )  # fmt: skip
-    async with AsyncExitStack() as stack:
-        if not await conversation.open(stack):
-            raise ChatmdError("this agent was asked nothing", where=found.name, hint="give it an input")
-        await conversation.turn()
+    try:
+        async with AsyncExitStack() as stack:
+            if not await conversation.open(stack):
+                raise ChatmdError("this agent was asked nothing", where=found.name, hint="give it an input")
+            await conversation.turn()
+    finally:  # also what came before an error
+        if tree.records is not None and transcript.text != text:
+            request.kept(keep_record(tree.records, name_of(found.name), transcript.text))
     return conversation.answer
 
 

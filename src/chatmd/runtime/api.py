@@ -74,6 +74,9 @@ def _copied(path: Path, text: str, tree: Tree, options: RunOptions) -> Tree:
             "there is such a file already", where=str(output), hint=f"to go on with it: lmm run {output}; or delete it"
         )
     source, target = path.resolve().parent, output.resolve().parent
+    if not target.is_dir():
+        hint = f"make it: mkdir -p {output.parent}"
+        raise FileWriteError("cannot be written: its folder does not exist", where=str(output), hint=hint)
     if source != target:
         text = moved(parse(repair(text).text), Path(os.path.relpath(source, target)).as_posix())
         tree = replace(tree, rules=replace(tree.rules, roots=(*tree.rules.roots, source)))

@@ -7,11 +7,16 @@ that: it is put after what it followed, and what was written behind it stays beh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import NamedTuple
 
 _ANCHORS = (400, 160, 60, 24)  # characters before ours that tell the place, the most certain first
 _CERTAIN = 60  # characters of ours that cannot stand in a text by chance
+_TAG = re.compile(r"</?[a-z_]+")
+_MOST_COMPARED = 1_000_000  # pairs of lines
 
 
 class Placed(NamedTuple):
@@ -37,29 +42,59 @@ def placed(base: str, ours: str, theirs: str) -> Placed:
         return Placed(theirs.rstrip("\n") + (_blank_at_end(base) or "\n" * theirs.endswith("\n")) + ours, "")
     behind = theirs[begin:]
     blank = len(behind) - len(behind.lstrip("\n"))
-    behind = behind[blank + _common(added, behind[blank:]) :]
+    behind = behind[blank + _shared(added, behind[blank:]) :]
     head = base if theirs.startswith(base) else theirs[:begin].rstrip("\n") + _blank_at_end(base)
     return Placed(head + ours, behind if behind.strip() else "")
 
 
 def followed(before: str, theirs: str, places: Sequence[int]) -> tuple[int, ...] | None:
-    """Where `places` of `before`, in ascending order, are in `theirs`; None if it is no small edit of `before`.
+    """Where `places` of `before`, in ascending order, are in `theirs`; None if it may come from an older version.
 
-    Such an edit is one change, takes no tag away, and does not reach the last place: else it may be an older version.
+    What comes from `before` itself still has all its tags, and more than nothing where the last place was.
 
     >>> followed("<a>one</a><b>two</b>", "<a>one, or so</a><b>two</b>", [10, 20])
     (17, 27)
     >>> followed("<a>one</a><b>two</b>", "<a>one</a>", [10, 20]) is None
     True
     """
-    start = _common(before, theirs)
-    limit = min(len(before), len(theirs)) - start
-    same = _common(before[::-1], theirs[::-1], limit)
-    end, grown = len(before) - same, len(theirs) - len(before)
-    gone = before[start:end]
-    if "<" in gone or ">" in gone or (start < end and end >= places[-1] > start):
+    start = _before_tag(before, _common(before, theirs))
+    same = _common(before[::-1], theirs[::-1], min(len(before), len(theirs)) - start)
+    end = len(before) - same
+    gone, new = before[start:end], theirs[start : len(theirs) - same]
+    tags = iter(_TAG.findall(new))
+    if not all(tag in tags for tag in _TAG.findall(gone)) or start < places[-1] <= end:
         return None
-    return tuple(place if place <= start else max(place, end) + grown for place in places)
+    hunks = list(_hunks(gone, new))
+
+    def now(place: int) -> int:
+        shift = 0
+        for first, last, _, stop in hunks:
+            if place <= start + first:
+                break
+            if place < start + last:
+                return start + stop
+            shift = stop - last
+        return place + shift
+
+    return tuple(map(now, places))
+
+
+def _hunks(gone: str, new: str) -> Iterator[tuple[int, int, int, int]]:
+    """The parts that differ, by lines: from and to in `gone`, from and to in `new`."""
+    lines, others = gone.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(lines) * len(others) > _MOST_COMPARED:
+        yield 0, len(gone), 0, len(new)
+        return
+    at, there = (list(accumulate(map(len, some), initial=0)) for some in (lines, others))
+    for what, first, last, begin, stop in SequenceMatcher(None, lines, others, autojunk=False).get_opcodes():
+        if what != "equal":
+            yield at[first], at[last], there[begin], there[stop]
+
+
+def _before_tag(text: str, at: int) -> int:
+    """`at`, or where the tag begins that it is in."""
+    opening = text.rfind("<", 0, at)
+    return opening if opening > text.rfind(">", 0, at) else at
 
 
 def _after_anchor(base: str, theirs: str) -> int:
@@ -70,6 +105,12 @@ def _after_anchor(base: str, theirs: str) -> int:
         if at >= 0:
             return at + len(anchor)
     return -1
+
+
+def _shared(ours: str, behind: str) -> int:
+    """How much of `ours` stands in `behind` already; no half of a tag, with which another of theirs may begin."""
+    length = _common(ours, behind)
+    return length if length == len(behind) else _before_tag(ours, length)
 
 
 def _common(first: str, second: str, most: int | None = None) -> int:

@@ -13,6 +13,8 @@ from lmm.errors import LmmError
 from lmm.models.port import Usage
 from lmm.models.tokens import count_tokens
 
+_FULL = 0.8  # of the window: time to tell the user
+
 
 @dataclass(slots=True)
 class Compactor:
@@ -32,6 +34,15 @@ class Compactor:
     def note(self, usage: Usage) -> None:
         """What the last request took, and what it added."""
         self._used = usage.input_tokens + usage.output_tokens
+
+    @property
+    def warning(self) -> str:
+        """What the user should know if nothing makes room: how full the window is; empty while there is enough."""
+        window = self.model.context_window
+        if self._used <= _FULL * window or (self.rules.compact_at and not self._failed):
+            return ""
+        share = f"{self._used:,} of the model's {window:,} tokens"
+        return f"this conversation takes {share}: lmm compact makes room (or correct context_window in config.toml)"
 
     def is_due(self, text: str) -> bool:
         """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""

@@ -10,10 +10,9 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chatmd.content.expand import Expansions, expansions
@@ -21,10 +20,10 @@ from chatmd.content.recorded import Recorded
 from chatmd.errors import StoppedByUser
 from chatmd.language.agent import interpret, read_agent
 from chatmd.language.imports import resolve_imports
-from chatmd.language.items import AgentSpec, CallItem, Doc, Img, Item, MessageItem, OutputItem, SubAgent
+from chatmd.language.items import AgentSpec, Doc, Img, Item, MessageItem, SubAgent, references
 from chatmd.language.nodes import Element
 from chatmd.language.parser import parse
-from chatmd.language.transcript import element_text, messages_of
+from chatmd.language.transcript import messages_of
 from chatmd.runtime import events
 from chatmd.runtime.compacting import Compactor
 from chatmd.runtime.models import model_settings
@@ -34,8 +33,8 @@ from chatmd.runtime.remote import confined, refuse_imports
 from chatmd.runtime.step import USER_TURN, ReplyWriter, answer_of, gap, items_of, lines_of, parsed, user_text
 from chatmd.runtime.transcript import Mark, Transcript
 from chatmd.runtime.tree import Tree, scrubber
-from chatmd.tools.calling import CANCELLED, Caller, with_notes
-from chatmd.workplace import Workplace
+from chatmd.tools.calling import CANCELLED, PRESENT, Caller, with_notes
+from chatmd.workplace import AgentRequest, Workplace
 from lmm.config import Settings
 from lmm.errors import LmmError
 from lmm.models.port import (
@@ -77,6 +76,7 @@ class Conversation:
     _caller: Caller = field(default_factory=lambda: Caller({}))
     _payloads: Payloads = field(default_factory=lambda: Payloads(None, inline=True))
     _stored: dict[Doc | Img | SubAgent, str | Image] = field(default_factory=dict)
+    _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
     _place: Workplace | None = None
     _compactor: Compactor | None = None
@@ -114,14 +114,18 @@ class Conversation:
 
     def _workplace(self, settings: Settings) -> Workplace:
         tree = self.tree
-        ask = partial(tree.ask, tree, self.chain)
-        return Workplace(self.folder, settings, ask, tree.rules, tree.environment, tree.protected)
+        return Workplace(self.folder, settings, self._ask_agent, tree.rules, tree.environment, tree.protected)
+
+    async def _ask_agent(self, request: AgentRequest) -> str:
+        """Ask another agent, perhaps for a call, whose result then tells where it is kept what that one did."""
+        records = self._records.setdefault(PRESENT.get(), [])
+        return await self.tree.ask(self.tree, self.chain, replace(request, kept=records.append))
 
     def _leave_turn(self) -> None:
         """Leave a place for the user to write, if there is none."""
         last = self.items[-1] if self.items else None
         if self.user_turn and not (isinstance(last, MessageItem) and last.role == "user"):
-            self._add(self.user_turn)
+            self._add(self._turn.removeprefix(self.transcript.newline))
 
     @property
     def model(self) -> str:
@@ -146,7 +150,7 @@ class Conversation:
     def say(self, said: str | Element) -> None:
         """What the user says, in the place that waits for it: a text, or a ``<user>`` element."""
         self.transcript.drop_blank_turn()
-        self._add(user_text(said) if isinstance(said, str) else f"{element_text(said)}\n")
+        self._add(self._user_text(said) if isinstance(said, str) else lines_of([said], self.transcript.newline))
 
     # -- turns ---------------------------------------------------------------------------------------
 
@@ -163,7 +167,10 @@ class Conversation:
         await self._refresh()
         while not self.waits_for_user:
             await self._make_room()
-            calls = await self._ask()
+            mark = await self._refresh()  # what others write from now on comes after the reply
+            if self.waits_for_user:
+                return
+            calls = await self._ask(mark)
             if calls and not await self._carry_out(calls):
                 return
             if once:
@@ -191,24 +198,21 @@ class Conversation:
         where = f"; the original: {done.original}" if done.original else ""
         self._tell(events.Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
 
-    async def _ask(self) -> tuple[ToolCall, ...]:
-        """One request, and its reply in the transcript; the calls that the model asks for."""
+    async def _ask(self, mark: Mark) -> tuple[ToolCall, ...]:
+        """One request, and its reply in the transcript at `mark`; the calls that the model asks for."""
         assert self._model is not None
-        mark = await self._refresh()  # what others write from now on comes after the reply
-        if self.waits_for_user:
-            return ()
         messages = await self._messages()
         self.tree.tally.begin(self._model.name)
         self._tell(events.Asking(self._model.name, self.tree.tally.turns))
         request = ChatRequest(messages, tools=self.tools)
-        before = gap(self.transcript.end)
-        writer, reply = ReplyWriter(before), None
+        before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
+        writer, reply = ReplyWriter(before, newline), None
         try:
             async with aclosing(self._model.stream(request)) as stream:
                 async for event in stream:
                     if isinstance(event, Retrying):
                         self.transcript.take_back(mark)
-                        writer = ReplyWriter(before)
+                        writer = ReplyWriter(before, newline)
                         self._tell(events.Again(event.reason, event.wait))
                     elif isinstance(event, Reply):
                         reply = event  # paid: from here, it stays
@@ -244,13 +248,15 @@ class Conversation:
         rest = writer.end(reply, calls)
         if rest is None:  # the pieces were not the reply
             self.transcript.take_back(mark)
-            rest = ReplyWriter(writer.before).whole(reply, calls)
+            rest = ReplyWriter(writer.before, writer.newline).whole(reply, calls)
         self.transcript.append(rest + then)
         await self._calm()
         self._reread(mark)
         self._tell(events.Replied(reply, usage))
         if self._compactor is not None:
             self._compactor.note(reply.usage)
+            if not reply.calls and self._compactor.warning:
+                self._tell(events.Notice(self._compactor.warning))
         if notes:
             self._tell(events.Delivered(notes, with_result=False))
         if reply.cut:
@@ -272,7 +278,7 @@ class Conversation:
         except StoppedByUser:
             stopped = True
         finally:  # also if this is cancelled
-            self._write_results(calls, results, then=f"\n{self.user_turn}" if stopped and self.user_turn else "")
+            self._write_results(calls, results, then=self._turn if stopped else "")
         return not stopped
 
     def _write_results(self, calls: Sequence[ToolCall], results: Mapping[int, ToolResult], *, then: str = "") -> None:
@@ -285,7 +291,8 @@ class Conversation:
         notes = self._take_notes()
         if notes:
             complete[-1] = with_notes(complete[-1], notes)
-        self._add(lines_of([self._payloads.result(result) for result in complete]) + then)
+        elements = [self._payloads.result(one, self._records.pop(one.call, ())) for one in complete]
+        self._add(lines_of(elements, self.transcript.newline) + then)
         if notes:
             self._tell(events.Delivered(notes, with_result=True))
 
@@ -297,15 +304,23 @@ class Conversation:
     def _after_reply(self, notes: Sequence[str]) -> str:
         """What follows a reply without calls: what the user said meanwhile, or a place to say something."""
         if notes:
-            return "".join(f"\n{user_text(note)}" for note in notes)
-        return f"\n{self.user_turn}" if self.user_turn and not self.transcript.tail else ""
+            return "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
+        return "" if self.transcript.tail else self._turn
+
+    @property
+    def _turn(self) -> str:
+        """A blank line, and a place for the user to say something, if there is to be one."""
+        return f"\n{self.user_turn}".replace("\n", self.transcript.newline) if self.user_turn else ""
+
+    def _user_text(self, said: str) -> str:
+        return user_text(said).removesuffix("\n") + self.transcript.newline
 
     # -- text and messages -----------------------------------------------------------------------------
 
     def _add(self, text: str) -> None:
         """Append what is complete."""
         mark = self.transcript.mark()
-        self.transcript.append(gap(self.transcript.end) + text)
+        self.transcript.append(gap(self.transcript.end, self.transcript.newline) + text)
         self._reread(mark)
 
     async def _refresh(self) -> Mark:
@@ -380,19 +395,3 @@ class Conversation:
 
     def _ended(self, result: ToolResult, seconds: float) -> None:
         self._tell(events.Called(result, seconds))
-
-
-def references(item: Item) -> Iterator[Doc | Img | SubAgent]:
-    """What an item refers to and does not hold itself."""
-    if isinstance(item, CallItem):
-        content = item.arguments
-    else:
-        content = item.content if isinstance(item, MessageItem | OutputItem) else ()
-    for part in content:
-        if not isinstance(part, str) and not (isinstance(part, Img) and (not part.local or is_inline(part))):
-            yield part
-
-
-def is_inline(img: Img) -> bool:
-    """Whether an image stands in the text itself."""
-    return img.src[:5].lower() == "data:"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,13 +17,34 @@ from chatmd.errors import ChatmdError
 from chatmd.language.items import Doc, Img, SubAgent
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import call_element, image_element, result_element, storable
+from chatmd.workplace import FOLDER
 from lmm.errors import FileReadError
 from lmm.files import decode_document, read_bytes, replace_bytes
 from lmm.models.port import Image, ToolCall, ToolResult
 
-FOLDER = ".chatmd"
+_UNFIT = re.compile(r"[^\w-]")
 _MEDIA_TYPES = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
 _NAME = re.compile(rf"{re.escape(FOLDER)}/[0-9a-f]{{32}}\.[a-z]+")
+
+
+def keep_record(folder: Path, name: str, text: str) -> str:
+    """Keep what an agent of that name said and did, for a transcript in `folder`; its path from there."""
+    stem = _UNFIT.sub("_", name.partition(".")[0])[:40]
+    data = text.encode("utf-8")
+    kept = f"{FOLDER}/agents/{stem}-{hashlib.sha256(data).hexdigest()[:16]}.chatmd"
+    _write(folder, kept, data)
+    return kept
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    """Write a file below ``.chatmd``, unless it is there."""
+    path, ours = folder / name, folder / FOLDER
+    for parent in dict.fromkeys((ours, path.parent)):
+        if parent.is_symlink():
+            raise ChatmdError("this is a link, and nothing is written behind it", where=str(parent))
+        parent.mkdir(mode=0o700, exist_ok=True)
+    if not path.exists():
+        replace_bytes(path, data, mode=0o600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +64,13 @@ class Payloads:
             return call_element(call)
         return call_element(call, stored_at=self._store(call.arguments.encode("utf-8"), ".json"))
 
-    def result(self, result: ToolResult) -> Element:
-        """A result as an element, its text and images stored."""
+    def result(self, result: ToolResult, records: Sequence[str] = ()) -> Element:
+        """A result as an element, its text and images stored; `records` hold what agents said and did for it."""
+        element = self._result(result)
+        more = (Attribute("record", ", ".join(records)),) if records else ()
+        return replace(element, attributes=(*element.attributes, *more))
+
+    def _result(self, result: ToolResult) -> Element:
         result = replace(result, call=storable(result.call), name=storable(result.name), text=storable(result.text))
         if self.folder is None:
             return result_element(result)
@@ -56,7 +82,7 @@ class Payloads:
         """What those of `parts` stand for that are payloads.
 
         Raises:
-            ChatmdError: a file is not there any more.
+            ChatmdError: a file is not there any more, or holds something else: a link could lead anywhere.
         """
         if self.folder is None:
             return {}
@@ -75,6 +101,11 @@ class Payloads:
             raise ChatmdError(
                 f"{part.src}: {error.message}", where=part.span.where, hint="move it with this file"
             ) from error
+        if not path.name.startswith(hashlib.sha256(data).hexdigest()[:32]):
+            raise ChatmdError(
+                f"{part.src}: this is not what was kept: the file was changed", where=part.span.where,
+                hint="bring it back, or write what it should hold into the transcript",
+            )  # fmt: skip
         if isinstance(part, Doc):
             return decode_document(data, str(path))
         return Image(data, media_type=_MEDIA_TYPES.get(path.suffix, "image/png"))
@@ -89,10 +120,5 @@ class Payloads:
         """Write a file, unless it is there; its path as it stands in the transcript."""
         assert self.folder is not None
         name = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:32]}{suffix}"
-        path = self.folder / name
-        if path.parent.is_symlink():
-            raise ChatmdError("this is a link, and nothing is written behind it", where=str(path.parent))
-        if not path.exists():
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            replace_bytes(path, data)
+        _write(self.folder, name, data)
         return name

@@ -81,7 +81,7 @@ def _without_incomplete(text: str) -> str:
 
 def _is_ours(text: str, mending: Mending) -> bool:
     """Whether a run can have left a text so. What a person has not closed is reported when it is read."""
-    return not mending.suffix or _REPLY_END.endswith(mending.suffix) or _is_turn(text, mending)
+    return not mending.suffix or _REPLY_END.endswith(mending.suffix.replace("\r", "")) or _is_turn(text, mending)
 
 
 def _is_turn(text: str, mending: Mending) -> bool:

@@ -90,7 +90,8 @@ class Runner:
                 self.tree.listener(events.Notice(note))
             folder = self.path.resolve().parent
             record = Recorded(self.path, only=self.tree.replay)
-            conversation = Conversation(self.tree, transcript, folder, (str(self.path),), self._notes, recorded=record)
+            tree = replace(self.tree, records=folder)
+            conversation = Conversation(tree, transcript, folder, (str(self.path),), self._notes, recorded=record)
             ready = await conversation.open(stack, though_waiting=self.hooks.ask_user is not None)
             if ready:
                 self.tree.listener(events.Ready(conversation.model, conversation.tools))

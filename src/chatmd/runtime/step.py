@@ -22,7 +22,7 @@ USER_TURN = "<user>\n\n</user>\n"
 INCOMPLETE = "incomplete"
 """The status of a reply that was cut off."""
 
-_CLOSE_ASSISTANT = f"{CLOSE_RAW}</assistant>\n"
+_CLOSE_ASSISTANT = f"{CLOSE_RAW}</assistant>"
 
 
 @lru_cache(maxsize=2)
@@ -36,20 +36,20 @@ def items_of(text: str) -> tuple[Item, ...]:
     return read_agent(parse(text)).items
 
 
-def gap(before: str) -> str:
+def gap(before: str, newline: str = "\n") -> str:
     """What parts a message from the text before it: one blank line.
 
     >>> gap("<user>Why?</user>"), gap("</user>\\n"), gap("</user>\\n\\n"), gap("")
     ('\\n\\n', '\\n', '', '')
     """
-    if not before or before.endswith("\n\n"):
+    if not before or before.endswith(("\n\n", "\n\r\n")):
         return ""
-    return "\n" if before.endswith("\n") else "\n\n"
+    return newline if before.endswith("\n") else 2 * newline
 
 
-def lines_of(elements: Sequence[Element]) -> str:
+def lines_of(elements: Sequence[Element], newline: str = "\n") -> str:
     """Elements as they stand in a transcript, each ending its line."""
-    return "".join(f"{element_text(element)}\n" for element in elements)
+    return "".join(f"{element_text(element, newline)}{newline}" for element in elements)
 
 
 def said(content: Content) -> str:
@@ -101,6 +101,7 @@ class ReplyWriter:
     """
 
     before: str = ""
+    newline: str = "\n"
     written: bool = False
     text: str = ""
     thoughts: list[Reasoning] = field(default_factory=list)
@@ -128,19 +129,19 @@ class ReplyWriter:
             return self.whole(reply, calls)
         if not self._is(reply):
             return None
-        return self._wrote(self._thoughts() + self._close() + lines_of(calls))
+        return self._wrote(self._thoughts() + self._close() + lines_of(calls, self.newline))
 
     def whole(self, reply: Reply, calls: Sequence[Element] = ()) -> str:
         """A reply of which nothing was appended."""
         thoughts = [_storable(thought) for thought in reply.reasoning]
         said = [element for element in elements_of((reply.as_message(),)) if element.tag == "assistant"]
         said = [_storable_text(element) for element in said]
-        return self.before + lines_of((*reasoning_elements(thoughts), *said, *calls))
+        return self.before + lines_of((*reasoning_elements(thoughts), *said, *calls), self.newline)
 
     def cut(self) -> str:
         """All of it in place of what was appended, if nothing more comes: it says that it is incomplete."""
         element = Element("assistant", (Attribute("status", INCOMPLETE),), (Text(self.text, raw=True),))
-        return self.before + lines_of((*reasoning_elements(self.thoughts), element))
+        return self.before + lines_of((*reasoning_elements(self.thoughts), element), self.newline)
 
     def _is(self, reply: Reply) -> bool:
         """Whether what came in pieces is the reply. Texts of several parts are joined with white space."""
@@ -154,17 +155,17 @@ class ReplyWriter:
         close = self._close()
         self._open, self._item, self._tail = True, event.item, ""
         attributes = (Attribute("id", storable(event.item)),) if event.item else ()
-        return f"{close}<assistant{write_attributes(attributes)}>\n{OPEN_RAW}"
+        return f"{close}<assistant{write_attributes(attributes)}>{self.newline}{OPEN_RAW}"
 
     def _close(self) -> str:
-        closing, self._open = _CLOSE_ASSISTANT if self._open else "", False
+        closing, self._open = f"{_CLOSE_ASSISTANT}{self.newline}" if self._open else "", False
         return closing
 
     def _thoughts(self) -> str:
         if not self._waiting:
             return ""
         elements = reasoning_elements([_storable(thought) for thought in self._waiting])
-        text = self._close() + lines_of(tuple(elements))
+        text = self._close() + lines_of(tuple(elements), self.newline)
         self.thoughts, self._waiting = self.thoughts + self._waiting, []
         return text
 

@@ -36,6 +36,11 @@ class Transcript(Protocol):
     def folder(self) -> Path | None: ...
 
     @property
+    def newline(self) -> str:
+        """What a line of it ends with, as the first one does."""
+        ...
+
+    @property
     def end(self) -> str:
         """The last characters of what stands before the next piece."""
         ...
@@ -105,6 +110,11 @@ class TextTranscript:
         return self.begin + "".join(self._pieces)
 
     @property
+    def newline(self) -> str:
+        """What its first line ends with."""
+        return newline_of(self.begin)
+
+    @property
     def end(self) -> str:
         """Its last characters."""
         return last_of(self.begin, self._pieces)
@@ -158,8 +168,17 @@ class TextTranscript:
 
 
 def last_of(begin: str, pieces: list[str]) -> str:
-    """The last two characters of a text and the pieces behind it."""
-    return (begin[-2:] + "".join(pieces[-2:]))[-2:]
+    """The last four characters of a text and the pieces behind it."""
+    return (begin[-4:] + "".join(pieces[-4:]))[-4:]
+
+
+def newline_of(text: str) -> str:
+    """What the first line of a text ends with.
+
+    >>> newline_of("one\\r\\ntwo\\n"), newline_of("one")
+    ('\\r\\n', '\\n')
+    """
+    return "\r\n" if text.partition("\n")[0].endswith("\r") and "\n" in text else "\n"
 
 
 def without_blank_turn(text: str) -> str:

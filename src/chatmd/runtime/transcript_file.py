@@ -1,8 +1,8 @@
 """A transcript at the end of a file that other programs may change meanwhile.
 
-It is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we
-left it. If it is not, what we write is kept back until the file is still - a program that is in the middle of writing it
-would lose the rest - and then put into what it has become (`chatmd.runtime.changed`), in one step.
+It is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we left it.
+If it is not, what we write is kept back until the file is still - a program that is in the middle of writing it would
+lose the rest - and then put into what it has become (`chatmd.runtime.changed`), in one step.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from chatmd.runtime.changed import followed, placed
-from chatmd.runtime.payloads import FOLDER
 from chatmd.runtime.repair import repair
 from chatmd.runtime.step import gap
-from chatmd.runtime.transcript import Mark, last_of, without_blank_turn
+from chatmd.runtime.transcript import Mark, last_of, newline_of, without_blank_turn
+from chatmd.workplace import FOLDER
 from lmm.errors import FileReadError, FileWriteError
 from lmm.files import check_writable, decode_document, document_lock, read_bytes, replace_bytes, replace_document
 
@@ -71,6 +71,11 @@ class TranscriptFile:
             self._write(text.encode("utf-8"))
             self._written += 1
         self._pieces.append(text)
+
+    @property
+    def newline(self) -> str:
+        """What its first line ends with."""
+        return newline_of(self._begin)
 
     @property
     def end(self) -> str:
@@ -142,8 +147,10 @@ class TranscriptFile:
             raise self._kept_aside()
         changed, self._changed = self._changed, False
         if self._tail:
-            blank = gap(self.end)[: 2 * self._behind]  # a file that is not to be written anew stays as it is
-            self._pieces.append(blank + self._tail)
+            if self._pieces and (kept := without_blank_turn(self._pieces[-1])) != self._pieces[-1]:
+                self._pieces[-1], self._elsewhere = f"{kept}{self.newline}", True  # they have said something
+            # What is not to be written anew stays as it is.
+            self._pieces.append(gap(self.end, self.newline) + self._tail.lstrip("\r\n") if self._behind else self._tail)
             self._written += not self._behind
             self._tail = ""
         if self._behind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from chatmd.workplace import AgentRequest, Rules
 from lmm.config import Settings
 
 Listener = Callable[[RunEvent], None]
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|(?:\b|_)(?:PWD|PIN|DSN)(?:\b|_)", re.IGNORECASE)
 _SHORTEST_SECRET = 8  # what is shorter could stand in any text
 
 
@@ -35,7 +37,8 @@ class Tree:
     """One run: its configuration, rules, limits and environment, and what was agreed to.
 
     `ask` asks another agent: for a tree, the files from the first one down to who asks, and a request.
-    With `replay`, documents and agents in messages are taken as they were recorded.
+    With `replay`, documents and agents in messages are taken as they were recorded. What agents below say and do is
+    kept below the folder `records`, if there is one.
     """
 
     ask: Ask
@@ -49,11 +52,13 @@ class Tree:
     open_model: OpenModel = open_model
     protected: tuple[Path, ...] = ()
     replay: bool = False
+    records: Path | None = None
 
 
 def scrubber(settings: Settings, spec: AgentSpec, environment: Mapping[str, str]) -> Callable[[str], str]:
     """A function that takes keys and secrets of the environment out of a text."""
     names = keys_of(settings) | {name for tool in spec.tools for name in (tool.client_id_env, tool.client_secret_env)}
+    names |= {name for tool in spec.tools for name in tool.env if _SECRET.search(name)}
     values = sorted((environment.get(name, "") for name in names), key=len, reverse=True)
     secrets = [value for value in values if len(value) >= _SHORTEST_SECRET]
 

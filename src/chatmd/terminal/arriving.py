@@ -11,6 +11,7 @@ from markdown_it.tree import SyntaxTreeNode
 from chatmd.terminal.markdown_lines import first_number, markdown_lines, top_nodes
 from chatmd.terminal.styled import Line, clean
 
+_LONG = 2000  # characters
 _LISTS = ("bullet_list", "ordered_list")
 
 
@@ -37,8 +38,9 @@ class Arriving:
     number: int | None = None  # of the item that it begins with
     shown: int = 0  # so many of its lines have been printed: it is longer than the screen
     begun: bool = False
-    _seen: int = 0
-    _cache: tuple[tuple[object, ...], list[Line]] = field(default=((), []))
+    _seen: int = 0  # where the last look for blocks ended
+    _measured: int = 0  # how long it was when its lines were counted
+    _cache: tuple[tuple[str, int, int | None], list[Line]] = field(default=(("", 0, None), []))
 
     def feed(self, piece: str) -> None:
         """More of it."""
@@ -49,27 +51,38 @@ class Arriving:
         """The lines that have become final, each once; at most about `room` lines are left to `rest`."""
         lines: list[Line] = []
         whole = self.text.rfind("\n") + 1  # a line that is not complete may turn out to be anything
-        if whole != self._seen:
+        if whole - self._seen > self._step:
             self._seen = whole
             source = self.text.split("\n")
             if (cut := _last_cut(top_nodes(clean(self.text[:whole])), source, self.number)) is not None:
                 lines += self._part("\n".join(source[: cut.line]), width)
                 self._begin("\n".join(source[cut.line :]), cut.gap, cut.number)
-        return lines + self._overflow(width, room)
+        if len(self.text) - self._measured > max(width, self._step):
+            self._measured = len(self.text)
+            lines += self._overflow(width, room)
+        return lines
 
     def rest(self, width: int) -> list[Line]:
-        """What else there is to be seen, as it looks now."""
-        return self._part(self.text, width)
+        """What else there is to be seen, as it looks now, or looked a moment ago."""
+        source = self._cache[0][0]
+        recent = self.text.startswith(source) and len(self.text) - len(source) <= self._step
+        return self._part(source if recent else self.text, width)
+
+    @property
+    def _step(self) -> int:
+        """So many characters may come before a text is looked at again: else a long block would take for ever."""
+        return len(self.text) // 30 if len(self.text) > _LONG else 0
 
     def end(self, width: int) -> list[Line]:
         """The rest, which is final now; then begins another text."""
-        lines = self.rest(width)
+        lines = self._part(self.text, width)
         self._begin("", False)
         self.begun = False
         return lines
 
     def _begin(self, text: str, gap: bool, number: int | None = None) -> None:
         self.text, self.gap, self.number, self.shown, self._seen = text, gap, number, 0, text.rfind("\n") + 1
+        self._measured = 0
 
     def _part(self, source: str, width: int) -> list[Line]:
         key = (source, width, self.number)

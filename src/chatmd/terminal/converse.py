@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from chatmd.compaction.compact_file import FOLDER, acompact
+from chatmd.compaction.compact_file import acompact
 from chatmd.runtime.limits import parse_budget
 from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.runtime.runner import Runner
@@ -16,6 +16,7 @@ from chatmd.terminal.session import Act, Session
 from chatmd.terminal.slash_commands import help_rows, read_command
 from chatmd.terminal.styled import Line, Span, clean, columns, indented, wrapped
 from chatmd.terminal.view import requests, used
+from chatmd.workplace import FOLDER
 from lmm.errors import LmmError
 
 _WIDEST_NAME = 20

@@ -6,8 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from chatmd.compaction.compact_file import FOLDER, free_name, keep
+from chatmd.compaction.compact_file import free_name, keep
 from chatmd.terminal.messages import Draft, rewound
+from chatmd.workplace import FOLDER
 from lmm.errors import DocumentBusy
 from lmm.files import check_writable, document_lock, read_document, replace_document
 

@@ -12,6 +12,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ NOTE = "user_note"
 """The tag in which a user's message stands that comes with a tool's result."""
 _NOTE_TAG = re.compile(rf"<(?=/?{NOTE}\b)", re.IGNORECASE)
 CANCELLED = "The user cancelled this call before it returned. It may have had an effect."
+NOT_MADE = "The user ended the turn before this call was made. It had no effect."
+PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
+"""The id of the call that is being carried out, for whoever is asked to do something for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +60,28 @@ class Caller:
     ended: Callable[[ToolResult, float], None] = lambda result, seconds: None
     _validators: dict[str, Validator] = field(default_factory=dict)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _stopped: bool = False
 
     async def call(self, calls: Sequence[ToolCall], results: dict[int, ToolResult]) -> None:
         """Carry out `calls`; the result of number n comes into `results` under n, as soon as it is there.
 
         Raises:
             StoppedByUser: asked about a call, the user wants the run to end; calls that have not ended are cancelled.
+
+        If this is cancelled or raises, those that had not begun have a result that says so, others have none.
         """
+        made: set[int] = set()
+        self._stopped = False
         limit = asyncio.Semaphore(self.parallel)
 
         async def one(number: int, call: ToolCall) -> None:
             async with limit:
+                if self._stopped:
+                    return
                 start = time.monotonic()
+                PRESENT.set(call.id)
                 self.began(call)
-                result = await self._result(call)
+                result = await self._result(call, lambda: made.add(number))
                 results[number] = result
                 self.ended(result, time.monotonic() - start)
 
@@ -79,10 +91,14 @@ class Caller:
                     group.create_task(one(number, call))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        finally:
+            for number, call in enumerate(calls):
+                if number not in made and number not in results:
+                    results[number] = ToolResult(call.id, call.name, NOT_MADE, failed=True)
 
-    async def _result(self, call: ToolCall) -> ToolResult:
+    async def _result(self, call: ToolCall, begins: Callable[[], None]) -> ToolResult:
         try:
-            output = await self._output(call)
+            output = await self._output(call, begins)
         except StoppedByUser:
             raise
         except LmmError as error:
@@ -92,7 +108,7 @@ class Caller:
             output = ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", failed=True)
         return ToolResult(call.id, call.name, self._clean(output.text), output.images, output.failed)
 
-    async def _output(self, call: ToolCall) -> ToolOutput:
+    async def _output(self, call: ToolCall, begins: Callable[[], None]) -> ToolOutput:
         known = self.tools.get(call.name)
         if known is None:
             return ToolOutput(self._unknown(call.name), failed=True)
@@ -106,9 +122,16 @@ class Caller:
             return ToolOutput(f"The arguments do not fit the schema of {call.name}: {problem}", failed=True)
         if self.approve is not None:
             async with self._asking:
-                approved = await self.approve(call)
+                if self._stopped:
+                    raise StoppedByUser("the user ended the turn")
+                try:
+                    approved = await self.approve(call)
+                except StoppedByUser:
+                    self._stopped = True
+                    raise
             if approved is not True:
                 return ToolOutput(approved or REFUSED, failed=True)
+        begins()
         return await self._timed(known, arguments)
 
     async def _timed(self, known: OpenTool, arguments: Mapping[str, Any]) -> ToolOutput:

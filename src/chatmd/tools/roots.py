@@ -141,15 +141,18 @@ class Roots:
 
 
 def roots_of(declared: Tool, place: Workplace) -> Roots:
-    """The roots that a declaration names; the prompt's folder, if it names none.
+    """The roots that a declaration names; the prompt's folder, if it names none. ``cwd`` is where paths begin.
 
     Raises:
         ChatmdError: one does not exist.
     """
     folder = Path(os.path.realpath(place.folder))
     roots = tuple(_root(name, folder, declared) for name in declared.roots or (".",))
+    work = Path(os.path.realpath(folder / declared.cwd))
+    if work != folder:
+        roots = tuple(Root(Path(os.path.relpath(root.real, work)).as_posix(), root.real) for root in roots)
     prompt = declared.span.file
-    return Roots(folder, roots, (*place.protected, *([Path(prompt)] if prompt else ())))
+    return Roots(work, roots, (*place.protected, *([Path(prompt)] if prompt else ())))
 
 
 def _root(name: str, folder: Path, declared: Tool) -> Root:

@@ -179,7 +179,7 @@ def _definition(declared: Tool, command: Command) -> ToolDefinition:
 
 
 def _folder_name(declared: Tool) -> str:
-    return "the working folder" if declared.cwd in ("", ".", "./") else f"the folder {declared.cwd}"
+    return "the working folder" if declared.cwd in ("", ".", "./") else f"the folder `{declared.cwd}`"
 
 
 def _check_argument(argument: str) -> None:

@@ -106,6 +106,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
+def note(text: str) -> None:
+    """Tell on standard error what somebody should know who asked for something else."""
+    say(f"{style('note:', 'yellow', sys.stderr)} {printable(text)}\n", sys.stderr)
+
+
 def style(text: str, name: str, stream: IO[str]) -> str:
     """`text` in a style, if `stream` is a terminal that has styles and NO_COLOR is not set."""
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import ipaddress
 from collections.abc import Iterable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lmm.listening import is_loopback
 from lmm_education.errors import Denied
 from lmm_education.web.attempts import Attempts
 from lmm_education.web.identify import caller_of, cookie_name, set_cookie
@@ -33,7 +33,7 @@ class TeacherAccess:
 
     def __init__(self, state: ServeState, hosts: Iterable[str]) -> None:
         signer = Signer(state.key() + b" teacher")
-        self.local = all(_is_loopback(host) for host in hosts)
+        self.local = all(is_loopback(host) for host in hosts)
         self.logins = LoginFile(state.teacher)
         self.sessions = Sessions(signer, state.teacher_ended, _HOURS)
         self.cookie = cookie_name("teacher", signer)
@@ -76,7 +76,7 @@ class TeacherAccess:
             return
         if not self.has_password:
             peer = request.client.host if request.client else ""
-            if self.local and _is_loopback(peer):
+            if self.local and is_loopback(peer):
                 return
             raise Denied(_NEEDED, status=403, code="no_password", hint="lmm serve teacher")
         shown = _basic(request.headers.get("authorization", ""))
@@ -129,10 +129,3 @@ def _basic(header: str) -> str | None:
         return base64.b64decode(shown, validate=True).decode().partition(":")[2][:_LONGEST]
     except (binascii.Error, UnicodeDecodeError):
         return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

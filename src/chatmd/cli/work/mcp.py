@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import ipaddress
 import logging
 import os
 import signal
@@ -23,6 +22,7 @@ from chatmd.runtime.options import RunOptions
 from lmm import loop
 from lmm.cli import console
 from lmm.errors import ConfigError, LmmError
+from lmm.listening import is_loopback, listen, url_of
 
 _COURSE = "lmm_education.agent_tools.published:open_published_course"
 _SHORTEST_TOKEN = 16
@@ -69,7 +69,7 @@ def mcp(
         if http is None:
             loop.run(_serve(publishing, None, public, token))
         else:
-            with _listening(host, port) as listener:
+            with listen(host, port) as listener:
                 loop.run(_serve(publishing, listener, public, token))
     return console.DONE
 
@@ -78,12 +78,12 @@ async def _serve(publishing: Publishing, listener: socket.socket | None, public:
     from chatmd.mcp_server.serving import serve_http, serve_stdio
 
     async with AsyncExitStack() as stack:
-        library = Library(folder=publishing.prompts, note=_note)
+        library = Library(folder=publishing.prompts, note=console.note)
         if publishing.course:
             course: PublishedCourse = await stack.enter_async_context(_open_course(publishing))
             library.course = course
             if not course.documents():
-                _note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
+                console.note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
         if publishing.prompts is not None:
             library.runner = PromptRunner(publishing.options)
         if listener is None:
@@ -91,7 +91,7 @@ async def _serve(publishing: Publishing, listener: socket.socket | None, public:
             return
         library.refresh()
         names = console.count(len(library.tools), "tool")
-        console.say(f"{names} at {_url(listener)}  (Ctrl-C ends it)\n", sys.stderr)
+        console.say(f"{names} at {url_of(listener, '/mcp')}  (Ctrl-C ends it)\n", sys.stderr)
         await serve_http(library, listener, public=public, token=token)
 
 
@@ -130,7 +130,7 @@ def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
     """
     if not http and (public or token_env):
         raise ConfigError("this is for --http", where="--public" if public else "--token-env")
-    if http and not public and not _is_loopback(host):
+    if http and not public and not is_loopback(host):
         who = "--public lets others call the tools; with --token-env NAME, those who have the token"
         raise ConfigError(f"{host} can be reached by others", where="--http", hint=who)
     token = os.environ.get(token_env, "") if token_env else ""
@@ -138,30 +138,6 @@ def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
         raise ConfigError(f"{token_env} holds no token of {_SHORTEST_TOKEN} characters or more", where="--token-env",
                           hint=f"export {token_env}=$(openssl rand -hex 24)")  # fmt: skip
     return token
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise LmmError(f"cannot listen on {host}:{port}: {error.strerror}", hint="choose another port") from None
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"
-
-
-def _note(text: str) -> None:
-    console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(text)}\n", sys.stderr)
 
 
 def _log_to_stderr() -> None:

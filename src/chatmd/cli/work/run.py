@@ -20,7 +20,7 @@ from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.runtime.runner import Runner
 from lmm import loop
 from lmm.cli import console
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, LmmError
 
 terminal = console.Later("chatmd.terminal.converse")
 
@@ -55,8 +55,11 @@ def run(
         with ended_by_signals(), _CancelsTurn(runner) if interactive else contextlib.nullcontext():
             result = loop.run(runner.run())
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nlmm: interrupted; what was said and done so far is in {runner.path}\n")
+        teller.interrupted(runner.path, runner.tree.tally.turns, runner.tree.tally.usage)
         return console.INTERRUPTED
+    except LmmError:
+        teller.end_line()
+        raise
     teller.end(result)
     return console.DONE
 

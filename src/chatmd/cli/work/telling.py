@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import IO
 
 from chatmd.runtime import events
@@ -11,51 +12,81 @@ from chatmd.tools.declared import plain
 from lmm.cli import console
 from lmm.cli.work.live import clipped
 from lmm.cli.work.progress import usage_text
+from lmm.models.port import Usage
 
 _WIDTH = 100
 
 
 class Teller:
-    """A listener that prints."""
+    """A listener that prints. Into a file or a pipe, a reply goes when it is complete: nothing can be taken back."""
 
     def __init__(self, out: IO[str], err: IO[str]) -> None:
         self.out, self.err = out, err
         self.in_line = False  # what the model says has not ended its line
+        self.live = out.isatty()
+        self.waiting: list[str] = []  # pieces that are not printed yet
 
     def __call__(self, event: RunEvent) -> None:
-        if isinstance(event, events.Piece):
-            self.in_line = not event.text.endswith("\n")
-            console.say(console.printable(event.text), self.out)
-        elif isinstance(event, events.Below):
-            if isinstance(event.event, events.Calling):
-                self._note(f"{'  ' * (len(event.chain) - 1)}→ {call_line(event.event.call)}")
-        elif isinstance(event, events.Calling):
-            self._note(f"→ {call_line(event.call)}")
+        """Tell of an event."""
+        if isinstance(event, events.Below):
+            self._tell_note(event.event, "  " * (len(event.chain) - 1))
+        elif isinstance(event, events.Piece):
+            self._piece(event.text)
+        elif isinstance(event, events.Replied):
+            self._print("".join(self.waiting))
+            self.waiting.clear()
+            self.end_line()
+        else:
+            if isinstance(event, events.Asking | events.Again):
+                self.waiting.clear()
+            self._tell_note(event)
+
+    def _tell_note(self, event: RunEvent, indent: str = "") -> None:
+        """Tell of an event beside what the model says; `indent` stands before what agents below do."""
+        if isinstance(event, events.Calling):
+            self._note(f"{indent}→ {call_line(event.call)}")
         elif isinstance(event, events.Called):
             sign, first = "✗" if event.result.failed else "←", event.result.text.strip().partition("\n")[0]
-            self._note(f"{sign} {event.result.name} ({event.seconds:.1f} s): {first}")
+            self._note(f"{indent}{sign} {event.result.name} ({event.seconds:.1f} s): {first}")
         elif isinstance(event, events.Again):
-            self._note(f"{event.reason}; again in {event.wait:.1f} s", "yellow")
+            self._note(f"{indent}{event.reason}; again in {event.wait:.1f} s", "yellow")
         elif isinstance(event, events.Notice):
-            self._note(event.text, "yellow")
+            self._note(f"{indent}{event.text}", "yellow")
         elif isinstance(event, events.Stopped):
             self._note("cancelled", "yellow")
-        elif isinstance(event, events.Replied):
-            self._end_line()
+
+    def _piece(self, text: str) -> None:
+        if self.live:
+            self._print(text)
+        else:
+            self.waiting.append(text)
+
+    def _print(self, text: str) -> None:
+        if text:
+            self.in_line = not text.endswith("\n")
+            console.say(console.printable(text), self.out)
+
+    def interrupted(self, path: Path, turns: int, usage: Usage) -> None:
+        """What is told when the user ended the run."""
+        self.end_line()
+        used = f" ({console.count(turns, 'request')}, {usage_text(usage)})" if turns else ""
+        text = f"lmm: cancelled{used}; what was said and done so far is in {path}, and lmm run goes on from there"
+        console.say(f"{text}\n", self.err)
 
     def end(self, result: RunResult) -> None:
         """What is told when all is done."""
-        self._end_line()
+        self.end_line()
         requests = console.count(result.turns, "request")
         used = f": {requests}, {usage_text(result.usage)}" if result.turns else ""
         next_ = "your turn" if result.turn_of == "user" else "lmm run goes on"
         self._note(f"{result.path}{used}; {next_}")
 
     def _note(self, text: str, style: str = "dim") -> None:
-        self._end_line()
+        self.end_line()
         console.say(console.style(clipped(plain(text), _WIDTH), style, self.err) + "\n", self.err)
 
-    def _end_line(self) -> None:
+    def end_line(self) -> None:
+        """End the line that the model's words stand in, if there is one."""
         if self.in_line:
             console.say("\n", self.out)
         self.in_line = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import ipaddress
 import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 from lmm.cli import console
 from lmm.config_files import CONFIG
 from lmm.errors import ConfigError, LmmError
+from lmm.listening import is_loopback, listen, url_of
 from lmm.models.chat import shared_chat
 from lmm_education.open_course import Course, open_course
 
@@ -45,9 +45,9 @@ def serve(
         app = _application(opened, host, public)
         for one in opened.values():
             _check_course(one)
-        with _listening(host, port) as listener:
+        with listen(host, port) as listener:
             names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
-            console.say(f"{', '.join(names)}: {_address(listener)}  (Ctrl-C ends it)\n", sys.stderr)
+            console.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)\n", sys.stderr)
             _run(app, listener)
     return console.DONE
 
@@ -102,7 +102,7 @@ def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
                 hint="set login under [serve], or add --public if everybody who reaches it may ask, at your cost",
             )
         if settings.login in ("password", "users") and not settings.trusted_proxy:
-            _note("without TLS, passwords can be read on their way: see Recipes in docs/serve.md")
+            console.note("without TLS, passwords can be read on their way: see Recipes in docs/serve.md")
 
 
 def _check_course(course: Course) -> None:
@@ -111,45 +111,16 @@ def _check_course(course: Course) -> None:
     for settings in (models.major, *([models.aux] if history != "none" else [])):
         shared_chat(settings)
     for notice in course.encoder.notices:
-        _note(notice)
+        console.note(notice)
     if course.store.manifest() is None:
         name = course.settings.storage.course
-        _note(f"there is nothing to ask about yet in {name}: lmm ingest PATH, which needs no restart")
-
-
-def _note(text: str) -> None:
-    console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(text)}\n", sys.stderr)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        console.note(f"there is nothing to ask about yet in {name}: lmm ingest PATH, which needs no restart")
 
 
 def _check_installed() -> None:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise LmmError(f"{', '.join(missing)} is not installed", hint="pip install 'lmmarkdown[web]'")
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        raise LmmError(f"cannot listen on {host}:{port}: {error.strerror}", hint="choose another --port") from None
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def server_options() -> dict[str, Any]:

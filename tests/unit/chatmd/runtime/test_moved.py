@@ -15,7 +15,7 @@ CASES = [
     ('<tool name="x" agent="x.md" local/>', '<tool name="x" agent="../p/x.md" local/>'),
     ('<tool name="x" command="rg"/>', '<tool name="x" command="rg" cwd="../p"/>'),
     ('<tool name="x" command="rg" cwd="src"/>', '<tool name="x" command="rg" cwd="../p/src"/>'),
-    ('<tool name="read_file" roots="a, /b"/>', '<tool name="read_file" roots="../p/a, /b"/>'),
+    ('<tool name="read_file" roots="a, /b"/>', '<tool name="read_file" roots="../p/a, /b" cwd="../p"/>'),
     ("<config model='m'/>\r\n<system>x</system>", ""),
 ]
 

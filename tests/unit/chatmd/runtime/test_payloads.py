@@ -32,6 +32,7 @@ def test_what_is_stored_is_read_back(tmp_path: Path, inline: bool) -> None:
     )  # fmt: skip
     folder = tmp_path / ".chatmd"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     files = {path.name: path.stat().st_ino for path in folder.iterdir()}
     lines_of([payloads.result(result)])
     assert {path.name: path.stat().st_ino for path in folder.iterdir()} == files
@@ -51,4 +52,16 @@ def test_a_payload_that_is_gone(tmp_path: Path) -> None:
     for path in (tmp_path / ".chatmd").iterdir():
         path.unlink()
     with pytest.raises(ChatmdError, match="no such file"):
+        payloads.read([part for part in getattr(item, "arguments") if not isinstance(part, str)])  # noqa: B009
+
+
+def test_a_payload_that_is_another_file(tmp_path: Path) -> None:
+    """A link where a payload should be shows the model nothing."""
+    (tmp_path / "key").write_text("secret-1")
+    payloads = Payloads(tmp_path, inline=False)
+    (item,) = items_of(lines_of([payloads.call(ToolCall("c1", "look", "{}"))]))
+    (kept,) = (tmp_path / ".chatmd").iterdir()
+    kept.unlink()
+    kept.symlink_to(tmp_path / "key")
+    with pytest.raises(ChatmdError, match="the file was changed"):
         payloads.read([part for part in getattr(item, "arguments") if not isinstance(part, str)])  # noqa: B009

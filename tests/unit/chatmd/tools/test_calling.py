@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chatmd.errors import ChatmdError, StoppedByUser
-from chatmd.tools.calling import Caller, OpenTool
+from chatmd.tools.calling import NOT_MADE, Caller, OpenTool
 from chatmd.tools.function_tool import FunctionTool, object_schema
 from lmm.models.port import ToolCall, ToolDefinition, ToolOutput, ToolResult
 
@@ -26,6 +26,27 @@ def carry_out(caller: Caller, *calls: ToolCall) -> list[ToolResult]:
     results: dict[int, ToolResult] = {}
     asyncio.run(caller.call(calls, results))
     return [results[number] for number in range(len(calls))]
+
+
+def test_calls_that_were_not_made_say_so() -> None:
+    """The user ends the run when asked about the second: one was made, one asked about, one not begun."""
+    asked: list[str] = []
+
+    async def approve(call: ToolCall) -> bool:
+        asked.append(call.id)
+        if len(asked) == 2:
+            raise StoppedByUser("the user stopped the run")
+        return True
+
+    async def work(n: int) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    caller = Caller(dict([tool("work", work)]), 2, approve=approve)
+    results: dict[int, ToolResult] = {}
+    with pytest.raises(StoppedByUser):
+        asyncio.run(caller.call([ToolCall(f"c{n}", "work", '{"n": 1}') for n in range(3)], results))
+    assert {number: result.text for number, result in results.items()} == {1: NOT_MADE, 2: NOT_MADE}
 
 
 def test_side_by_side_within_the_bound_and_in_order() -> None:

@@ -396,3 +396,12 @@ def test_names_of_files_with_secrets(name: str, secret: bool) -> None:
     """Patterns of names, whatever their case; what is an example by its name is none."""
     assert holds_secrets(("a", name)) is secret
     assert holds_secrets(()) is False
+
+
+def test_why_files_with_keys_are_left_alone(tmp_path: Path) -> None:
+    """Reading would send them; writing is another matter."""
+    roots = roots_of(Tool("builtin", "t"), workplace(tmp_path))
+    with pytest.raises(FileRefused, match="and what is read is sent to the model"):
+        roots.readable(".git/config")
+    with pytest.raises(FileRefused, match="and tools do not change them"):
+        roots.writable(".git/config")

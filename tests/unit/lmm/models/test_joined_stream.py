@@ -92,8 +92,7 @@ def test_who_stops_in_the_middle_may_go_on() -> None:
 
     async def run() -> list[bytes]:
         stream = JoinedStream(Source(b"a", b"b", b"c"))
-        async for first in stream:
-            break
+        first = await anext(aiter(stream))
         return [first, *[piece async for piece in stream]]
 
     assert b"".join(asyncio.run(asyncio.wait_for(run(), 1))) == b"abc"
