@@ -177,7 +177,7 @@ def history_answers(request: Recorded) -> str:
     ("mode", "searched", "background"),
     [
         ("none", "And why?", ""),
-        ("rewrite", "Why are roots enlarged?", ""),
+        ("rewrite", "Why are roots enlarged?", "The question, as it was asked: And why?"),
         ("summary", "And why?\nThey talked about roots.", "They talked about roots."),
         ("extraction", "And why?\nRoots take up water.", "Roots take up water."),
     ],

@@ -192,7 +192,9 @@ def test_reactions_by_keyboard(page: Browser, model: ScriptedServer) -> None:
 
 
 def test_the_plan_opens_sections(page: Browser) -> None:
-    """From the beginning of the chat; a section opens above it."""
+    """From the beginning of the chat; a section opens above it. Solutions are no type to ask for."""
+    page.wait_for("document.querySelectorAll('.chip').length")
+    assert text(page, "#chips") == "exercise"
     page.click("#starters button")
     page.wait_for("document.querySelectorAll('.plan li').length === 3")
     keep(page, "plan")
@@ -218,6 +220,11 @@ def test_cards_by_keyboard(page: Browser) -> None:
     page.wait_for("document.querySelector('.answer-side')")
     assert page.run("document.querySelectorAll('.card-text math').length") == 1
     keep(page, "card")
+    page.screen(390, 800)
+    heights = "[...document.querySelectorAll('.choices button')].slice(0, 4).map(each => each.offsetHeight)"
+    assert max(page.run(f"({heights})")) < 45  # words in one line
+    assert page.run("document.querySelector('#study').scrollWidth <= document.querySelector('#study').clientWidth")
+    keep(page, "card-phone")
     page.press("ArrowRight", 39)
     page.wait_for("!document.querySelector('.answer-side')")
 

@@ -184,8 +184,24 @@ def test_a_model_that_is_down(page: Browser, model: ScriptedServer) -> None:
     page.wait_for("document.querySelector('.failure')")
     assert "try again" in text(page, ".failure")
     assert "secret" not in text(page, "body")
-    ask(page, "Why is a leaf green?")
+    page.press("Enter", 13)  # the question stands in the box again
     page.wait_for("document.querySelector('aside li')")
+
+
+def test_a_question_without_an_answer_comes_back(page: Browser, model: ScriptedServer) -> None:
+    """When the stream is cut; what was typed meanwhile stays."""
+    page.run(
+        "(() => { window.fetch = async () => new Response(new ReadableStream({"
+        " start(stream) { window.cut = () => stream.close(); } })); })()"
+    )
+    for typed, left in (("", "Why is a leaf green?"), ("And roots?", "And roots?")):
+        page.run("document.querySelector('#question').value = ''")
+        ask(page, "Why is a leaf green?")
+        page.wait_for("document.querySelector('#ask').innerText === 'Stop'")
+        page.type(typed)
+        page.run("cut()")
+        page.wait_for("document.querySelector('article:last-child .failure')")
+        assert page.run("document.querySelector('#question').value") == left
 
 
 def test_stopping_an_answer(page: Browser, model: ScriptedServer) -> None:
@@ -236,6 +252,37 @@ def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
     page.click("aside button")
     page.wait_for("document.querySelector('#section').open")
     keep(page, f"phone-section-{'dark' if dark else 'light'}")
+
+
+def test_the_passage_begins_below_the_heading(page: Browser, model: ScriptedServer) -> None:
+    """Also where the heading takes several lines of a small screen."""
+    page.screen(390, 800)
+    model.queue("Because of chlorophyll [1].")
+    ask(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('aside li')")
+    page.run(
+        "(send => { window.fetch = async (...to) => { const found = await (await send(...to)).json();"
+        " found.title = 'A long heading '.repeat(8); found.html = '<p>before</p>'.repeat(30) + found.html"
+        " + '<p>after</p>'.repeat(30); return Response.json(found); } })(fetch)"
+    )
+    page.click("aside button")
+    page.wait_for("document.querySelector('#section').open && document.querySelector('#section').scrollTop")
+    top = page.run("document.querySelector('#section .passage').getBoundingClientRect().top")
+    bar = page.run("document.querySelector('#section .bar').getBoundingClientRect().bottom")
+    assert bar > 100
+    assert bar <= top <= bar + 20
+    keep(page, "phone-passage")
+
+
+def test_without_javascript(page: Browser, address: str) -> None:
+    """The page says that it needs it."""
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page.open(f"{address}/")
+        page.wait_for("document.querySelector('noscript p')?.innerText.includes('JavaScript')")
+        keep(page, "no-script")
+    finally:
+        page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_by_keyboard_alone(page: Browser, model: ScriptedServer) -> None:

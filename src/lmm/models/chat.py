@@ -29,9 +29,16 @@ def open_chat(settings: ModelSettings) -> ChatModel:
     return Resilient(model, settings.timeout, settings.max_retries, asyncio.Semaphore(settings.concurrency))
 
 
-@functools.lru_cache(maxsize=16)
 def shared_chat(settings: ModelSettings) -> ChatModel:
-    """`open_chat`, the same model for equal settings: many calls side by side stay within one limit."""
+    """`open_chat`, the same model for equal settings: many calls side by side stay within one limit.
+
+    Recorded replies are read anew: their file may have changed, and the current folder, too.
+    """
+    return open_chat(settings) if settings.model.provider == "Recorded" else _shared(settings)
+
+
+@functools.lru_cache(maxsize=16)
+def _shared(settings: ModelSettings) -> ChatModel:
     return open_chat(settings)
 
 

@@ -19,6 +19,7 @@ from lmm.prompts.templates import Prompts
 LABEL = "conversation"
 _MOST = 8000  # characters of the conversation that are sent, the latest
 _SUMMARY_WORDS = 120
+_AS_ASKED = "The question, as it was asked:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,13 @@ def history_request(mode: str, question: str, history: Sequence[Exchange], promp
 def understood(mode: str, question: str, reply: str | None) -> Asked:
     """What the question comes to, given the aux model's reply; None if it was not asked.
 
-    >>> understood("rewrite", "And why is it green?", "Why is a leaf green?")
-    Asked(question='Why is a leaf green?', search='Why is a leaf green?', background='')
+    With a rewritten question comes the one that was asked, and a single word is no rewritten question: small
+    models get this wrong, and nobody sees what they made of it.
+
+    >>> understood("rewrite", "And why is it green?", "Why is a leaf green?").search
+    'Why is a leaf green?'
+    >>> understood("rewrite", "And why is it green?", "yes")
+    Asked(question='And why is it green?', search='And why is it green?', background='')
     >>> understood("extraction", "And why?", "nothing").background
     ''
     """
@@ -61,7 +67,10 @@ def understood(mode: str, question: str, reply: str | None) -> Asked:
     if not reply:
         return Asked(question, question)
     if mode == "rewrite":
-        return Asked(first := reply.splitlines()[0].strip(), first)
+        first = reply.splitlines()[0].strip()
+        if len(first.split()) < 2 or first == question:
+            return Asked(question, question)
+        return Asked(first, first, f"{_AS_ASKED} {question}")
     if mode == "extraction" and reply.lower().strip(' ".') == "nothing":
         return Asked(question, question)
     return Asked(question, f"{question}\n{reply}", reply)

@@ -77,7 +77,10 @@ class Answering:
         request = history_request(mode, question, history, self._prompts)
         if request is None:
             return Asked(question, question), Usage()
-        reply = await ask(self.aux or shared_chat(self.course.models.aux), request)
+        model = self.aux or shared_chat(self.course.models.aux)
+        if model.name.startswith("Builtin/"):  # it quotes, and cannot say anything in other words
+            return Asked(question, question), Usage()
+        reply = await ask(model, request)
         return understood(mode, question, reply.text), reply.usage
 
     def _search_options(self) -> SearchOptions:

@@ -71,7 +71,9 @@ def create_app(course: Course, *, options: AskOptions | None = None, hosts: Sequ
         ConfigError: [serve] asks for something unknown.
     """
     answering, settings = open_answering(course, options), course.settings.serve
-    contents = Contents(answering.searching.searcher, course.settings.preparation.language)
+    contents = Contents(
+        answering.searching.searcher, course.settings.preparation.language, course.settings.study.solutions
+    )
     recorder, texts = open_recorder(course), texts_for(settings)
     access = open_access(course, answering, texts)
     app = Starlette(

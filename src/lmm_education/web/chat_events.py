@@ -10,6 +10,7 @@ from lmm.models.port import Retrying, TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.sources import Source
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
+from lmm_education.web.texts import notice_for
 
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``found``, ``text`` (as it arrives), ``block`` (what it comes to, and what is left of the
@@ -53,7 +54,10 @@ class PageAnswer:
             "text": answer.text,
             "exchange": self.exchange,
             "sources": [source_values(source, answer.searched) for source in answer.cited],
-            "notices": [*answer.notices, *([self.texts["cut"]] if answer.cut else [])],
+            "notices": [
+                *(notice_for(notice, self.texts) for notice in answer.notices),
+                *([self.texts["cut"]] if answer.cut else []),
+            ],
         }
 
 

@@ -23,10 +23,14 @@ _FIELDS = ("document", "order", "headings", "title", "level", "file")
 
 @dataclass(slots=True)
 class Contents:
-    """The table of contents and the types of material, read again when the store has changed. Threads may share it."""
+    """The table of contents and the types of material but `hidden` ones, read again when the store has changed.
+
+    Threads may share it.
+    """
 
     searcher: Searcher
     language: str = "en"
+    hidden: tuple[str, ...] = ()
     _names: Names | None = None
     _sections: tuple[SectionTitles, ...] = ()
     _values: dict[str, Any] = field(default_factory=dict)
@@ -61,7 +65,7 @@ class Contents:
             points = store.scroll("documents", where=[Match("what", ("section",))], fields=_FIELDS)
             found = [section_titles(point.id, point.payload) for point in points]
             found.sort(key=lambda section: (section.file, section.document, section.order))
-            types = sorted(name for name in names.types if name not in _ORDINARY)
+            types = sorted(name for name in names.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
             values = {"types": types, "documents": _documents(found)}
             self._names, self._sections, self._values = names, tuple(found), values
         return True

@@ -151,7 +151,8 @@ class Guard:
             return reservation
         if self._told != (today := budget.now().date().isoformat()):
             self._told = today
-            logger.warning("the budget of the day is spent: %s", budget.spent())
+            spent = budget.spent()
+            logger.warning("the budget of the day is spent: %d tokens, $%.2f", spent.tokens, spent.cost)
         after = {"Retry-After": str(whole_seconds(budget.until_tomorrow()))}
         raise Denied(self._texts["spent"], status=429, code="insufficient_quota", headers=after)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -59,7 +60,8 @@ class Pictures:
                 return ""
         except (OSError, ValueError, RuntimeError):  # not there, not readable, links in a circle
             return ""
-        path = base64.urlsafe_b64encode(str(file).encode("utf-8", "surrogateescape")).decode().rstrip("=")
+        known = os.path.relpath(file, self._root)  # an address tells nobody where on the disk the course is
+        path = base64.urlsafe_b64encode(known.encode("utf-8", "surrogateescape")).decode().rstrip("=")
         return f"pictures/{self._signer.sign(_PURPOSE, path)}"
 
     def _may_show(self, file: Path, folder: Path) -> bool:
@@ -79,7 +81,8 @@ class Pictures:
         if path is None:
             raise RequestError("there is no such picture", status=404)
         try:
-            file = Path(base64.urlsafe_b64decode(path + "=" * (-len(path) % 4)).decode("utf-8", "surrogateescape"))
+            known = base64.urlsafe_b64decode(path + "=" * (-len(path) % 4)).decode("utf-8", "surrogateescape")
+            file = Path(os.path.normpath(self._root / known))
             if file.resolve(strict=True) != file or not (kind := _kind(file)):  # a link was put in its way
                 raise RequestError("there is no such picture", status=404)
             return file.read_bytes(), kind

@@ -92,7 +92,7 @@ class Service:
         """What is told about an error; the log gets all of it that the caller may not see."""
         failure = failure_of(error, self.texts)
         if failure.logged:
-            logger.error("%s: %s", type(error).__name__, error, exc_info=_unforeseen(error))
+            logger.error("%s: %s: %s", self.name, type(error).__name__, error, exc_info=_unforeseen(error))
         return failure
 
 

@@ -142,6 +142,8 @@ def _short(value: float, digits: int, say: Wording) -> str:
 
 
 def _groups(groups: Sequence[Group], say: Wording) -> str:
+    if not groups:
+        return f"<p>{say['nothing']}</p>"
     rows = [[_question(group, say), say.number(len(group.exchanges)), say.number(group.students), _thumbs(group)]
             for group in groups[:_MOST]]  # fmt: skip
     heads = [say["question"], say["times"], say["students"], f"{say['up']}/{say['down']}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 
 from lmm.errors import ConfigError
@@ -82,6 +83,11 @@ TEXTS: dict[str, dict[str, str]] = {
         "withdrawn": "Your rating was withdrawn.",
         "not_kept": "This could not be kept. Please try again in a few minutes.",
         "too_late": "This answer can no longer be rated.",
+        "no_script": "This page needs JavaScript. Please allow it in your browser.",
+        "no_word": "No passage has a word of your question; these are only the nearest in meaning.",
+        "no_type": "There is no material of the type '{name}'. Did you mean '{close}'?",
+        "no_document": "No document is called '{name}'; it was looked up as a word.",
+        "no_document_but": "No document is called '{name}'. Did you mean '{close}'?",
     },
     "de": {
         "ask": "Fragen",
@@ -156,8 +162,35 @@ TEXTS: dict[str, dict[str, str]] = {
         "withdrawn": "Ihre Bewertung wurde zurückgenommen.",
         "not_kept": "Das konnte nicht gespeichert werden. Bitte versuchen Sie es in einigen Minuten noch einmal.",
         "too_late": "Diese Antwort kann nicht mehr bewertet werden.",
+        "no_script": "Diese Seite braucht JavaScript. Bitte erlauben Sie es in Ihrem Browser.",
+        "no_word": "Keine Stelle enthält ein Wort Ihrer Frage; diese kommen ihr nur im Sinn am nächsten.",
+        "no_type": "Es gibt kein Material der Art „{name}“. Meinten Sie „{close}“?",
+        "no_document": "Kein Dokument heißt „{name}“; gesucht wurde danach als Wort.",
+        "no_document_but": "Kein Dokument heißt „{name}“. Meinten Sie „{close}“?",
     },
 }
+
+_NOTICES = {
+    "no_word": re.compile(r"no passage has a word of the question; .*"),
+    "no_type": re.compile(r"no passage is of the type '(?P<name>.*)'; did you mean '(?P<close>.*)'\?"),
+    "no_document": re.compile(r"no document is called '(?P<name>.*)'; it was looked up as a word"),
+    "no_document_but": re.compile(r"no document is called '(?P<name>.*)'; did you mean '(?P<close>.*)'\?"),
+}
+
+
+def notice_for(notice: str, texts: Mapping[str, str]) -> str:
+    """What a search tells, which is in English, in the words of the page; what is not known stays as it is.
+
+    >>> notice_for("no document is called 'week-1'; did you mean '@week-2'?", TEXTS["de"])
+    'Kein Dokument heißt „week-1“. Meinten Sie „@week-2“?'
+    """
+    for name, pattern in _NOTICES.items():
+        if match := pattern.fullmatch(notice):
+            told = texts[name]
+            for place, value in match.groupdict().items():
+                told = told.replace(f"{{{place}}}", value)
+            return told
+    return notice
 
 
 def texts_for(settings: ServeSettings) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -137,6 +138,7 @@ def server_options() -> dict[str, Any]:
 def _run(app: Any, listener: socket.socket) -> None:
     import uvicorn
 
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     config = uvicorn.Config(app, **server_options())
     with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises again when all is closed
         uvicorn.Server(config).run(sockets=[listener])

@@ -53,13 +53,11 @@ async function answer(text) {
       body: JSON.stringify({ question: text, history }),
       signal: running.signal,
     });
-    if (!response.ok) {
-      question.value ||= text;
-      throw new Told((await response.json()).error.message, { cause: response });
-    }
+    if (!response.ok) throw new Told((await response.json()).error.message, { cause: response });
     for await (const [name, values] of serverSent(response.body)) STEPS[name]?.(shown, values, text);
     if (!shown.over) throw new Told(texts.offline);
   } catch (error) {
+    if (error.name !== "AbortError") giveBack(text);
     if (shown.exchange.isConnected) fail(shown, explain(error), wayIn(error.cause));
   } finally {
     running = null;
@@ -67,6 +65,12 @@ async function answer(text) {
     shown.exchange.setAttribute("aria-busy", "false");
     shown.body.classList.remove("waiting");
   }
+}
+
+// A question that got no answer can be sent again; what was typed meanwhile stays.
+function giveBack(text) {
+  question.value ||= text;
+  markChips();
 }
 
 class Told extends Error {}  // an error whose message is for the student
@@ -100,7 +104,10 @@ const STEPS = {
     showAnswer(shown, values, asked);
     say(texts.ready);
   },
-  failure(shown, { message }) { fail(shown, message); },
+  failure(shown, { message }, asked) {
+    giveBack(asked);
+    fail(shown, message);
+  },
 };
 
 function showAnswer(shown, values, asked) {
@@ -173,6 +180,7 @@ async function openSection(id, { passage = "", searched = "" } = {}) {
     marked.setAttribute("aria-label", texts.passage);
   }
   if (!dialog.open) dialog.showModal();
+  dialog.style.scrollPaddingTop = `${$(".bar", dialog).offsetHeight + 8}px`;  // it covers what is scrolled below it
   const marked = $(".passage", dialog);
   (marked?.closest("details:not([open])") ?? marked)?.scrollIntoView({ block: "start" });
 }

@@ -59,6 +59,12 @@ def asked(id: str, question: str, **values: object) -> LoggedExchange:
     return LoggedExchange(id, NOW, question, **values)  # type: ignore[arg-type]
 
 
+def test_no_table_without_rows() -> None:
+    """Where every question was answered from the course, and no answer was called bad."""
+    source = LoggedSource(1, "l", "a.md", ("Leaves",), "Botany", cited=True)
+    assert Elements(page([asked("1", "Why green?", sources=(source,))])).words.count("None.") == 2
+
+
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_what_is_on_it(language: str) -> None:
     """Figures, plots with tables, questions, comments, failures, sections found and never found."""
