@@ -164,6 +164,8 @@ def resume_row() -> Row:
     text = conversation()
     with workplace() as folder:
         path, numbers = folder / "long.chatmd", itertools.count()
+        # It fits its model: else it would be compacted first, which is another thing to measure.
+        (folder / "config.toml").write_text("[major]\ncontext_window = 1000000\n", encoding="utf-8")
 
         def resume() -> None:  # another text each time, so that nothing is remembered of the one before
             path.write_text(f"{text}\n<user>And {next(numbers)}?</user>\n", encoding="utf-8")

@@ -15,6 +15,8 @@ from lmm.models.tokens import count_tokens
 
 _FULL = 0.8  # of the window: time to tell the user
 
+_COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
+
 
 @dataclass(slots=True)
 class Compactor:
@@ -50,7 +52,7 @@ class Compactor:
         if self._failed or not share:
             return False
         if not self._used and len(text) > window * share:  # a token has one character or more
-            self._used = count_tokens(text)
+            self._used = _estimate(text)
         return is_time(self._used, window, share)
 
     async def compact(self, text: str) -> Compacted:
@@ -70,3 +72,12 @@ class Compactor:
             raise
         self._used = 0
         return done
+
+
+def _estimate(text: str) -> int:
+    """About how many tokens a text has; of a long one, pieces of it are counted."""
+    if len(text) <= _COUNTED:
+        return count_tokens(text)
+    step = len(text) // _PIECES
+    pieces = "".join(text[at : at + _COUNTED // _PIECES] for at in range(0, step * _PIECES, step))
+    return count_tokens(pieces) * len(text) // len(pieces)
