@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from edge.serving import LEAVES
 from fakes.openai_server import ScriptedServer
+
+import lmm_education
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +17,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: empty, and the test's own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small course and its store, made once: to be copied."""
+    folder = tmp_path_factory.mktemp("course")
+    (folder / "notes").mkdir()
+    (folder / "notes/botany.md").write_text(LEAVES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        lmm_education.ingest("notes")
+    return folder
 
 
 @pytest.fixture

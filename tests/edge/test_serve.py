@@ -15,23 +15,9 @@ from typing import Any
 
 import openai
 import pytest
-from edge.serving import LEAVES, serving
+from edge.serving import serving
 from edge.support import finish, lmm, run_here, start
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
-
-import lmm_education
-
-
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small document and its store, made once."""
-    folder = tmp_path_factory.mktemp("course")
-    (folder / "notes").mkdir()
-    (folder / "notes/botany.md").write_text(LEAVES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        lmm_education.ingest("notes")
-    return folder
 
 
 @pytest.fixture

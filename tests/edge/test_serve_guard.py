@@ -14,11 +14,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from edge.serving import LEAVES, serving
+from edge.serving import serving
 from edge.support import run_here
 from fakes.openai_server import Recorded, ScriptedServer, fail
 
-import lmm_education
 from lmm.cli.main import main
 from lmm.errors import ConfigError
 
@@ -73,18 +72,6 @@ class Client:
     def log_in(self, password: str, name: str = "") -> Told:
         """What the page of the login sends."""
         return self.send("/login", {"name": name, "password": password})
-
-
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small document and its store, made once."""
-    folder = tmp_path_factory.mktemp("course")
-    (folder / "notes").mkdir()
-    (folder / "notes/botany.md").write_text(LEAVES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        lmm_education.ingest("notes")
-    return folder
 
 
 @pytest.fixture

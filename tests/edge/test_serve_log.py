@@ -20,29 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.serving import LEAVES, serving
+from edge.serving import serving
 from edge.support import finish, lmm, start, wait_until
 from fakes.openai_server import Action, ScriptedServer, fail
 from prometheus_client.parser import text_string_to_metric_families
 
-import lmm_education
 from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import read_log
 
 QUESTION = {"question": "Why is a leaf green?"}
 PASSWORD = "chalk and talk"
-
-
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small document and its store, made once."""
-    folder = tmp_path_factory.mktemp("course")
-    (folder / "notes").mkdir()
-    (folder / "notes/botany.md").write_text(LEAVES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        lmm_education.ingest("notes")
-    return folder
 
 
 @pytest.fixture
