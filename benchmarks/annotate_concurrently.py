@@ -7,7 +7,7 @@ import shutil
 
 from benchmarks.answer_concurrently import CONCURRENCY, PAUSE, SlowModel, temporary_state
 from benchmarks.measure import Row, best, seconds, show
-from lmm.files import state_folder
+from lmm.disk.files import state_folder
 from lmm.models.resilience import Resilient
 from lmm.scan import BatchOptions, scan_rag_text
 

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from benchmarks.documents import FOLDERS, large_document, real_files
 from benchmarks.measure import Row, best, show
-from lmm.files import read_document
+from lmm.disk.files import read_document
 from lmm.markdown import parse_markdown_text, serialize
 
 LEAST_RATIO = 15

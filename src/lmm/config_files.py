@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import Settings, load_settings
+from lmm.disk.files import read_document
 from lmm.errors import ConfigError
-from lmm.files import read_document
 
 CONFIG = "config.toml"
 

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmm import config_files, journal, loop
+from lmm import config_files, loop
 from lmm.config import Settings
+from lmm.disk import journal
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, ChatRequest
 from lmm.models.remembered import ask_once

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from lmm import listening
 from lmm.config import ModelSettings
+from lmm.disk.files import document_lock, read_document, replace_document, state_folder
 from lmm.errors import FileReadError, UntrustedConfig
-from lmm.files import document_lock, read_document, replace_document, state_folder
 
 _FILES = "trusted.json"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmm import config_files
 from lmm.config import Settings
-from lmm.files import read_document
+from lmm.disk.files import read_document
 from lmm.models.port import Embedder
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.settings import CourseSettings, StorageSettings, load_course_settings

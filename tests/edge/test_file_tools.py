@@ -21,8 +21,8 @@ from chatmd.tools.apply_patch import apply_patch
 from chatmd.tools.changes import locked, undo_interrupted
 from chatmd.tools.files import edit_file
 from chatmd.tools.roots import Root, Roots, Target
+from lmm.disk.files import state_folder
 from lmm.errors import FileWriteError
-from lmm.files import state_folder
 
 AFTER = {"a.md": "A\n", "new/d.md": "d\n", "sub/e.md": "C\n"}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chatmd.tools.globs import is_ignored, parse_ignore
+from lmm.disk.ignore import is_ignored, parse_ignore
 
 PARTS = st.sampled_from(["a", "b", "ab", "a.b", "c", "a b"])
 PATTERN_PARTS = st.sampled_from(["a", "b", "ab", "*", "a*", "*.b", "?", "[ab]", "[!a]", "**", "a\\*", "a b", "a**b"])

@@ -14,7 +14,7 @@ from chatmd.language.parser import errors_of, parse
 from chatmd.runtime.options import Hooks, RunOptions, tree_for
 from chatmd.runtime.repair import repair
 from chatmd.workplace import AgentRequest, Workplace
-from lmm.files import read_document
+from lmm.disk.files import read_document
 
 
 def check_file(path: Path, options: RunOptions = RunOptions(), *, strict: bool = False) -> list[Problem]:

@@ -12,7 +12,7 @@ from chatmd.compaction.telling import Expanded, notes_of, parts_of, shown_in, to
 from chatmd.errors import ChatmdError, NothingToCompact
 from chatmd.language.items import Item, MessageItem
 from chatmd.language.transcript import storable
-from lmm.journal import key_of
+from lmm.disk.journal import key_of
 from lmm.models.port import ChatModel, ChatRequest, Document, Message, Reply, Usage, render
 from lmm.models.remembered import ask_once
 from lmm.models.tokens import count_tokens

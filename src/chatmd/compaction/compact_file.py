@@ -20,13 +20,13 @@ from chatmd.language.items import CallItem, Content, Doc, Img, Item, ReasoningIt
 from chatmd.language.mend import mend
 from chatmd.language.nodes import Document
 from chatmd.language.parser import errors_of, parse
-from chatmd.language.secret_names import holds_secrets
 from chatmd.language.transcript import transcript_text
 from chatmd.prompts.templates import SLOTS
 from chatmd.workplace import FOLDER
 from lmm.config import Settings
+from lmm.disk.files import check_writable, document_lock, read_document, replace_document
+from lmm.disk.secrets import holds_secrets
 from lmm.errors import DocumentBusy, FileWriteError, LmmError
-from lmm.files import check_writable, document_lock, read_document, replace_document
 from lmm.loop import run, run_async
 from lmm.models.chat import shared_chat
 from lmm.models.port import Image

@@ -15,8 +15,8 @@ from chatmd.language.imports import resolve_imports
 from chatmd.language.items import Content, Doc, Part, SubAgent
 from chatmd.language.parser import parse
 from chatmd.workplace import AgentRequest, Workplace
+from lmm.disk.files import read_document
 from lmm.errors import LmmError
-from lmm.files import read_document
 
 
 class _Unknowable(Exception):

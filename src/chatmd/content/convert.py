@@ -12,8 +12,8 @@ from chatmd.content.compressed import too_large
 from chatmd.content.kinds import Kind, kind_of
 from chatmd.content.strip import strip_page, strip_tags
 from chatmd.errors import ChatmdError
+from lmm.disk.files import decode_document
 from lmm.errors import FileReadError, LmmError
-from lmm.files import decode_document
 from lmm.importing import FORMATS
 from lmm.importing.html_tree import decode_html
 from lmm.importing.imported import Imported, link_images

@@ -24,8 +24,8 @@ from chatmd.errors import ChatmdError, FetchFailed
 from chatmd.language.items import Content, Doc, Img, Item, SubAgent
 from chatmd.language.transcript import image_of
 from chatmd.workplace import AgentRequest, Workplace
+from lmm.disk.files import decode_document
 from lmm.errors import DocumentError, LmmError
-from lmm.files import decode_document
 from lmm.models.port import Image
 
 Value = str | Image

@@ -21,8 +21,8 @@ from chatmd.content.occurrences import Expandable, occurrences
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Doc, Img, Item
 from chatmd.workplace import FOLDER
+from lmm.disk.files import decode_document, read_bytes, replace_bytes
 from lmm.errors import FileReadError
-from lmm.files import decode_document, read_bytes, replace_bytes
 from lmm.models.port import Image
 
 INDEX = "expansions.jsonl"

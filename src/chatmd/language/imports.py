@@ -15,9 +15,9 @@ from pathlib import Path
 from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Document, Element, Node, Problem
 from chatmd.language.parser import parse, parse_body
-from chatmd.language.secret_names import holds_secrets
+from lmm.disk.files import read_document
+from lmm.disk.secrets import holds_secrets
 from lmm.errors import LmmError
-from lmm.files import read_document
 
 MAX_IMPORTS = 1000
 """How many imports one document may make, those of imported files included."""

@@ -14,8 +14,8 @@ from chatmd.language.items import AgentSpec, MessageItem
 from chatmd.language.nodes import BLANK, Comment, Document, Element, Text
 from chatmd.language.parser import parse
 from chatmd.tools.mcp_catalogue import model_names
+from lmm.disk.files import read_document
 from lmm.errors import LmmError
-from lmm.files import read_document
 
 SUFFIXES = (".chatmd", ".md")
 _LONGEST = 500  # characters of a description

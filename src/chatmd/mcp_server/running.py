@@ -18,7 +18,7 @@ from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.step import gap, user_text
 from chatmd.runtime.tree import Tree
 from chatmd.workplace import AgentRequest, Workplace
-from lmm.files import read_document
+from lmm.disk.files import read_document
 from lmm.models.port import Message
 
 

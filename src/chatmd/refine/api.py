@@ -25,8 +25,8 @@ from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.workplace import FOLDER
 from lmm.config import ModelSettings, Settings
 from lmm.config_files import settings_for
+from lmm.disk.files import check_writable, document_lock, read_document, replace_document
 from lmm.errors import DocumentBusy, LmmError
-from lmm.files import check_writable, document_lock, read_document, replace_document
 from lmm.loop import run, run_async
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, Usage

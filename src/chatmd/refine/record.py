@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from chatmd.errors import RefineError
+from lmm.disk.files import read_document
 from lmm.errors import FileReadError, FileWriteError
-from lmm.files import read_document
 
 FORMAT = "lmm refine 1"
 FREE = ("created", "budget")

@@ -21,7 +21,7 @@ from chatmd.runtime.step import gap, said
 from chatmd.runtime.transcript import TextTranscript
 from chatmd.runtime.tree import Tree
 from chatmd.workplace import AgentRequest, Workplace
-from lmm.files import read_document
+from lmm.disk.files import read_document
 
 
 class _Found(NamedTuple):

@@ -17,8 +17,8 @@ from chatmd.runtime.repair import repair
 from chatmd.runtime.runner import Runner
 from chatmd.runtime.tree import Tree
 from lmm import loop
+from lmm.disk.files import read_document, replace_document
 from lmm.errors import FileWriteError
-from lmm.files import read_document, replace_document
 
 
 def run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> RunResult:

@@ -21,7 +21,7 @@ from chatmd.runtime.tree import Listener, Tree, ignore
 from chatmd.tools.consent import Approve, Confirm, consent
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.config_files import find_config
-from lmm.files import read_document
+from lmm.disk.files import read_document
 from lmm.models.port import ChatModel
 
 AskUser = Callable[[], Awaitable[str | Element | None]]

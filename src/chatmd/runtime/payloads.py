@@ -18,8 +18,8 @@ from chatmd.language.items import Doc, Img, SubAgent
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import call_element, image_element, result_element, storable
 from chatmd.workplace import FOLDER
+from lmm.disk.files import decode_document, read_bytes, replace_bytes
 from lmm.errors import FileReadError
-from lmm.files import decode_document, read_bytes, replace_bytes
 from lmm.models.port import Image, ToolCall, ToolResult
 
 _UNFIT = re.compile(r"[^\w-]")

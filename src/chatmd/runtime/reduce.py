@@ -13,7 +13,7 @@ from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.step import gap, user_text
 from chatmd.runtime.transcript import TextTranscript, without_blank_turn
 from lmm import loop
-from lmm.files import read_document
+from lmm.disk.files import read_document
 
 
 @dataclass(frozen=True, slots=True)

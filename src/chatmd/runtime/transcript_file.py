@@ -20,8 +20,8 @@ from chatmd.runtime.repair import repair
 from chatmd.runtime.step import gap
 from chatmd.runtime.transcript import Mark, last_of, newline_of, without_blank_turn
 from chatmd.workplace import FOLDER
+from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace_bytes, replace_document
 from lmm.errors import FileReadError, FileWriteError
-from lmm.files import check_writable, decode_document, document_lock, read_bytes, replace_bytes, replace_document
 
 _SYNC_EVERY = 1.0  # seconds
 _STILL = 0.3  # seconds without a change: whoever wrote the file has ended

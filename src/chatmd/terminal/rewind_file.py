@@ -9,8 +9,8 @@ from typing import NamedTuple
 from chatmd.compaction.compact_file import free_name, keep
 from chatmd.terminal.messages import Draft, rewound
 from chatmd.workplace import FOLDER
+from lmm.disk.files import check_writable, document_lock, read_document, replace_document
 from lmm.errors import DocumentBusy
-from lmm.files import check_writable, document_lock, read_document, replace_document
 
 
 class TakenBack(NamedTuple):

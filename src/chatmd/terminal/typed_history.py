@@ -10,8 +10,8 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
+from lmm.disk.files import replace_document, state_folder
 from lmm.errors import LmmError
-from lmm.files import replace_document, state_folder
 
 _MOST = 2000  # messages
 _LONGEST = 20_000  # characters: what is longer was pasted

@@ -13,8 +13,8 @@ from chatmd.language.items import AgentSpec, Tool
 from chatmd.language.parser import parse
 from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.workplace import AgentRequest, Workplace
+from lmm.disk.files import read_document
 from lmm.errors import DocumentError
-from lmm.files import read_document
 from lmm.models.port import RunnableTool, ToolDefinition
 
 _INPUT = {"type": "string", "description": "What it is to do, with all that it has to know: it sees nothing else."}

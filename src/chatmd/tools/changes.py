@@ -25,8 +25,8 @@ from chatmd.tools.confined import (
     write_errors,
 )
 from chatmd.tools.roots import Target
+from lmm.disk.files import document_lock, read_document, remove_leftovers, replace_document, state_folder
 from lmm.errors import FileWriteError, LmmError
-from lmm.files import document_lock, read_document, remove_leftovers, replace_document, state_folder
 
 MAX_EDITED = 50_000_000
 """How many bytes a file may have that is changed: it is held in memory."""

@@ -19,11 +19,11 @@ from chatmd.language.agent import interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, CallItem, Content, Doc, Img, MessageItem, OutputItem, SubAgent, Tool
 from chatmd.language.parser import parse
-from chatmd.language.secret_names import holds_secrets
 from chatmd.tools.registry import Power, kind_of
 from chatmd.workplace import Workplace
+from lmm.disk.files import read_document
+from lmm.disk.secrets import holds_secrets
 from lmm.errors import LmmError
-from lmm.files import read_document
 
 _DOES: dict[Power, str] = {
     "read": "reads files in {folders}",

@@ -12,16 +12,16 @@ from typing import Any
 
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
-from chatmd.language.secret_names import holds_secrets
 from chatmd.tools.confined import open_folder, read_errors
 from chatmd.tools.files import FileTool
 from chatmd.tools.function_tool import object_schema
-from chatmd.tools.globs import Glob
 from chatmd.tools.path_rules import printable
 from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import Roots, Target, roots_of
 from chatmd.tools.walking import Entry, walk
 from chatmd.workplace import Workplace
+from lmm.disk.ignore import Glob
+from lmm.disk.secrets import holds_secrets
 from lmm.errors import LmmError
 from lmm.models.port import ToolDefinition
 

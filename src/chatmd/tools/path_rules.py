@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from chatmd.errors import FileRefused
-from chatmd.language.secret_names import comparable
+from lmm.disk.secrets import comparable
 
 LONGEST = 4096  # characters of a path
 DEEPEST = 100  # folders in a path

@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath
 
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.items import Tool
-from chatmd.language.secret_names import holds_secrets
 from chatmd.tools.path_rules import SYSTEM, check_path, is_internal, printable
 from chatmd.workplace import Workplace
+from lmm.disk.secrets import holds_secrets
 from lmm.errors import FileReadError
 
 WINDOWS = os.name == "nt"

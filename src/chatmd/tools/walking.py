@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from chatmd.language.secret_names import comparable
 from chatmd.tools.confined import Folder, open_folder
-from chatmd.tools.globs import IgnoreRule, is_ignored, parse_ignore
 from chatmd.tools.path_rules import INTERNAL, is_internal
+from lmm.disk.ignore import IgnoreRule, is_ignored, parse_ignore
+from lmm.disk.secrets import comparable
 
 SKIPPED = frozenset(
     ("node_modules", "bower_components", "__pycache__", "__MACOSX", ".venv", ".tox", ".nox", ".cache", *INTERNAL)

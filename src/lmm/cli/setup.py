@@ -14,8 +14,8 @@ from lmm import config_files
 from lmm import trust as approvals
 from lmm.cli import console
 from lmm.config import TIERS, ModelSettings
+from lmm.disk.files import read_document, replace_document, state_folder
 from lmm.errors import ConfigError
-from lmm.files import read_document, replace_document, state_folder
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.names import PROVIDERS

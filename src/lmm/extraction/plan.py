@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmm import config_files, files, journal
+from lmm import config_files
 from lmm.config import Settings
+from lmm.disk import files, journal
 from lmm.extraction.schemas import Schema
 from lmm.extraction.sections import Section, choose
 from lmm.markdown.parse_markdown import parse_markdown_text

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from lmm import journal, loop
+from lmm import loop
+from lmm.disk import journal
 from lmm.errors import LmmError
 from lmm.extraction.json_reply import NoJson, read_json
 from lmm.extraction.plan import ExtractOptions, Job, Source, plan_extraction

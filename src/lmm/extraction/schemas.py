@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lmm.disk.files import read_document
 from lmm.errors import ConfigError
-from lmm.files import read_document
 
 _MOST_ERRORS = 10
 

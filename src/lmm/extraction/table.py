@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmm.disk.files import check_writable, replace_bytes
 from lmm.errors import ConfigError
 from lmm.extraction.run import Record
-from lmm.files import check_writable, replace_bytes
 
 PLACE = ("file", "line", "headings")
 Row = dict[str, Any]

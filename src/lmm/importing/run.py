@@ -11,8 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmm.disk.files import check_writable, replace_bytes, replace_document
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
-from lmm.files import check_writable, replace_bytes, replace_document
 from lmm.importing.child import DOCUMENT, ERROR
 from lmm.importing.formats import EXTRA, Format, format_of
 from lmm.importing.imported import Image, Imported, compose, image_name

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from lmm import files
+from lmm.disk import files
 from lmm.errors import DocumentError
 from lmm.markdown.blocks import serialize
 from lmm.markdown.parse_markdown import parse_markdown_text

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lmm.disk.files import read_document
 from lmm.errors import ModelNotFound, ModelRejected
-from lmm.files import read_document
 from lmm.models.port import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from lmm import journal
+from lmm.disk import journal
 from lmm.errors import LmmError
 from lmm.models.port import ChatModel, ChatRequest, Reply, ask
 

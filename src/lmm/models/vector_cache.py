@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from lmm.files import cache_folder
+from lmm.disk.files import cache_folder
 from lmm.models.embedders.encoder import Vector
 
 LIMIT = 1 << 30  # bytes: 160,000 vectors of 1,536 numbers

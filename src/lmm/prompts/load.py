@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+from lmm.disk.files import read_document
 from lmm.errors import ConfigError
-from lmm.files import read_document
 from lmm.prompts.templates import OTHER_PROMPTS, SLOTS, Prompts
 
 Slots = Mapping[str, tuple[str, ...]]

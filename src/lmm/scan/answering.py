@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from lmm import journal
 from lmm.config import Settings
+from lmm.disk import journal
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, serialize
 from lmm.markdown.tree import HeadingNode

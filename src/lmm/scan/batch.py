@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from lmm import journal
+from lmm.disk import journal
 from lmm.errors import ConfigError, LmmError, ModelRejected
 from lmm.markdown.tree import HeadingNode
 from lmm.models.port import ChatModel, ChatRequest, Document, Message, Task, Usage, ask, render

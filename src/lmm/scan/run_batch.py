@@ -11,8 +11,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lmm import config_files, files, journal, loop
+from lmm import config_files, loop
 from lmm.config import Settings
+from lmm.disk import files, journal
 from lmm.errors import LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmm import config_files, files, journal, loop
+from lmm import config_files, loop
 from lmm.config import Settings
+from lmm.disk import files, journal
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from lmm import files
+from lmm.disk import files
 from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.scan.chat_log import clear_chat, unless_emptied

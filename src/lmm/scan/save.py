@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmm import files
+from lmm.disk import files
 from lmm.errors import DocumentBusy, FileReadError
 from lmm.markdown.merge import Merged, merge
 from lmm.markdown.parse_markdown import parse_markdown_text

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lmm import loop
+from lmm.disk.changes import Roots, Signature, changes, signature
+from lmm.disk.files import read_document
 from lmm.errors import LmmError
-from lmm.files import read_document
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.port import ChatModel, Usage
 from lmm.scan import events
 from lmm.scan.answering import Outcome
-from lmm.scan.changes import Roots, Signature, changes, signature
 from lmm.scan.run_messages import MessageOptions, ascan_messages
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lmm.disk.files import replace_document
 from lmm.errors import LmmError
-from lmm.files import replace_document
 from lmm.models.port import Document, Message, RunnableTool, ToolDefinition, render
 from lmm_education.agent_tools.course import Declared, Place
 from lmm_education.agent_tools.lookup import NOTHING

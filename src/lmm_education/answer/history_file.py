@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from lmm.disk.files import document_lock
 from lmm.errors import FileReadError, FileWriteError
-from lmm.files import document_lock
 from lmm_education.answer.answers import Answer, source_as_json
 from lmm_education.answer.history import Exchange
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from typing import Any, Protocol
 
+from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
-from lmm.files import cache_folder
 from lmm_education.course import SparseVector
 from lmm_education.encode.bm25 import BUILTIN, Bm25Encoder, sparse_vector
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from lmm.disk.files import read_document
 from lmm.errors import ConfigError
-from lmm.files import read_document
 from lmm_education.evaluation.questions import READERS, Problem, Question, parse_questions
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from lmm import files
+from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text

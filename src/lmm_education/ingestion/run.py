@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from lmm.disk.changes import SUFFIXES
 from lmm.models.port import Embedder
-from lmm.scan.changes import SUFFIXES
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.reading import stamp_of

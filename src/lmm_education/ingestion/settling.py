@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lmm import files
+from lmm.disk import files
 from lmm.errors import LmmError
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.identity import Doubt, docid_of, find_doubts, lost_documents

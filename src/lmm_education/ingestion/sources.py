@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from lmm.disk.changes import SUFFIXES, is_document
 from lmm.errors import FileReadError, LmmError
-from lmm.scan.changes import SUFFIXES, is_document
 from lmm_education.errors import IngestError
 
 _PATTERN = frozenset("*?[")

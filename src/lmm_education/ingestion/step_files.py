@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmm import files
+from lmm.disk import files
 from lmm_education.errors import IngestError
 
 

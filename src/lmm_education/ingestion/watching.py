@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmm import loop
-from lmm.scan.changes import Roots, Signature, changes, signature
+from lmm.disk.changes import Roots, Signature, changes, signature
 
 Work = Callable[[Collection[Path] | None, threading.Event], None]
 """Ingests these documents, or all (None); ends early, and raises nothing, when the event is set."""

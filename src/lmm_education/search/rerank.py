@@ -19,7 +19,7 @@ from typing import Any
 
 from lmm import errors, trust
 from lmm.config import ModelSettings, Secret
-from lmm.files import cache_folder
+from lmm.disk.files import cache_folder
 from lmm.models.names import ModelName
 from lmm.models.port import ChatModel, ChatRequest, Document, Message, ask
 from lmm.models.resilience import backoff

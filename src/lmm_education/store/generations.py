@@ -28,8 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lmm.disk.files import replace_document
 from lmm.errors import FileWriteError
-from lmm.files import replace_document
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
 from lmm_education.store.folders import files_of, remove_folder, sync_folder
 from lmm_education.store.layout import check_format

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmm import files
 from lmm.config_files import find_config
+from lmm.disk import files
 from lmm.errors import LmmError, ModelRejected
 from lmm.extraction.json_reply import NoJson, read_json
 from lmm.markdown.tree import HeadingNode

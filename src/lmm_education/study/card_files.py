@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lmm import files
+from lmm.disk import files
 from lmm.errors import ConfigError, FileWriteError
 from lmm_education.study.card_html import to_html
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown

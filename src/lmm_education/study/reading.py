@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lmm import files
 from lmm.config_files import CONFIG, find_config
+from lmm.disk import files
 from lmm.errors import LmmError
 from lmm_education.ingestion.identity import error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output

@@ -12,9 +12,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lmm import files
+from lmm.disk import files
+from lmm.disk.changes import SUFFIXES
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
-from lmm.scan.changes import SUFFIXES
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.identity import error_of
 from lmm_education.ingestion.sources import Source, find_sources

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lmm.disk.files import document_lock, read_document, replace_document
 from lmm.errors import ConfigError, FileReadError
-from lmm.files import document_lock, read_document, replace_document
 from lmm_education.web.passwords import KEY_MARK, SHORTEST, hash_key, hash_password
 
 _LETTERS = string.ascii_lowercase.translate({ord(c): None for c in "lo"}) + "23456789"  # none looks like another

@@ -13,8 +13,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmm.disk.files import state_folder
 from lmm.errors import FileReadError, FileWriteError
-from lmm.files import state_folder
 
 _BYTES = 32
 

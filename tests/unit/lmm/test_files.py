@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmm import files
+from lmm.disk import files
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 

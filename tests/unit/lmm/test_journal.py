@@ -8,8 +8,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm import journal
-from lmm.files import state_folder
+from lmm.disk import journal
+from lmm.disk.files import state_folder
 
 
 @given(st.text(), st.text())

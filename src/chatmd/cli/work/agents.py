@@ -11,8 +11,8 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
 from chatmd.language.nodes import Comment
 from chatmd.language.parser import parse
-from lmm import files
 from lmm.cli import console
+from lmm.disk import files
 
 _SUFFIX = ".chatmd"
 

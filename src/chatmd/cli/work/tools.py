@@ -25,7 +25,7 @@ from chatmd.tools.offered import KINDS, Offer, offered_by, type_in_words
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.cli import console
 from lmm.config_files import find_config, settings_for
-from lmm.files import read_document
+from lmm.disk.files import read_document
 from lmm.loop import run
 from lmm.models.port import ToolDefinition
 

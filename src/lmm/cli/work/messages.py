@@ -10,8 +10,8 @@ from typing import IO
 from lmm.cli import console
 from lmm.cli.work.progress import Progress, usage_text
 from lmm.cli.work.word_diff import word_diff
+from lmm.disk.files import decode_document, read_document
 from lmm.errors import LmmError
-from lmm.files import decode_document, read_document
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.prompt_lines import find_prompts

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from lmm.cli import console
+from lmm.disk.changes import SUFFIXES
+from lmm.disk.files import read_document
 from lmm.errors import LmmError
-from lmm.files import read_document
 from lmm.scan import Problem, clear_messages
 from lmm.scan import scan as scan_file
-from lmm.scan.changes import SUFFIXES
 
 
 def scan(files: list[Path], check: bool, as_json: bool) -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import ModelSettings
+from lmm.disk.files import cache_folder
 from lmm.errors import ModelNotFound
-from lmm.files import cache_folder
 from lmm.models.embedders.encoder import Vector
 from lmm.models.embedders.local import Encode, LocalEncoder, folder_of, require, rows, state_of
 from lmm.models.embedders.prefixes import Prefixes

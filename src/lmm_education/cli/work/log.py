@@ -13,8 +13,8 @@ from typing import Any
 
 from lmm.cli import console
 from lmm.cli.work.live import clipped
+from lmm.disk.files import replace_document
 from lmm.errors import ConfigError
-from lmm.files import replace_document
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.dates import time_of
 from lmm_education.exchange_log.exchanges import LoggedExchange

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from lmm.cli import console
+from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
-from lmm.files import read_document
 from lmm_education.open_course import Course, open_course
 from lmm_education.web.logins import LoginFile, Logins, checked_name, new_key, new_password
 from lmm_education.web.state import serve_state

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lmm.disk.changes import Roots, changes, is_document, signature
 from lmm.errors import FileReadError
-from lmm.scan.changes import Roots, changes, is_document, signature
 
 DOCUMENTS = ["a.md", "a.Rmd", "a.qmd", "a.markdown", "A.MD", "sub/deep/a.md", "ä ö.md"]
 OTHERS = ["a.txt", "a.md.unplaced", "a.md~", ".a.md.swp", ".#a.md", "a.chatmd", "a.knit.md", "a.utf8.md",

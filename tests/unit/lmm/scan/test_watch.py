@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from lmm.disk.changes import Roots
 from lmm.errors import ConfigError, ModelUnavailable
 from lmm.models.testing import ScriptedModel
 from lmm.scan import Outcome, WatchOptions, WatchReport, events, scan_messages_text, watch_documents
-from lmm.scan.changes import Roots
 from lmm.scan.save import save_merged
 from lmm.scan.watch import Gone, Heard, Saved, Scanned, Troubled, Watcher, WatchEvent, Watching
 

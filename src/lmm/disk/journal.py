@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lmm.disk.files import read_document, replace_document, state_folder
 from lmm.errors import LmmError
-from lmm.files import read_document, replace_document, state_folder
 
 KEEP_DAYS = 90
 
