@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from fakes import web_server
 from fakes.web_server import WebServer, page, redirect
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatmd.content.fetch import Fetched, Resolve, fetch, resolve_host
 from chatmd.errors import FetchFailed
@@ -59,13 +61,34 @@ def test_what_is_fetched_and_what_is_sent(web: WebServer) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://127.0.0.1:{}/", "http://localhost:{}/", "http://2130706433:{}/", "http://0x7f.1:{}/", "http://0:{}/"],
+    [
+        "http://127.0.0.1:{}/",
+        "http://localhost:{}/",
+        "http://2130706433:{}/",
+        "http://0x7f.1:{}/",
+        "http://0:{}/",
+        "http://0177.0.0.1:{}/",
+    ],
 )
 def test_this_machine_is_not_reached_by_any_name(web: WebServer, url: str) -> None:
     told = failure(url.format(web.port), Rules())
     assert "is no public address, but this machine" in told
     assert "private_network = true" in told
     assert not web.requests
+
+
+_PIECES = ["0177", "0x7f", "127", "0", "1", "2130706433", "256", "08", "localhost", "a", "xn--a", "é", "①", "。", "%31",
+           "%00", "_", "-", "*", "\u202e", "\ud800", "\u200b", "::1", "::ffff:127.0.0.1", "[", "]", "%lo", "@", ":",
+           "99999", "٣", "\\", "?", "#", "/"]  # fmt: skip
+HOSTS = st.lists(st.sampled_from(_PIECES), min_size=1, max_size=5).flatmap(
+    lambda parts: st.sampled_from(["", ".", ":"]).map(lambda joint: joint.join(parts))
+)
+
+
+@given(HOSTS | HOSTS.map("[{}]".format) | st.text(max_size=20), st.sampled_from(["http", "https", "HTTP"]))
+def test_whatever_a_host_is_called_this_machine_is_not_reached(host: str, scheme: str) -> None:
+    """Refused or looked up, it ends in words. Every name means this machine here: name servers may be a stranger's."""
+    assert failure(f"{scheme}://{host}/", Rules(), meaning("127.0.0.1"))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:127.0.0.1"])

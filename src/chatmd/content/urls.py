@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
+
+import httpx2
 
 from chatmd.errors import FetchFailed
 
 _SCHEMES = ("http", "https")
 _UNFIT = re.compile(r"[\x00-\x20\x7f\\]")
+_NAME = re.compile(r"[a-z0-9._-]+")
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 _GITHUB_FILE = re.compile(r"/([^/]+)/([^/]+)/(?:blob|raw)/([^/]+/.+)")
 _LINES = re.compile(r"L(\d+)(?:C\d+)?(?:-L?(\d+)(?:C\d+)?)?")
 LONGEST = 8_000
@@ -33,10 +38,10 @@ def shown(url: str) -> str:
 
 
 def check_url(url: str) -> str:
-    """A URL that may be fetched, without its fragment.
+    """A URL that may be fetched, without its fragment, and with its host as `same_host` writes it.
 
-    >>> check_url(" https://example.org/a#b ")
-    'https://example.org/a'
+    >>> check_url(" https://example.org/a#b "), check_url("http://0177.1/")
+    ('https://example.org/a', 'http://127.0.0.1/')
 
     Raises:
         FetchFailed: it is none, of another scheme than HTTP, or holds a password.
@@ -50,7 +55,64 @@ def check_url(url: str) -> str:
     if not parts.hostname or _UNFIT.search(url) or len(url) > LONGEST:
         hint = "write blanks and other special characters as %20 and the like"
         raise FetchFailed("this is no URL", where=shown(url), hint=hint)
-    return urlunsplit(parts._replace(fragment=""))
+    try:
+        return same_host(urlunsplit(parts._replace(fragment="")))
+    except ValueError as error:
+        raise FetchFailed(f"this is no URL: {error}", where=shown(url), hint="write https://HOST/PATH") from error
+
+
+def same_host(url: str) -> str:
+    """A URL of HTTP whose host is written in the one way that everybody reads alike.
+
+    An IPv4 address may be written in parts that are octal or hexadecimal, or as one number: what that means, systems
+    and libraries do not agree on.
+
+    >>> same_host("http://0x7F.1:8080/a"), same_host("https://Example.org/"), same_host("http://[0::01]/")
+    ('http://127.0.0.1:8080/a', 'https://example.org/', 'http://[::1]/')
+
+    Raises:
+        ValueError: no host can be called so, or its port is none.
+    """
+    parts = urlsplit(url)
+    host, port = (parts.hostname or "").lower(), parts.port
+    if port == 0:
+        raise ValueError("there is no port 0")
+    try:
+        if "[" in parts.netloc:
+            host = f"[{_ipv6(host)}]"
+        elif host.isascii():
+            host = _named(host)
+        same = urlunsplit(parts._replace(netloc=host if port is None else f"{host}:{port}"))
+        httpx2.URL(same)  # which knows how names in other scripts are written
+    except (httpx2.InvalidURL, ValueError):
+        raise ValueError("no host can be called so") from None
+    return same
+
+
+def _ipv6(host: str) -> IPv6Address:
+    address = IPv6Address(host)
+    if address.scope_id is not None:
+        raise ValueError("the name of a network card is this machine's own")
+    return address
+
+
+def _named(host: str) -> str:
+    """A host in ASCII; one whose last part is a number is an IPv4 address, or nothing (as in the URL standard)."""
+    if not _NAME.fullmatch(host):
+        raise ValueError(host)
+    parts = host.removesuffix(".").split(".")
+    if not _NUMBER.fullmatch(parts[-1]):
+        return host
+    *first, last = map(_number, parts)
+    if len(parts) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(parts)):
+        raise ValueError(host)
+    return str(IPv4Address(last + sum(number << (24 - 8 * place) for place, number in enumerate(first))))
+
+
+def _number(digits: str) -> int:
+    if digits.startswith("0x"):
+        return int(digits[2:] or "0", 16)
+    return int(digits, 8 if digits.startswith("0") else 10)
 
 
 def redirected(url: str, location: str) -> str:

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
+from chatmd.content.urls import same_host
 from chatmd.errors import ChatmdError
 
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
@@ -95,16 +96,20 @@ def read_address(written: str) -> Address:
     url = written[4:] if scheme.lower().startswith("mcp+http") else written
     try:
         parts = urlsplit(url)
-        port_is_right = parts.port is None or parts.port > 0
+        _ = parts.port
     except ValueError:
-        parts, port_is_right = urlsplit(""), False
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_right:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ChatmdError(f"'{_shown(written)}' is no address of an MCP server",
                           hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip
     if parts.username is not None or parts.password is not None:
         raise ChatmdError("an address must not hold a password: it would be written into logs",
                           hint="name the variables that hold it: client_id_env, client_secret_env")  # fmt: skip
-    return HttpAddress(url)
+    try:
+        return HttpAddress(same_host(url))
+    except ValueError as error:
+        raise ChatmdError(f"'{_shown(written)}' is no address of an MCP server: {error}",
+                          hint="write a URL that begins with https://") from error  # fmt: skip
 
 
 def _words(command: str) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.urls import GitHubFile, check_url, github_file, redirected, shown
+from chatmd.content.urls import GitHubFile, check_url, github_file, redirected, same_host, shown
 from chatmd.errors import FetchFailed
 
 SECRET = "hunter2"
@@ -35,6 +37,28 @@ def test_what_is_taken_is_http(text: str) -> None:
         return
     assert url.lower().startswith(("http://", "https://"))
     assert not any(char in url for char in "\r\n\t \\#")
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.data())
+def test_every_notation_of_an_ipv4_address_is_that_address(number: int, count: int, data: st.DataObject) -> None:
+    """Octal, hexadecimal, in four parts or fewer, with a dot at the end: nobody can read another one out of it."""
+    places = [number >> (24 - 8 * place) & 0xFF for place in range(count - 1)]
+    parts = [*places, number & (256 ** (5 - count) - 1)]
+    notation = st.sampled_from(["{}", "0{:o}", "000{:o}", "0x{:x}", "0X0{:X}"])
+    host = ".".join(data.draw(notation).format(part) for part in parts) + data.draw(st.sampled_from(["", "."]))
+    assert same_host(f"http://{host}:81/a") == f"http://{IPv4Address(number)}:81/a"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("1.2.3.256", "4294967296", "1.2.3.4.5", "08.1", "a.1", "1..1", "[v1.a]", "[::1%25lo]", "a%00", "%31.0.0.1"),
+        *("*", "a,b", "①.②", "\ud800", "a:0", "a:99999", "a:٣"),
+    ],
+)
+def test_what_no_host_is_called(host: str) -> None:
+    with pytest.raises(FetchFailed, match="this is no URL"):
+        check_url(f"http://{host}/")
 
 
 @pytest.mark.parametrize(

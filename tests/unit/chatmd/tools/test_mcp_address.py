@@ -27,6 +27,9 @@ def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
         ("ftp://example.org/", "is no address"),
         ("https://", "is no address"),
         ("http://example.org:port/", "is no address"),
+        ("http://0177.0.0.256/", "is no address"),
+        ("http://①/mcp", "is no address"),
+        ("http://example.org:0/", "is no address"),
         ("stdio:", "no command"),
         ("stdio:python 'srv.py", "cannot be split"),
         ("https://me:pa55w0rd@example.org/mcp", "must not hold a password"),
@@ -45,6 +48,13 @@ def test_a_url_is_shown_without_its_query() -> None:
     address = read_address("https://example.org/mcp?key=abc#x")
     assert isinstance(address, HttpAddress)
     assert (address.label, address.origin) == ("https://example.org/mcp", "https://example.org")
+
+
+def test_this_machine_in_another_notation() -> None:
+    """What the user is asked about, and what the rules for this machine hold for, is what is called."""
+    address = read_address("http://0177.1:8000/mcp")
+    assert isinstance(address, HttpAddress)
+    assert (address.label, address.is_loopback) == ("http://127.0.0.1:8000/mcp", True)
 
 
 @pytest.mark.parametrize("host", ["localhost.example.org", "127.0.0.1.example.org", "10.0.0.1", "0.0.0.0", ""])
