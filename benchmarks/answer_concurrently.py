@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 
 from benchmarks.measure import Row, best, seconds, show
-from lmm.models.port import ChatEvent, ChatRequest, Reply
+from lmm.messages import ChatEvent, ChatRequest, Reply
 from lmm.models.resilience import Resilient
 from lmm.scan import MessageOptions, scan_messages_text
 

@@ -21,7 +21,7 @@ from benchmarks.chatmd_parse import megabytes
 from benchmarks.measure import Row, best, seconds, show
 from chatmd.language.transcript import transcript_text
 from lmm import loop
-from lmm.models.port import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, ToolResult
+from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, ToolResult
 
 TURNS = 30
 OVERHEAD = 0.010  # seconds a turn

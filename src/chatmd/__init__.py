@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
     from chatmd.language.agent import read_agent
     from chatmd.language.items import AgentSpec
     from chatmd.language.lint import check
-    from chatmd.language.nodes import Attribute, Comment, Document, Element, Problem, Text
+    from chatmd.language.nodes import Attribute, Comment, Element, Problem, SyntaxTree, Text
     from chatmd.language.parser import parse
     from chatmd.language.writer import serialize, write
     from chatmd.rendering.render_file import arender, render
@@ -30,7 +30,7 @@ _PUBLIC = {
     "AgentSpec": "chatmd.language.items",
     "Attribute": "chatmd.language.nodes",
     "Comment": "chatmd.language.nodes",
-    "Document": "chatmd.language.nodes",
+    "SyntaxTree": "chatmd.language.nodes",
     "Element": "chatmd.language.nodes",
     "Hooks": "chatmd.runtime.options",
     "Problem": "chatmd.language.nodes",
@@ -57,12 +57,12 @@ __all__ = [
     "AgentSpec",
     "Attribute",
     "Comment",
-    "Document",
     "Element",
     "Hooks",
     "Problem",
     "RunOptions",
     "RunResult",
+    "SyntaxTree",
     "Text",
     "arender",
     "arun",

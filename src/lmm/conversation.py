@@ -16,8 +16,9 @@ from pathlib import Path
 from lmm import config_files, loop
 from lmm.config import Settings
 from lmm.disk import journal
+from lmm.messages import ChatRequest
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, ChatRequest
+from lmm.models.port import ChatModel
 from lmm.models.remembered import ask_once
 from lmm.prompts.load import load_prompts
 from lmm.scan.edits import unwrapped

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 # What a run imports on its way is imported before the fork, so that a run takes its own time only.
 import filelock  # noqa: F401
 
-from lmm.models.port import ChatEvent, ChatRequest, Reply, TextDelta, render
+from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, render
 from lmm.scan import scan_messages
 
 

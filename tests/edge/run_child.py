@@ -27,7 +27,7 @@ import chatmd
 import chatmd.tools.agent
 import chatmd.tools.files
 from chatmd.runtime import api  # noqa: F401
-from lmm.models.port import ChatEvent, ChatRequest, Message, Reasoning, Reply, TextDelta, ToolCall
+from lmm.messages import ChatEvent, ChatRequest, Message, Reasoning, Reply, TextDelta, ToolCall
 
 
 class TinyModel:

@@ -399,13 +399,13 @@ def test_a_progress_bar_on_a_terminal(server: ScriptedServer, document: Path) ->
 
 MODELS = '''\
 import lmm
-from lmm.models.port import Document
+from lmm.messages import Attachment
 
 
 @lmm.batch_model("difficulty")
 async def difficulty(batch):
     async def make(section, text):
-        return await batch.ask("How difficult is this?", Document(text, source=section.title))
+        return await batch.ask("How difficult is this?", Attachment(text, source=section.title))
 
     await batch.annotate("difficulty", make, made_by="How difficult is this?")
 
@@ -414,7 +414,8 @@ async def difficulty(batch):
 def length(batch):
     """Sync, and it asks the model too."""
     def make(section, text):
-        return {"words": len(text.split()), "told": batch.run(batch.ask("Long?", Document(text, source=section.title)))}
+        told = batch.run(batch.ask("Long?", Attachment(text, source=section.title)))
+        return {"words": len(text.split()), "told": told}
 
     batch.run(batch.annotate("length", make))
 

@@ -187,7 +187,7 @@ import asyncio
 from chatmd.cli.work.asking import approve_on_terminal
 from chatmd.errors import StoppedByUser
 from lmm import loop
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 
 async def go():
     approve = approve_on_terminal()

@@ -20,7 +20,7 @@ from chatmd.language.parser import parse
 from chatmd.language.transcript import messages_of, transcript_text
 from lmm import loop
 from lmm.config_files import settings_for
-from lmm.models.port import Message, ToolCall, ToolResult
+from lmm.messages import Message, ToolCall, ToolResult
 
 Compact = Callable[..., Ran]
 HEAD = '<config model="OpenAICompatible/test"/>\n<tool name="read_file"/>\n<import src="tools.chatmd"/>\n\n'

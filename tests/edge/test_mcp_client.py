@@ -24,7 +24,8 @@ from chatmd.runtime.options import RunOptions
 from chatmd.tools.mcp import open_server
 from chatmd.tools.mcp_network import CheckedTransport
 from chatmd.workplace import Rules, Workplace
-from lmm.models.port import RunnableTool, ToolOutput
+from lmm.messages import ToolOutput
+from lmm.models.port import RunnableTool
 
 
 def named(tools: Sequence[RunnableTool], name: str) -> RunnableTool:

@@ -13,8 +13,9 @@ from edge.support import exchanges_of, wait_until
 from fakes.openai_server import Action, ScriptedServer, hang
 
 from lmm import loop
+from lmm.messages import Attachment, ChatRequest, Message, Reply, TextDelta, Usage
 from lmm.models.names import ModelName
-from lmm.models.port import ChatRequest, Document, Message, Reply, TextDelta, Usage, ask
+from lmm.models.port import ask
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
 from lmm.scan import ascan_messages, ascan_messages_text, scan_messages_text
 
@@ -145,7 +146,7 @@ def test_usage_and_the_output_limit(server: ScriptedServer) -> None:
 
 def test_documents_are_rendered_before_the_prompt(server: ScriptedServer) -> None:
     """Documents of a message are part of its text, in order."""
-    message = Message("user", "Same?", (Document("One.", "text", "A"), Document("Two.", "context")))
+    message = Message("user", "Same?", (Attachment("One.", "text", "A"), Attachment("Two.", "context")))
     loop.run(ask(model_for(server), ChatRequest((message,))))
     assert server.requests[0].messages == [
         ("user", '<text from="A">\nOne.\n</text>\n\n<context>\nTwo.\n</context>\n\nSame?')

@@ -23,7 +23,7 @@ from chatmd.runtime import events
 from chatmd.runtime.payloads import Payloads
 from lmm import loop
 from lmm.errors import LmmError, ModelError
-from lmm.models.port import Message
+from lmm.messages import Message
 
 Api = Literal["chat", "responses"]
 APIS: list[Api] = ["chat", "responses"]

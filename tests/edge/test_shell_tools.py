@@ -22,7 +22,8 @@ from chatmd.tools.shell import open_command
 from chatmd.workplace import AgentRequest, Rules, Workplace
 from lmm.config import load_settings
 from lmm.loop import run
-from lmm.models.port import RunnableTool, ToolOutput
+from lmm.messages import ToolOutput
+from lmm.models.port import RunnableTool
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX programs")
 KEY = "sk-never-shown"

@@ -10,8 +10,7 @@ import pytest
 from fakes.openai_server import Action, ScriptedServer
 
 from lmm.errors import ModelRejected
-from lmm.models.names import ModelName
-from lmm.models.port import (
+from lmm.messages import (
     ChatRequest,
     Image,
     Message,
@@ -22,8 +21,9 @@ from lmm.models.port import (
     ToolCall,
     ToolDefinition,
     ToolResult,
-    ask,
 )
+from lmm.models.names import ModelName
+from lmm.models.port import ask
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
 
 ADD = ToolDefinition(

@@ -15,7 +15,7 @@ from typing import Any
 
 from fakes.openai_server import Action, Recorded
 
-from lmm.models.port import Message
+from lmm.messages import Message
 
 Entry = tuple[str, ...]
 FILES = 7

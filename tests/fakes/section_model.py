@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 
-from lmm.models.port import ChatEvent, ChatRequest, Document, Reply, Usage
+from lmm.messages import Attachment, ChatEvent, ChatRequest, Reply, Usage
 
 
 class SectionModel:
@@ -66,5 +66,5 @@ def about(request: ChatRequest) -> str:
     return f"{request.task} of {title}"
 
 
-def _document(request: ChatRequest) -> Document:
-    return request.messages[-1].documents[0]
+def _document(request: ChatRequest) -> Attachment:
+    return request.messages[-1].attachments[0]

@@ -20,7 +20,7 @@ from chatmd.language.parser import MAX_DEPTH, parse, parse_body
 from chatmd.language.tags import TAGS, imports_into
 from chatmd.language.transcript import elements_of, image_of, messages_of, storable, transcript_text
 from chatmd.language.writer import raw, raw_piece, serialize, write
-from lmm.models.port import Image, Message, Reasoning, ToolCall, ToolResult
+from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult
 
 # Everything that means something to some reader, whole and in parts.
 PIECES = [

@@ -20,7 +20,7 @@ from chatmd.language.agent import read_agent
 from chatmd.language.items import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem
 from chatmd.language.parser import parse
 from chatmd.language.transcript import transcript_text
-from lmm.models.port import render
+from lmm.messages import render
 from lmm.models.testing import ScriptedModel
 from lmm.models.tokens import count_tokens
 from lmm.prompts.templates import Prompts

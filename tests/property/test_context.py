@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm.models.port import Message, render
+from lmm.messages import Message, render
 from lmm.models.tokens import count_tokens
 from lmm_education.answer.context import choose_sources, shown
 from lmm_education.course import Hit, Lines, Place

@@ -15,7 +15,7 @@ from chatmd.language.transcript import call_element, messages_of, result_element
 from chatmd.runtime.changed import followed, placed
 from chatmd.runtime.repair import INTERRUPTED, repair
 from chatmd.runtime.step import USER_TURN, ReplyWriter, gap, items_of, lines_of, user_text
-from lmm.models.port import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
+from lmm.messages import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
 
 WORDS = [
     "|RAW",

@@ -9,7 +9,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.lint import check
-from chatmd.language.nodes import Document, Problem, Span
+from chatmd.language.nodes import Problem, Span, SyntaxTree
 from chatmd.language.parser import errors_of, parse
 from chatmd.runtime.options import Hooks, RunOptions, tree_for
 from chatmd.runtime.repair import repair
@@ -38,7 +38,7 @@ def check_file(path: Path, options: RunOptions = RunOptions(), *, strict: bool =
     return sorted(found, key=lambda problem: (problem.span.file != str(path), problem.span.file, problem.span.start))
 
 
-def _mended(text: str, name: str, strict: bool) -> tuple[Document, list[Problem]]:
+def _mended(text: str, name: str, strict: bool) -> tuple[SyntaxTree, list[Problem]]:
     """The document as the next run reads it, and what that run would say of it."""
     document = parse(text, file=name, strict=strict)
     errors = _errors(document)
@@ -55,7 +55,7 @@ def _mended(text: str, name: str, strict: bool) -> tuple[Document, list[Problem]
     return mended, [note]
 
 
-def _errors(document: Document) -> int:
+def _errors(document: SyntaxTree) -> int:
     return len(errors_of((*document.problems, *interpret(document)[1])))
 
 

@@ -13,7 +13,8 @@ from chatmd.errors import ChatmdError, NothingToCompact
 from chatmd.language.items import Item, MessageItem
 from chatmd.language.transcript import storable
 from lmm.disk.journal import key_of
-from lmm.models.port import ChatModel, ChatRequest, Document, Message, Reply, Usage, render
+from lmm.messages import Attachment, ChatRequest, Message, Reply, Usage, render
+from lmm.models.port import ChatModel
 from lmm.models.remembered import ask_once
 from lmm.models.tokens import count_tokens
 from lmm.prompts.templates import Prompts
@@ -131,7 +132,7 @@ async def _summarised(
     text, usage = "", Usage()
     earlier = [read_summary(item).text for group in groups for item in group if is_summary(item)]
     for documents in parts_of(groups, contents, room, count_tokens):
-        so_far = (Document(text, "conversation-summary"),) if text else ()
+        so_far = (Attachment(text, "conversation-summary"),) if text else ()
         reply = await _ask(model, ChatRequest((Message("user", prompt, (*so_far, *documents)),), task="summary"))
         new = _cleaned(reply.text)
         for old in earlier:

@@ -18,7 +18,7 @@ from chatmd.language.agent import read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.items import CallItem, Content, Doc, Img, Item, ReasoningItem, SubAgent
 from chatmd.language.mend import mend
-from chatmd.language.nodes import Document
+from chatmd.language.nodes import SyntaxTree
 from chatmd.language.parser import errors_of, parse
 from chatmd.language.transcript import transcript_text
 from chatmd.prompts.templates import SLOTS
@@ -28,8 +28,8 @@ from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.disk.secrets import holds_secrets
 from lmm.errors import DocumentBusy, FileWriteError, LmmError
 from lmm.loop import run, run_async
+from lmm.messages import Image
 from lmm.models.chat import shared_chat
-from lmm.models.port import Image
 from lmm.models.tokens import count_tokens
 from lmm.prompts.load import load_prompts
 
@@ -137,7 +137,7 @@ def plan_file(path: Path, options: CompactOptions = CompactOptions(), *, roots: 
     return Planned(items, sizes, plan_compaction(items, sizes, options, foreign_items(document, items)))
 
 
-def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[Document, tuple[Item, ...]]:
+def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[SyntaxTree, tuple[Item, ...]]:
     """The document, without its imports, and the items that it means with them. What a crash tore is mended."""
     file = str(path or "")
     document = parse(text, file=file)

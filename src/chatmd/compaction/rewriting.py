@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from chatmd.language.items import Item
-from chatmd.language.nodes import Document, Element, Node, Text
+from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.writer import serialize
 
 
-def foreign_items(document: Document, items: Sequence[Item]) -> frozenset[int]:
+def foreign_items(document: SyntaxTree, items: Sequence[Item]) -> frozenset[int]:
     """Indices of the items that were imported: they stand in other files, and cannot be taken out of this one."""
     return frozenset(n for n, item in enumerate(items) if item.span.source is not document.source)
 
 
-def rewritten(document: Document, gone: Collection[int], summary: str) -> str:
+def rewritten(document: SyntaxTree, gone: Collection[int], summary: str) -> str:
     """The text of `document` without the elements that begin at the offsets `gone`, the last replaced by `summary`.
 
     White space after an element goes with it; comments stay.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from chatmd.language.items import Item, MessageItem
-from lmm.models.port import Document, Message
+from lmm.messages import Attachment, Message
 
 LABEL, NOTE, SHOWN = "conversation-summary", "user_note", "shown"
 NOTICE = (
@@ -41,8 +41,8 @@ class Summary:
 
     def as_message(self) -> Message:
         """The user's message that stands in the conversation; `read_summary` reads it back."""
-        documents = [Document(self.text, LABEL, self.source), *(Document(note, NOTE) for note in self.notes)]
-        documents += [Document("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
+        documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
+        documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
         return Message("user", NOTICE, tuple(documents))
 
 

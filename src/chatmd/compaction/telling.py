@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from chatmd.compaction.summary import LABEL, is_summary, notes_in, read_summary
 from chatmd.language.items import CallItem, Doc, Img, Item, MessageItem, OutputItem, Part, ReasoningItem, SubAgent
-from lmm.models.port import Document, Image
+from lmm.messages import Attachment, Image
 
 Expanded = Mapping[Doc | Img | SubAgent, str | Image]
 """What documents and agents stand for, as far as it is known; the others are named."""
@@ -14,16 +14,16 @@ IMAGE_TOKENS = 1000
 _HEAD = 0.6  # of a text that is cut: the part that is taken from its beginning
 
 
-def told(item: Item, expanded: Expanded, limit: int) -> Document | None:
+def told(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
     """An item as the model reads it, its text cut to `limit` characters in the middle; None if it says nothing.
 
     >>> told(CallItem("c1", "read_file", ('{"file": "a.md"}',)), {}, 100)
-    Document(text='{"file": "a.md"}', label='call', source='read_file', number=0)
+    Attachment(text='{"file": "a.md"}', label='call', source='read_file', number=0)
     """
     if is_summary(item):
-        return Document(read_summary(item).text, LABEL)
+        return Attachment(read_summary(item).text, LABEL)
     text, label, source = _described(item, expanded)
-    return Document(cut(text.strip(), limit), label, source) if text.strip() else None
+    return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
 
 
 def _described(item: Item, expanded: Expanded) -> tuple[str, str, str]:
@@ -119,13 +119,13 @@ def tokens_of(item: Item, expanded: Expanded, count: Callable[[str], int]) -> in
 
 def parts_of(
     groups: Sequence[Sequence[Item]], expanded: Expanded, room: int, count: Callable[[str], int]
-) -> list[tuple[Document, ...]]:
+) -> list[tuple[Attachment, ...]]:
     """The groups as documents, put together in parts of at most `room` tokens.
 
     A text that takes more than its share of a part is cut in the middle. A group is torn only if it has more texts
     than fit even so.
     """
-    parts: list[tuple[Document, ...]] = []
+    parts: list[tuple[Attachment, ...]] = []
     used = room
     for group in groups:
         documents = _fitting(group, expanded, room, count)
@@ -140,7 +140,9 @@ def parts_of(
     return parts
 
 
-def _fitting(group: Sequence[Item], expanded: Expanded, room: int, count: Callable[[str], int]) -> tuple[Document, ...]:
+def _fitting(
+    group: Sequence[Item], expanded: Expanded, room: int, count: Callable[[str], int]
+) -> tuple[Attachment, ...]:
     """The items of one group, the texts cut to what has room: as little as can be."""
     limit = max(room * 2, 200)  # characters; a part of the room, as a token has up to four
     while True:
@@ -150,5 +152,5 @@ def _fitting(group: Sequence[Item], expanded: Expanded, room: int, count: Callab
         limit = max(limit // 2, 200)
 
 
-def _size(documents: Iterable[Document], count: Callable[[str], int]) -> int:
+def _size(documents: Iterable[Attachment], count: Callable[[str], int]) -> int:
     return sum(count(document.text) + 12 for document in documents)  # and its tags

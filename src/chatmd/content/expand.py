@@ -26,7 +26,7 @@ from chatmd.language.transcript import image_of
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.disk.files import decode_document
 from lmm.errors import DocumentError, LmmError
-from lmm.models.port import Image
+from lmm.messages import Image
 
 Value = str | Image
 

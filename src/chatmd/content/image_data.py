@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chatmd.content.compressed import megabytes
 from chatmd.errors import ChatmdError
-from lmm.models.port import Image
+from lmm.messages import Image
 
 SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 """The kinds that models see, and how files of them end."""

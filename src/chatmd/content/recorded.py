@@ -23,7 +23,7 @@ from chatmd.language.items import Doc, Img, Item
 from chatmd.workplace import FOLDER
 from lmm.disk.files import decode_document, read_bytes, replace_bytes
 from lmm.errors import FileReadError
-from lmm.models.port import Image
+from lmm.messages import Image
 
 INDEX = "expansions.jsonl"
 _KINDS = {Doc: "doc", Img: "img"}

@@ -28,14 +28,14 @@ from chatmd.language.items import (
     SubAgent,
     Tool,
 )
-from chatmd.language.nodes import BLANK, Document, Element, Problem, Span, Text, body
+from chatmd.language.nodes import BLANK, Element, Problem, Span, SyntaxTree, Text, body
 from chatmd.language.tags import ROLES
 
 _KINDS = {"command": "command", "agent": "agent", "mcp_server": "mcp"}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
-def read_agent(document: Document) -> AgentSpec:
+def read_agent(document: SyntaxTree) -> AgentSpec:
     """The agent that a document means; its imports must be resolved before, or they are left out.
 
     Raises:
@@ -53,7 +53,7 @@ def read_agent(document: Document) -> AgentSpec:
     return spec
 
 
-def interpret(document: Document) -> tuple[AgentSpec, tuple[Problem, ...]]:
+def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     """The agent as far as it can be made out, and what is wrong; never raises."""
     reader = _Reader(document.strict)
     reader.characters(document)
@@ -98,7 +98,7 @@ class _Reader:
         if reader is not None:
             reader(self, element)
 
-    def characters(self, document: Document) -> None:
+    def characters(self, document: SyntaxTree) -> None:
         """Report what no text holds."""
         at = document.source.text.find("\0")
         if at >= 0:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chatmd.language.agent import attribute_span
-from chatmd.language.nodes import Document, Element, Node, Problem
+from chatmd.language.nodes import Element, Node, Problem, SyntaxTree
 from chatmd.language.parser import parse, parse_body
 from lmm.disk.files import read_document
 from lmm.disk.secrets import holds_secrets
@@ -28,7 +28,7 @@ _Chain = tuple[tuple[Path, Path], ...]
 """The files that import each other, outermost first: each as it was named, and its real path."""
 
 
-def resolve_imports(document: Document, *, roots: Sequence[Path] = ()) -> Document:
+def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = ()) -> SyntaxTree:
     """The document with its imports in place; the spans of nodes from other files say so.
 
     `document.file` is the path that imports are relative to (without one, the current folder). An import that
@@ -58,10 +58,10 @@ class _Refused(Exception):
 class _Resolver:
     """The imports of one document; each file is read once."""
 
-    def __init__(self, document: Document, allowed: tuple[Path, ...]) -> None:
+    def __init__(self, document: SyntaxTree, allowed: tuple[Path, ...]) -> None:
         self.strict, self.allowed = document.strict, allowed
         self.problems: list[Problem] = []
-        self.read: dict[tuple[Path, bool], Document] = {}
+        self.read: dict[tuple[Path, bool], SyntaxTree] = {}
         self.count = 0
 
     def nodes(self, children: tuple[Node, ...], chain: _Chain, in_body: bool) -> tuple[Node, ...]:
@@ -115,7 +115,7 @@ class _Resolver:
             raise _Refused(f"imports go round: {' → '.join([*names, names[0]])}", "delete one of them")
         return path, real
 
-    def _document(self, path: Path, real: Path, in_body: bool) -> Document:
+    def _document(self, path: Path, real: Path, in_body: bool) -> SyntaxTree:
         """The file as a tree; its problems are told once."""
         if (known := self.read.get((real, in_body))) is not None:
             return known

@@ -11,7 +11,7 @@ from functools import lru_cache
 from chatmd.language.agent import attribute_spans, interpret
 from chatmd.language.attributes import passed_over
 from chatmd.language.items import AgentSpec, CallItem, MessageItem, OutputItem
-from chatmd.language.nodes import BLANK, Document, Element, Node, Problem, Span, Text, body
+from chatmd.language.nodes import BLANK, Element, Node, Problem, Span, SyntaxTree, Text, body
 from chatmd.language.parser import MAX_PROBLEMS
 from chatmd.language.tags import DOCUMENT, TAGS, Tag
 
@@ -19,7 +19,7 @@ _STRAY_END = "|RAW"
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
 
 
-def check(document: Document) -> list[Problem]:
+def check(document: SyntaxTree) -> list[Problem]:
     """All problems of a document, in the order in which they stand, errors first where two meet.
 
     Imports are not read: `chatmd.language.imports.resolve_imports` does that, and finds what is wrong with them.
@@ -125,7 +125,7 @@ def _loose_characters(element: Element) -> Iterator[Problem]:
 # -- the document as a whole -----------------------------------------------------------------------
 
 
-def _configuration(document: Document, spec: AgentSpec) -> Iterator[Problem]:
+def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
     """The published rule is: once, near the top. Without one, the settings of `config.toml` count."""
     if document.is_body:
         return

@@ -167,7 +167,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SyntaxTree:
     """A parsed text. `problems` are those of its form; `chatmd.check` finds the others too.
 
     `is_body` if the text was read as the inside of a message.

@@ -20,7 +20,7 @@ from chatmd.language.lexer import (
     Token,
     tokens,
 )
-from chatmd.language.nodes import Attribute, Comment, Document, Element, Node, Problem, Source, Span, Text
+from chatmd.language.nodes import Attribute, Comment, Element, Node, Problem, Source, Span, SyntaxTree, Text
 from chatmd.language.strict_lexer import strict_tokens
 from chatmd.language.tags import DOCUMENT, VOID, imports_into
 
@@ -30,7 +30,7 @@ MAX_PROBLEMS = 1000
 """How many errors, and how many warnings, a document tells of; nobody reads more."""
 
 
-def parse(text: str, *, file: str = "", strict: bool = False) -> Document:
+def parse(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
     """The tree of a document. Nothing raises: what is wrong is in its `problems`.
 
     `file` names it in messages; `strict` reads as the reference does, quirks included.
@@ -44,7 +44,7 @@ def parse(text: str, *, file: str = "", strict: bool = False) -> Document:
     return _Builder(Source(text, file), strict).build(imports=not strict)
 
 
-def parse_body(text: str, *, file: str = "", strict: bool = False) -> Document:
+def parse_body(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
     """The same for the inside of a message: what an import puts there.
 
     >>> parse_body("Be brief.").children
@@ -74,7 +74,7 @@ class _Builder:
         self.counts = {True: 0, False: 0}  # errors, warnings
         self.stack: list[_Frame] = []
 
-    def build(self, *, imports: bool, is_body: bool = False) -> Document:
+    def build(self, *, imports: bool, is_body: bool = False) -> SyntaxTree:
         text = self.source.text
         self.stack.append(_Frame(DOCUMENT, 0, 0, (), imports))
         flaws: list[Flaw] = []
@@ -87,7 +87,7 @@ class _Builder:
         for flaw in flaws:
             self._problem(flaw.start, flaw.start + 1, flaw.message, flaw.hint, error=flaw.is_error)
         self.problems.sort(key=lambda problem: problem.span.start)
-        return Document(tuple(root.children), self.source, tuple(self.problems), self.strict, is_body)
+        return SyntaxTree(tuple(root.children), self.source, tuple(self.problems), self.strict, is_body)
 
     def _take(self, token: Token) -> None:
         frame = self.stack[-1]

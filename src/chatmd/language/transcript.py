@@ -19,7 +19,7 @@ from chatmd.language.attributes import write_attributes
 from chatmd.language.items import CallItem, Content, Doc, Img, Item, OutputItem, ReasoningItem, SubAgent
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.writer import write
-from lmm.models.port import Image, Message, Reasoning, ToolCall, ToolResult, render
+from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult, render
 
 Expand = Callable[[Doc | Img | SubAgent], str | Image]
 """What a document, a local image or an agent stands for; who runs a conversation knows, we do not."""

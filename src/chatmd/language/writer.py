@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from chatmd.language.attributes import write_attributes
 from chatmd.language.lexer import CLOSE_RAW, OPEN_RAW
-from chatmd.language.nodes import Comment, Document, Element, Node, Text
+from chatmd.language.nodes import Comment, Element, Node, SyntaxTree, Text
 from chatmd.language.parser import MAX_DEPTH
 from chatmd.language.tags import TAGS, imports_into
 
@@ -22,14 +22,14 @@ _END_MARK_PARTS = tuple((CLOSE_RAW[:n], CLOSE_RAW[n:]) for n in (3, 2, 1))
 _NEEDS_RAW = re.compile(r"<[A-Za-z_/!?]|<\Z|RAW\||\|RAW")
 
 
-def serialize(tree: Document | Iterable[Node]) -> str:
+def serialize(tree: SyntaxTree | Iterable[Node]) -> str:
     """The text that a tree was read from, byte for byte; nodes that were made are spelled as by `write`.
 
     >>> from chatmd.language.parser import parse
     >>> serialize(parse("<user >RAW|x|RAW<!-- y --></user >"))
     '<user >RAW|x|RAW<!-- y --></user >'
     """
-    nodes = tree.children if isinstance(tree, Document) else tree
+    nodes = tree.children if isinstance(tree, SyntaxTree) else tree
     return "".join(_serialized(node) for node in nodes)
 
 
@@ -42,7 +42,7 @@ def _serialized(node: Node) -> str:
     return f"{node.opening.text}{serialize(node.children)}{closing}"
 
 
-def write(tree: Document | Iterable[Node]) -> str:
+def write(tree: SyntaxTree | Iterable[Node]) -> str:
     """A text that parses to equal nodes.
 
     Raises:
@@ -52,7 +52,7 @@ def write(tree: Document | Iterable[Node]) -> str:
     >>> write([Element("user", (), (Text("Close with </user>"), Element("doc")))])
     '<user>RAW|Close with </user>|RAW<doc/></user>'
     """
-    if isinstance(tree, Document):
+    if isinstance(tree, SyntaxTree):
         return _inside(tree.children, tree.is_body or not tree.strict, 0)
     return _inside(tuple(tree), True, 0)
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from chatmd.errors import ChatmdError
 from chatmd.mcp_server.prompt_files import PromptFile, Stamp, read_prompts, stamp_of
 from chatmd.tools.function_tool import object_schema
-from lmm.models.port import Message, RunnableTool, ToolDefinition, ToolOutput
+from lmm.messages import Message, ToolDefinition, ToolOutput
+from lmm.models.port import RunnableTool
 
 LONGEST_INPUT = 200_000
 """Characters that a prompt may be given."""

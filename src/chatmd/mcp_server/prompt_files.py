@@ -11,7 +11,7 @@ from pathlib import Path
 from chatmd.language.agent import interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, MessageItem
-from chatmd.language.nodes import BLANK, Comment, Document, Element, Text
+from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.parser import parse
 from chatmd.tools.mcp_catalogue import model_names
 from lmm.disk.files import read_document
@@ -52,7 +52,7 @@ def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[Promp
     Files that end in ``.chatmd`` are prompts; those in ``.md`` if they begin as prompts do. `taken` are names of
     other tools.
     """
-    found, notes = list[tuple[Path, Document]](), list[str]()
+    found, notes = list[tuple[Path, SyntaxTree]](), list[str]()
     for path in _paths(folder):
         try:
             document = parse(read_document(path), file=str(path))
@@ -88,21 +88,21 @@ def _status(path: Path) -> os.stat_result | None:
         return None
 
 
-def _begins_as_a_prompt(document: Document) -> bool:
+def _begins_as_a_prompt(document: SyntaxTree) -> bool:
     for node in document.children:
         if not isinstance(node, Comment) and not (isinstance(node, Text) and not node.value.strip(BLANK + "\ufeff")):
             return isinstance(node, Element)
     return False
 
 
-def _prompt(path: Path, name: str, document: Document) -> PromptFile:
+def _prompt(path: Path, name: str, document: SyntaxTree) -> PromptFile:
     spec, found = interpret(resolve_imports(document))
     errors = [problem for problem in (*document.problems, *found) if problem.severity == "error"]
     problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
     return PromptFile(path, name, described(path, document, spec), spec.waits_for_user, problem)
 
 
-def described(path: Path, document: Document, spec: AgentSpec) -> str:
+def described(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
     """What a prompt is for: the comment at its top, else the beginning of its instructions, else its name."""
     for node in document.children:
         if isinstance(node, Comment) and (words := " ".join(node.value.split())):

@@ -27,7 +27,8 @@ from mcp.shared.exceptions import MCPError
 
 from chatmd.mcp_server.library import Library
 from lmm.errors import LmmError
-from lmm.models.port import Image, Message, RunnableTool, ToolOutput, render
+from lmm.messages import Image, Message, ToolOutput, render
+from lmm.models.port import RunnableTool
 
 logger = logging.getLogger("lmm.mcp")
 _MOST_CALLS = 8  # at once; others wait
@@ -224,7 +225,7 @@ def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:
     made = []
     for message in messages:
         role: Any = "assistant" if message.role == "assistant" else "user"
-        text = render(message) if message.text or message.documents else ""
+        text = render(message) if message.text or message.attachments else ""
         parts = _joined([text, *message.content])
         made += [types.PromptMessage(role=role, content=_content(part)) for part in parts if part]
         for result in message.results:

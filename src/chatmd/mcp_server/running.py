@@ -19,7 +19,7 @@ from chatmd.runtime.step import gap, user_text
 from chatmd.runtime.tree import Tree
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.disk.files import read_document
-from lmm.models.port import Message
+from lmm.messages import Message
 
 
 @dataclass(frozen=True, slots=True)

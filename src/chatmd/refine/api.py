@@ -28,8 +28,9 @@ from lmm.config_files import settings_for
 from lmm.disk.files import check_writable, document_lock, read_document, replace_document
 from lmm.errors import DocumentBusy, LmmError
 from lmm.loop import run, run_async
+from lmm.messages import Usage
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, Usage
+from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 
 

@@ -26,7 +26,7 @@ from chatmd.runtime.tree import Tree
 from chatmd.tools.declared import declared_by
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.errors import EmptyReply, ModelRejected
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 from lmm.models.tokens import count_tokens
 
 _MOST_FILES, _MOST_BYTES = 5000, 100_000_000

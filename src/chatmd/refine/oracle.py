@@ -16,7 +16,8 @@ from chatmd.refine.record import Record, key_of
 from chatmd.refine.selection import CaseResult, Version
 from chatmd.refine.telling import judge_message, proposal_message, read_judgement
 from chatmd.refine.versions import read_versions
-from lmm.models.port import ChatModel, ChatRequest, Message, ToolCall, Usage, ask, render
+from lmm.messages import ChatRequest, Message, ToolCall, Usage, render
+from lmm.models.port import ChatModel, ask
 from lmm.prompts.templates import Prompts
 from lmm.scan.prices import price
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from chatmd.errors import LimitReached
 from chatmd.runtime.limits import Limits
-from lmm.models.port import Usage
+from lmm.messages import Usage
 
 
 class Purse:

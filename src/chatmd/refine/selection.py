@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from chatmd.refine.cases import Case
 from chatmd.refine.checks import Outcome, Verdict
-from lmm.models.port import Usage
+from lmm.messages import Usage
 
 FEWEST_TO_SPLIT = 4
 _NOISE = 0.5  # points of a judge's mean score that are no difference

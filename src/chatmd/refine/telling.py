@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chatmd.refine.cases import Case
 from chatmd.refine.selection import CaseResult
 from lmm.extraction.json_reply import NoJson, read_json
-from lmm.models.port import Document, Message
+from lmm.messages import Attachment, Message
 from lmm.prompts.templates import Prompts
 
 MOST_FAILURES = 8
@@ -17,7 +17,7 @@ _LONGEST = 2000  # characters of an input or a reply that the proposer reads
 
 def judge_message(given: str, reply: str, criteria: str, prompts: Prompts) -> Message:
     """What the judge is asked about a reply."""
-    documents = (Document(given, "input"), Document(reply, "reply"))
+    documents = (Attachment(given, "input"), Attachment(reply, "reply"))
     return Message("user", prompts.fill("judge", criteria=criteria), documents)
 
 
@@ -47,11 +47,11 @@ def proposal_message(
     prompts: Prompts,
 ) -> Message:
     """What the proposer is asked; `tools` are lines, `tried` other versions with what came of them."""
-    documents = [Document(text, "instructions")]
-    documents += [Document("\n".join(tools), "tools")] if tools else []
+    documents = [Attachment(text, "instructions")]
+    documents += [Attachment("\n".join(tools), "tools")] if tools else []
     for case, result in failures[:MOST_FAILURES]:
-        documents.append(Document(_failure(case, result), "failed-case"))
-    documents += [Document(f"{version}\n\n({came})", "earlier-attempt") for version, came in tried[-MOST_TRIED:]]
+        documents.append(Attachment(_failure(case, result), "failed-case"))
+    documents += [Attachment(f"{version}\n\n({came})", "earlier-attempt") for version, came in tried[-MOST_TRIED:]]
     return Message("user", prompts.fill("refine", count=str(count)), tuple(documents))
 
 

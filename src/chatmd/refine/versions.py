@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chatmd.errors import RefineError
-from chatmd.language.nodes import BLANK, Comment, Document, Element, Node, Text
+from chatmd.language.nodes import BLANK, Comment, Element, Node, SyntaxTree, Text
 from chatmd.language.parser import errors_of, parse_body
 from chatmd.language.transcript import storable
 from chatmd.language.writer import write
@@ -34,7 +34,7 @@ class Instructions:
     parts: tuple[Element, ...] = ()
 
 
-def find_instructions(document: Document, role: str = "") -> Instructions:
+def find_instructions(document: SyntaxTree, role: str = "") -> Instructions:
     """The first system message of a file, else its first developer message; or the first with `role`.
 
     Raises:

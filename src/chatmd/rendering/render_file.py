@@ -25,7 +25,7 @@ from chatmd.tools.offered import offered_by
 from chatmd.workplace import AgentRequest, Workplace
 from lmm import loop
 from lmm.disk.files import read_document
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 from lmm.models.tokens import count_tokens
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatmd.content.image_data import described, size_of
-from lmm.models.port import Image, Message, ToolDefinition, ToolResult, render
+from lmm.messages import Image, Message, ToolDefinition, ToolResult, render
 
 
 @dataclass(frozen=True, slots=True)

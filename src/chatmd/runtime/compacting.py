@@ -10,7 +10,7 @@ from chatmd.compaction.plan import CompactOptions, is_time
 from chatmd.workplace import Rules
 from lmm.config import ModelSettings, Settings
 from lmm.errors import LmmError
-from lmm.models.port import Usage
+from lmm.messages import Usage
 from lmm.models.tokens import count_tokens
 
 _FULL = 0.8  # of the window: time to tell the user

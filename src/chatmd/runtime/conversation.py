@@ -37,8 +37,7 @@ from chatmd.tools.calling import CANCELLED, PRESENT, Caller, with_notes
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.config import Settings
 from lmm.errors import LmmError
-from lmm.models.port import (
-    ChatModel,
+from lmm.messages import (
     ChatRequest,
     Image,
     Message,
@@ -49,8 +48,8 @@ from lmm.models.port import (
     ToolCall,
     ToolDefinition,
     ToolResult,
-    connected,
 )
+from lmm.models.port import ChatModel, connected
 
 _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
 

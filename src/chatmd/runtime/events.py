@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmm.errors import LmmError
-from lmm.models.port import Reply, ToolCall, ToolDefinition, ToolResult, Usage
+from lmm.messages import Reply, ToolCall, ToolDefinition, ToolResult, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chatmd.errors import LimitReached
 from lmm.errors import ConfigError
-from lmm.models.port import Usage
+from lmm.messages import Usage
 from lmm.scan.prices import price
 
 _TOKENS = re.compile(r"(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?", re.IGNORECASE)

@@ -6,14 +6,14 @@ import shlex
 from dataclasses import replace
 from pathlib import PurePath, PurePosixPath
 
-from chatmd.language.nodes import Attribute, Document, Element, Node
+from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree
 from chatmd.language.writer import serialize
 
 _LISTS = ("roots",)
 _FOLDERS = ("cwd", "course")
 
 
-def moved(document: Document, way: str) -> str:
+def moved(document: SyntaxTree, way: str) -> str:
     """The text of a document whose paths are relative to another folder: `way` leads from there to its own.
 
     >>> from chatmd.language.parser import parse

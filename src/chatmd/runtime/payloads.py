@@ -20,7 +20,7 @@ from chatmd.language.transcript import call_element, image_element, result_eleme
 from chatmd.workplace import FOLDER
 from lmm.disk.files import decode_document, read_bytes, replace_bytes
 from lmm.errors import FileReadError
-from lmm.models.port import Image, ToolCall, ToolResult
+from lmm.messages import Image, ToolCall, ToolResult
 
 _UNFIT = re.compile(r"[^\w-]")
 _MEDIA_TYPES = {suffix: media_type for media_type, suffix in SUFFIXES.items()}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chatmd.errors import ChatmdError
 from chatmd.language.items import AgentSpec, CallItem, Doc, Img, MessageItem, OutputItem, Part, SubAgent
-from chatmd.language.nodes import Document, Element, Node, Span
+from chatmd.language.nodes import Element, Node, Span, SyntaxTree
 
 
 def confined(spec: AgentSpec, *, tools: bool) -> AgentSpec:
@@ -33,7 +33,7 @@ def confined(spec: AgentSpec, *, tools: bool) -> AgentSpec:
     return replace(spec, tools=())
 
 
-def refuse_imports(document: Document) -> None:
+def refuse_imports(document: SyntaxTree) -> None:
     """See to it that nothing is imported.
 
     Raises:

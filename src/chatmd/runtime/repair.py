@@ -18,7 +18,7 @@ from chatmd.language.nodes import BLANK
 from chatmd.language.parser import parse
 from chatmd.language.transcript import element_text, result_element
 from chatmd.runtime.step import INCOMPLETE, USER_TURN
-from lmm.models.port import ToolResult
+from lmm.messages import ToolResult
 
 INTERRUPTED = (
     "The run was interrupted before this call returned. Nobody knows whether it had an effect: look, before you "

@@ -10,11 +10,11 @@ from chatmd.language.agent import read_agent
 from chatmd.language.attributes import write_attributes
 from chatmd.language.items import Content, Img, Item, MessageItem, OutputItem
 from chatmd.language.lexer import CLOSE_RAW, OPEN_RAW
-from chatmd.language.nodes import Attribute, Document, Element, Text, body
+from chatmd.language.nodes import Attribute, Element, SyntaxTree, Text, body
 from chatmd.language.parser import parse
 from chatmd.language.transcript import element_text, elements_of, reasoning_elements, storable
 from chatmd.language.writer import raw_piece
-from lmm.models.port import ChatEvent, Reasoning, Reply, TextDelta
+from lmm.messages import ChatEvent, Reasoning, Reply, TextDelta
 
 USER_TURN = "<user>\n\n</user>\n"
 """The place where the user is to write."""
@@ -26,7 +26,7 @@ _CLOSE_ASSISTANT = f"{CLOSE_RAW}</assistant>"
 
 
 @lru_cache(maxsize=2)
-def parsed(text: str, file: str) -> Document:
+def parsed(text: str, file: str) -> SyntaxTree:
     """`parse`, once for a text that is read again and again at the start of a run."""
     return parse(text, file=file)
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from chatmd.errors import StoppedByUser
 from chatmd.terminal.styled import exact
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
 

@@ -15,7 +15,7 @@ from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_an
 from chatmd.terminal.screen import Screen
 from chatmd.terminal.styled import Line, Span, clean, wrapped
 from chatmd.terminal.view import View
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 
 _AGREE = "Agree? It is asked again only if this changes."
 

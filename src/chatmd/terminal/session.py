@@ -28,7 +28,7 @@ from chatmd.terminal.styled import Line
 from chatmd.terminal.view import Size, View, requests, used
 from lmm import loop
 from lmm.errors import LmmError
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 
 _LOOK = 0.5  # seconds between two looks whether the file was changed
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves

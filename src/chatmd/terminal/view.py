@@ -16,7 +16,7 @@ from chatmd.runtime.events import RunEvent
 from chatmd.terminal.arriving import Arriving
 from chatmd.terminal.call_texts import call_line
 from chatmd.terminal.styled import Line, Span, clean, clipped, columns, folded, indented, plain, trimmed, wrapped
-from lmm.models.port import ToolResult, Usage
+from lmm.messages import ToolResult, Usage
 
 PROMPT = "› "
 _THOUGHT_LINES = 2

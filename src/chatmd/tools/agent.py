@@ -15,7 +15,8 @@ from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError
-from lmm.models.port import RunnableTool, ToolDefinition
+from lmm.messages import ToolDefinition
+from lmm.models.port import RunnableTool
 
 _INPUT = {"type": "string", "description": "What it is to do, with all that it has to know: it sees nothing else."}
 

@@ -19,7 +19,7 @@ from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import Roots, Target, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
 from chatmd.workplace import Workplace
-from lmm.models.port import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput
 
 _DESCRIPTION = """\
 Change, add, move and delete text files with one patch; all of it is applied, or nothing. {roots} A patch looks like \

@@ -21,7 +21,8 @@ from chatmd.errors import StoppedByUser
 from chatmd.language.transcript import storable
 from chatmd.tools.consent import REFUSED, Approve
 from lmm.errors import LmmError
-from lmm.models.port import RunnableTool, ToolCall, ToolOutput, ToolResult
+from lmm.messages import ToolCall, ToolOutput, ToolResult
+from lmm.models.port import RunnableTool
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator

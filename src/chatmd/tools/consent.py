@@ -17,7 +17,7 @@ from chatmd.language.items import AgentSpec
 from chatmd.tools.declared import DeclaringFile, declared_by, in_prose, own_declarations, plain, remote_digest
 from chatmd.workplace import Workplace
 from lmm import trust
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 
 STORE = "consents.json"
 

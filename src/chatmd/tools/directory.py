@@ -23,7 +23,7 @@ from chatmd.workplace import Workplace
 from lmm.disk.ignore import Glob
 from lmm.disk.secrets import holds_secrets
 from lmm.errors import LmmError
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 
 DEEPEST = 20
 _LARGEST = 20_000_000  # bytes of a file that is searched

@@ -21,7 +21,7 @@ from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import Roots, Target, roots_of
 from chatmd.tools.text_lines import Lines, decode_text, encode_text, with_newline
 from chatmd.workplace import Workplace
-from lmm.models.port import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput
 
 PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
 _CONTENT = {"type": "string"}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.models.port import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput
 
 
 @dataclass(frozen=True, slots=True)

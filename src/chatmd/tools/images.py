@@ -13,7 +13,7 @@ from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import Roots, roots_of
 from chatmd.workplace import Workplace
-from lmm.models.port import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput
 
 
 def open_import_image(declared: Tool, place: Workplace) -> OpenTools:

@@ -17,7 +17,8 @@ from chatmd.tools.mcp_connection import Connection, check_installed, logger
 from chatmd.tools.mcp_schemas import without_nulls
 from chatmd.workplace import Workplace
 from lmm.errors import LmmError
-from lmm.models.port import RunnableTool, ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput
+from lmm.models.port import RunnableTool
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
 from chatmd.language.transcript import storable
 from chatmd.tools.mcp_schemas import accepted, strict
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 
 _LONGEST = 64  # characters of a name: OpenAI's limit, the lowest
 _SHOWN = 12  # names that an error lists

@@ -25,7 +25,7 @@ from chatmd.tools.mcp_http import LastRefusal, connection, credentials_for
 from chatmd.tools.mcp_results import output_of
 from chatmd.tools.mcp_stdio import StandardError, environment_for, program
 from chatmd.workplace import Workplace
-from lmm.models.port import ToolOutput
+from lmm.messages import ToolOutput
 
 if TYPE_CHECKING:
     from mcp import Client

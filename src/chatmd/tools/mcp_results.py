@@ -7,7 +7,7 @@ import binascii
 import json
 from typing import Any
 
-from lmm.models.port import Document, Image, Message, ToolOutput, render
+from lmm.messages import Attachment, Image, Message, ToolOutput, render
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what every provider with eyes takes
 _LARGEST = 5_000_000  # bytes of an image
@@ -65,7 +65,7 @@ def _resource(block: Any) -> Image | str:
     resource = block.resource
     media_type = resource.mime_type or ""
     if (text := getattr(resource, "text", None)) is not None:
-        return render(Message("tool", "", (Document(str(text), "resource", str(resource.uri)),))).rstrip("\n")
+        return render(Message("tool", "", (Attachment(str(text), "resource", str(resource.uri)),))).rstrip("\n")
     if media_type in _IMAGES:
         return _image_from(resource.blob, media_type, f"an image, {resource.uri},")
     size = _size(len(_decoded(resource.blob) or b""))

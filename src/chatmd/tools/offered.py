@@ -12,7 +12,7 @@ from chatmd.tools.declared import Declaration, own_declarations
 from chatmd.tools.registry import kind_of
 from chatmd.workplace import Workplace
 from lmm.errors import LmmError
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 
 KINDS = {"builtin": "built in", "command": "command", "agent": "agent", "mcp": "MCP server"}
 """What kinds of tools are called."""

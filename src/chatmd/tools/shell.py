@@ -18,7 +18,8 @@ from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.tools.process import FLOOD, Ended, Program, run_program
 from chatmd.tools.program_output import report
 from chatmd.workplace import Workplace
-from lmm.models.port import RunnableTool, ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput
+from lmm.models.port import RunnableTool
 
 OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "|&", "&>"))
 """Words that mean something to a shell only, if they stand unquoted."""

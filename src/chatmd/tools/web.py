@@ -17,7 +17,7 @@ from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.tools.registry import OpenTools
 from chatmd.workplace import Rules, Workplace
 from lmm.importing import escape
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 
 _REMEMBERED = 8  # pages
 _AROUND_TEXT = 300  # characters of a result that are not the page's

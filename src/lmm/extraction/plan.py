@@ -14,7 +14,8 @@ from lmm.extraction.schemas import Schema
 from lmm.extraction.sections import Section, choose
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, blocks_to_tree
-from lmm.models.port import ChatModel, ChatRequest, Document, Message, render
+from lmm.messages import Attachment, ChatRequest, Message, render
+from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm.scan.edits import old_view
@@ -80,7 +81,7 @@ def plan_extraction(
         system = () if settings.origins["system"] == "default" else (Message("system", settings.system),)
         prompt = prompts.fill("extract", schema=schema.text)
         for section in sections:
-            asked = Message("user", prompt, (Document(section.text, "text", section.source.replace('"', "'")),))
+            asked = Message("user", prompt, (Attachment(section.text, "text", section.source.replace('"', "'")),))
             jobs.append(Job(file, section, settings, model, ChatRequest((*system, asked), "extract"), prompts))
     return jobs
 

@@ -14,8 +14,9 @@ from lmm.errors import LmmError
 from lmm.extraction.json_reply import NoJson, read_json
 from lmm.extraction.plan import ExtractOptions, Job, Source, plan_extraction
 from lmm.extraction.schemas import Mismatch, Schema, make_schema
+from lmm.messages import ChatRequest, Message, Usage
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, ChatRequest, Message, Usage
+from lmm.models.port import ChatModel
 from lmm.models.remembered import ask_once
 
 RETRIES = 2

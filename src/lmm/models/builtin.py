@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 
 from lmm.errors import ModelRejected
-from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, TextDelta, Usage, render
+from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, Usage, render
 from lmm.models.sentences import Sentence, split_sentences, stem_of, stems_of, words_of
 
 NAME = "Builtin/extractive"
@@ -43,7 +43,7 @@ class ExtractiveModel:
 
 
 def _by_task(request: ChatRequest) -> str:
-    documents = [d for m in request.messages for d in m.documents]
+    documents = [d for m in request.messages for d in m.attachments]
     sentences = _sentences(documents, "text")
     if request.tools:
         raise ModelRejected(
@@ -91,13 +91,13 @@ def _count_tokens(text: str) -> int:
 def answer(messages: Sequence[Message]) -> str:
     """The reply to the last user message.
 
-    >>> text = Document("# Leaves\\n\\nA leaf is green. Roots are brown.")
+    >>> text = Attachment("# Leaves\\n\\nA leaf is green. Roots are brown.")
     >>> print(answer([Message("user", "Which colour is a leaf?", (text,))]).splitlines()[0])
     > A leaf is green. (*Leaves*)
     """
     users = [m for m in messages if m.role == "user"]
     question = users[-1].text if users else ""
-    documents = [d for m in messages for d in m.documents]
+    documents = [d for m in messages for d in m.attachments]
     said = "\n".join(m.text for m in messages if m.role == "assistant")
     sentences = [s for s in _sentences(documents, "text", "source") if s.text not in said]
     earlier = " ".join(m.text for m in users[:-1])
@@ -122,7 +122,7 @@ def _quote(sentence: Sentence) -> str:
     return f"> {sentence.text}{heading}{number}{equation}"
 
 
-def _sentences(documents: Sequence[Document], *labels: str) -> list[Sentence]:
+def _sentences(documents: Sequence[Attachment], *labels: str) -> list[Sentence]:
     return [
         replace(s, source=d.number) if d.number else s
         for d in documents

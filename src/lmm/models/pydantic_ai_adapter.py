@@ -21,9 +21,9 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from lmm import errors
+from lmm.messages import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
 from lmm.models.joined_stream import joining
 from lmm.models.names import PROVIDERS, ModelName
-from lmm.models.port import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
 from lmm.models.pydantic_ai_messages import (
     call_of,
     encodable,

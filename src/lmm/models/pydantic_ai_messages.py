@@ -9,7 +9,7 @@ from pydantic_ai import messages as vendor
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition as VendorTool
 
-from lmm.models.port import (
+from lmm.messages import (
     ChatEvent,
     ChatRequest,
     Image,

@@ -17,7 +17,7 @@ from typing import Any
 
 from lmm.disk.files import read_document
 from lmm.errors import ModelNotFound, ModelRejected
-from lmm.models.port import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
+from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
 
 
 @dataclass(frozen=True, slots=True)

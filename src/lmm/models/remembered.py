@@ -7,7 +7,8 @@ import contextlib
 
 from lmm.disk import journal
 from lmm.errors import LmmError
-from lmm.models.port import ChatModel, ChatRequest, Reply, ask
+from lmm.messages import ChatRequest, Reply
+from lmm.models.port import ChatModel, ask
 
 
 async def ask_once(model: ChatModel, request: ChatRequest, key: str, *, again: bool = False) -> tuple[Reply, bool]:

@@ -9,7 +9,8 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 
 from lmm.errors import EmptyReply, ModelError, ModelTimeout
-from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Retrying, connected
+from lmm.messages import ChatEvent, ChatRequest, Reply, Retrying
+from lmm.models.port import ChatModel, connected
 
 MAX_WAIT = 60.0
 

@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from lmm.models.port import ChatEvent, ChatRequest, Progress, Reply, Side, TextDelta, Usage, render
+from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, Usage, render
+from lmm.models.port import Progress, Side
 
 
 class ScriptedModel:
@@ -16,7 +17,8 @@ class ScriptedModel:
     An exception in the script is raised instead of an answer; a `Reply` is given as it is, its calls first.
 
     >>> import asyncio
-    >>> from lmm.models.port import Message, ask
+    >>> from lmm.messages import Message
+    >>> from lmm.models.port import ask
     >>> model = ScriptedModel(["Four."])
     >>> asyncio.run(ask(model, ChatRequest((Message("user", "How many phases?"),)))).text
     'Four.'

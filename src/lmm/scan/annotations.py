@@ -19,7 +19,7 @@ from lmm.config import ANNOTATIONS
 from lmm.errors import EmptyReply
 from lmm.markdown.tree import HeadingNode
 from lmm.markdown.words import count_words
-from lmm.models.port import Document, Task
+from lmm.messages import Attachment, Task
 from lmm.prompts.templates import Prompts
 from lmm.scan.batch import Batch
 from lmm.scan.fields import Field, Material, sections_of, text_of
@@ -78,7 +78,7 @@ def _from_model(batch: Batch, name: str, prompt: str) -> Field:
 
     async def make(node: HeadingNode, text: str) -> str | list[str]:
         source = " > ".join((*node.heading_path, node.title))
-        reply = await batch.ask(prompt, Document(text, "text", source), task=task)
+        reply = await batch.ask(prompt, Attachment(text, "text", source), task=task)
         if name == "summary":
             return reply.strip()
         lines = lines_of(reply)

@@ -13,8 +13,9 @@ from lmm.disk import journal
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, serialize
 from lmm.markdown.tree import HeadingNode
+from lmm.messages import Reply, Retrying, TextDelta, Usage
 from lmm.models.chat import open_chat
-from lmm.models.port import ChatModel, Reply, Retrying, TextDelta, Usage
+from lmm.models.port import ChatModel
 from lmm.prompts.templates import Prompts
 from lmm.scan import events
 from lmm.scan.batch import Batch

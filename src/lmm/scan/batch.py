@@ -24,7 +24,8 @@ from typing import Any
 from lmm.disk import journal
 from lmm.errors import ConfigError, LmmError, ModelRejected
 from lmm.markdown.tree import HeadingNode
-from lmm.models.port import ChatModel, ChatRequest, Document, Message, Task, Usage, ask, render
+from lmm.messages import Attachment, ChatRequest, Message, Task, Usage, render
+from lmm.models.port import ChatModel, ask
 from lmm.models.remembered import ask_once
 from lmm.scan.fields import BatchListener, Field, FieldFailed, Make, MakeSource, own_material
 from lmm.scan.making import Making, call, user_error
@@ -107,7 +108,7 @@ class Batch:
     _calls: set[asyncio.Task[Any]] = field(default_factory=set)
     _closed: bool = False
 
-    async def ask(self, prompt: str, *documents: Document, task: Task = "answer") -> str:
+    async def ask(self, prompt: str, *documents: Attachment, task: Task = "answer") -> str:
         """The model's reply to a prompt about documents; journaled, so that no reply is paid twice.
 
         Raises:

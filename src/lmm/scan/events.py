@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lmm.errors import LmmError
-from lmm.models.port import ChatRequest, Reply
+from lmm.messages import ChatRequest, Reply
 from lmm.scan.messages import Ask
 
 

@@ -15,7 +15,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.prompt_lines import Prompt
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import annotated_text, preorder, without_metadata
-from lmm.models.port import ChatRequest, Document, Message
+from lmm.messages import Attachment, ChatRequest, Message
 from lmm.prompts.templates import Prompts
 from lmm.scan.chat_log import Exchange, current_chat, place_reply, read_log
 from lmm.scan.edits import old_view, place_edit
@@ -213,10 +213,10 @@ def edit_request(subject: Subject, prompt: str, system: str, prompts: Prompts) -
     return ChatRequest((Message("system", system), Message("user", wording, documents)), "edit")
 
 
-def _documents(subject: Subject) -> tuple[Document, ...]:
+def _documents(subject: Subject) -> tuple[Attachment, ...]:
     source = " > ".join(subject.path).replace('"', "'")
-    context = (Document(subject.context, "context", source),) if subject.context else ()
-    return (Document(subject.text, "text", source), *context)
+    context = (Attachment(subject.context, "context", source),) if subject.context else ()
+    return (Attachment(subject.text, "text", source), *context)
 
 
 def chat_before(ask: Ask, log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmm.models.port import Usage
+from lmm.messages import Usage
 
 
 def price(model: str, usage: Usage) -> float | None:

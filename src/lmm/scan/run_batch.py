@@ -20,8 +20,9 @@ from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import without_metadata
+from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
 from lmm.models.chat import open_chat
-from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Reply, Usage, render
+from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.scan.annotations import Annotations, annotate, chosen
 from lmm.scan.batch import Batch, BatchFunction, find_batch_model, run_batch

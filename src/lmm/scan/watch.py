@@ -16,7 +16,8 @@ from lmm.disk.files import read_document
 from lmm.errors import LmmError
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.models.port import ChatModel, Usage
+from lmm.messages import Usage
+from lmm.models.port import ChatModel
 from lmm.scan import events
 from lmm.scan.answering import Outcome
 from lmm.scan.run_messages import MessageOptions, ascan_messages

@@ -18,7 +18,8 @@ from typing import Any
 
 from lmm.disk.files import replace_document
 from lmm.errors import LmmError
-from lmm.models.port import Document, Message, RunnableTool, ToolDefinition, render
+from lmm.messages import Attachment, Message, ToolDefinition, render
+from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.course import Declared, Place
 from lmm_education.agent_tools.lookup import NOTHING
 from lmm_education.agent_tools.tools import CourseTool, schema
@@ -200,13 +201,13 @@ def _in_turn(found: Sequence[Sequence[tuple[Index, Hit]]], most: int) -> list[tu
     return [hits[rank] for rank in range(depth) for hits in found if rank < len(hits)][:most]
 
 
-def _passage(index: Index, hit: Hit, number: int, folder: Path) -> Document:
+def _passage(index: Index, hit: Hit, number: int, folder: Path) -> Attachment:
     """A passage as the model sees it; its file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
     path = " > ".join(dict.fromkeys(filter(None, (hit.title, *hit.place.headings))))
     parts = [f"{file}:{hit.place.lines}", path, f"index: {index.name}"]
     cut = " …" if len(hit.text) > _LONGEST else ""
-    return Document(hit.text[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
+    return Attachment(hit.text[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
 
 
 def _told(index: Index, report: IngestReport) -> str:

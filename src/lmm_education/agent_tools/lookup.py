@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from lmm.models.port import Message, render
+from lmm.messages import Message, render
 from lmm_education.answer.sources import Source
 from lmm_education.answer.tools import excerpt
 from lmm_education.course import Hit, Section

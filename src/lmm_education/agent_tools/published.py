@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.errors import LmmError
-from lmm.models.port import RunnableTool, ToolDefinition
+from lmm.messages import ToolDefinition
+from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.lookup import Lookup
 from lmm_education.agent_tools.tools import CourseTool, course_tools, schema
 from lmm_education.answer.answers import Answer

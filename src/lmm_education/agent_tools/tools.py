@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.models.port import RunnableTool, ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput
+from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.lookup import Lookup
 
 _TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 1}

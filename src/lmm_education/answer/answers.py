@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lmm.models.port import ChatRequest, Document, Message, Retrying, TextDelta, ToolCall, ToolDefinition, Usage
+from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, ToolDefinition, Usage
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.history import LABEL as CONVERSATION
 from lmm_education.answer.history import Asked
@@ -130,8 +130,8 @@ def agent_request(
     return replace(answer_request(asked, sources, types, system), tools=tools)
 
 
-def _background(asked: Asked) -> tuple[Document, ...]:
-    return (Document(asked.background, CONVERSATION),) if asked.background else ()
+def _background(asked: Asked) -> tuple[Attachment, ...]:
+    return (Attachment(asked.background, CONVERSATION),) if asked.background else ()
 
 
 def _prompt(asked: Asked, types: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from lmm.models.port import Message, render
+from lmm.messages import Message, render
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.course import Hit
 from lmm_education.search.found import FoundSection

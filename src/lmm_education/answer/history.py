@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmm.models.port import ChatRequest, Document, Message
+from lmm.messages import Attachment, ChatRequest, Message
 from lmm.prompts.templates import Prompts
 
 LABEL = "conversation"
@@ -47,7 +47,7 @@ def history_request(mode: str, question: str, history: Sequence[Exchange], promp
         prompt = prompts.fill("history_summary", words=str(_SUMMARY_WORDS))
     else:
         prompt = prompts.fill(f"history_{mode}", question=question)
-    return ChatRequest((Message("user", prompt, (Document(conversation_text(history), LABEL),)),))
+    return ChatRequest((Message("user", prompt, (Attachment(conversation_text(history), LABEL),)),))
 
 
 def understood(mode: str, question: str, reply: str | None) -> Asked:

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, ChatRequest, Message, Reply, Retrying, TextDelta, Usage, ask
+from lmm.models.port import ChatModel, ask
 from lmm.models.tokens import count_tokens
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts

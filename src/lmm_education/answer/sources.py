@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lmm.models.port import Document
+from lmm.messages import Attachment
 from lmm_education.course import Place
 
 LABEL = "source"
@@ -42,14 +42,14 @@ class Source:
         """
         return " > ".join(dict.fromkeys(part for part in (self.title, *self.place.headings) if part))
 
-    def as_document(self) -> Document:
+    def as_document(self) -> Attachment:
         """The source as the model sees it: its text between tags that say where it stands."""
         parts = [str(self.place), self.path, f"level {self.level}" if self.level else ""]
         if self.kind != "text":
             parts.append(f"type: {self.kind}")
         if self.before or self.after:
             parts.append("; ".join(f"{name}: {title}" for name, title in self._neighbours if title))
-        return Document(self.text, LABEL, ", ".join(part for part in parts if part), self.number)
+        return Attachment(self.text, LABEL, ", ".join(part for part in parts if part), self.number)
 
     @property
     def _neighbours(self) -> tuple[tuple[str, str], ...]:

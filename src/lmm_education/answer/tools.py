@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmm.models.port import Message, ToolCall, ToolDefinition, ToolResult, render
+from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, render
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.course import Hit, Section
 from lmm_education.errors import SearchError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from lmm.models.port import ChatModel, ChatRequest, Message, ask
+from lmm.messages import ChatRequest, Message
+from lmm.models.port import ChatModel, ask
 from lmm.prompts.templates import Prompts
 from lmm_education.errors import SearchError
 

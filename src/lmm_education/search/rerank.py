@@ -20,8 +20,9 @@ from typing import Any
 from lmm import errors, trust
 from lmm.config import ModelSettings, Secret
 from lmm.disk.files import cache_folder
+from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.names import ModelName
-from lmm.models.port import ChatModel, ChatRequest, Document, Message, ask
+from lmm.models.port import ChatModel, ask
 from lmm.models.resilience import backoff
 from lmm.prompts.templates import Prompts
 from lmm_education.course import Hit
@@ -130,7 +131,7 @@ def _open_model(model: str, tools: Tools) -> Score:
         )
 
     async def score(question: str, passages: Sequence[str]) -> list[float]:
-        documents = tuple(Document(text, "passage", number=i) for i, text in enumerate(passages, 1))
+        documents = tuple(Attachment(text, "passage", number=i) for i, text in enumerate(passages, 1))
         prompt = tools.prompts().fill("rerank", question=question)
         reply = await ask(chat, ChatRequest((Message("user", prompt, documents),)))
         return read_ranking(reply.text, len(passages), chat.name)

@@ -17,7 +17,8 @@ from lmm.errors import LmmError, ModelRejected
 from lmm.extraction.json_reply import NoJson, read_json
 from lmm.markdown.tree import HeadingNode
 from lmm.markdown.words import count_words
-from lmm.models.port import ChatModel, Document, Usage
+from lmm.messages import Attachment, Usage
+from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm.scan import BatchOptions, scan_batch, scan_batch_text
@@ -122,7 +123,7 @@ async def make_cards(batch: Batch, prompts: Prompts) -> None:
         problem = ""
         for _ in range(1 + _RETRIES):
             again = f"\n\nYour last reply could not be read: {problem}" if problem else ""
-            reply = await batch.ask(prompt + again, Document(text, "text", source), task="extract")
+            reply = await batch.ask(prompt + again, Attachment(text, "text", source), task="extract")
             try:
                 return _read(reply)
             except NoJson as error:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from lmm import loop
-from lmm.models.port import TextDelta
+from lmm.messages import TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent
 from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.search.query import SearchOptions

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lmm.models.port import Usage
+from lmm.messages import Usage
 from lmm_education.web.database import Database
 
 _WEIGHT = 0.2  # of the last answer in what the next is expected to use

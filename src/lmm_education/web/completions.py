@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.models.port import Retrying, TextDelta, Usage
+from lmm.messages import Retrying, TextDelta, Usage
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, source_as_json
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source

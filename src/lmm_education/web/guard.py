@@ -12,7 +12,7 @@ from contextlib import aclosing
 from starlette.requests import HTTPConnection, Request
 
 from lmm.errors import LmmError
-from lmm.models.port import TextDelta, Usage
+from lmm.messages import TextDelta, Usage
 from lmm_education.answer.answers import Answer, AnswerEvent
 from lmm_education.errors import Denied
 from lmm_education.serve_settings import ServeSettings

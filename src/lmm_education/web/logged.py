@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from lmm.models.port import Retrying, TextDelta
+from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.sources import Source
 from lmm_education.errors import Denied

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from lmm import loop
 from lmm.errors import LmmError
-from lmm.models.port import TextDelta
+from lmm.messages import TextDelta
 from lmm_education.answer.answers import AnswerEvent
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.run import Answering

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lmm.errors import LmmError, ModelError
-from lmm.models.port import ChatModel, ChatRequest, Document, Message, Retrying, TextDelta, Usage, ask
+from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, Usage
+from lmm.models.port import ChatModel, ask
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answers import Answer, AnswerEvent, Called
 from lmm_education.answer.history import LABEL, Exchange, conversation_text
@@ -88,11 +89,11 @@ class TopicCheck:
         first = await asked
         if not first.good:
             return first
-        documents = (Document(question, "question"), Document(beginning[: 2 * BEGINNING], "answer"))
+        documents = (Attachment(question, "question"), Attachment(beginning[: 2 * BEGINNING], "answer"))
         second = await self._judge("topic_answer", documents)
         return Verdict(second.good, first.usage + second.usage)
 
-    async def _judge(self, prompt: str, documents: tuple[Document, ...]) -> Verdict:
+    async def _judge(self, prompt: str, documents: tuple[Attachment, ...]) -> Verdict:
         try:
             message = Message("user", self.prompts().fill(prompt, allowed=self.allowed), documents)
             reply = await ask(self.model(), ChatRequest((message,)))
@@ -120,9 +121,9 @@ def is_yes(reply: str) -> bool:
     return said[0]
 
 
-def _about(question: str, history: Sequence[Exchange]) -> tuple[Document, ...]:
-    earlier = (Document(conversation_text(history), LABEL),) if history else ()
-    return (*earlier, Document(question, "question"))
+def _about(question: str, history: Sequence[Exchange]) -> tuple[Attachment, ...]:
+    earlier = (Attachment(conversation_text(history), LABEL),) if history else ()
+    return (*earlier, Attachment(question, "question"))
 
 
 def _is_refused(asked: asyncio.Task[Verdict]) -> bool:

@@ -11,7 +11,7 @@ from fakes.openai_server import Action, ScriptedServer
 import lmm
 from lmm.config import DEFAULT_SYSTEM
 from lmm.errors import ConfigError, ModelRejected
-from lmm.models.port import ChatRequest, Document, Message, render
+from lmm.messages import Attachment, ChatRequest, Message, render
 from lmm.models.testing import ScriptedModel
 from lmm.scan import scan_messages_text
 
@@ -22,7 +22,7 @@ def test_what_is_sent() -> None:
     """System message, text, context, prompt; the documents come with the first prompt of a chat."""
     model = ScriptedModel(["Why not?"])
     assert lmm.ask(TEXT, "Why?", model=model, context="All of it.", earlier=[("Green?", "Yes.")]) == "Why not?"
-    documents = (Document(TEXT, "text"), Document("All of it.", "context"))
+    documents = (Attachment(TEXT, "text"), Attachment("All of it.", "context"))
     assert model.seen == [
         ChatRequest(
             (

@@ -10,7 +10,7 @@ import sys
 from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
 from chatmd.tools.consent import Approve, Confirm
 from lmm.cli import console
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 
 
 def confirm_on_terminal() -> Confirm | None:

@@ -15,7 +15,7 @@ from chatmd.runtime.options import Hooks, RunOptions
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError, LmmError
-from lmm.models.port import Usage
+from lmm.messages import Usage
 
 
 def run_options(

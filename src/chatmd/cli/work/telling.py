@@ -12,7 +12,7 @@ from chatmd.tools.declared import plain
 from lmm.cli import console
 from lmm.cli.work.live import clipped
 from lmm.cli.work.progress import usage_text
-from lmm.models.port import Usage
+from lmm.messages import Usage
 
 _WIDTH = 100
 

@@ -27,7 +27,7 @@ from lmm.cli import console
 from lmm.config_files import find_config, settings_for
 from lmm.disk.files import read_document
 from lmm.loop import run
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 
 _ENDLESS = 1_000_000
 

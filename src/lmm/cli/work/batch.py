@@ -12,7 +12,7 @@ from lmm.cli import console
 from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError, LmmError
 from lmm.markdown.tree import HeadingNode
-from lmm.models.port import Usage
+from lmm.messages import Usage
 from lmm.scan import BatchOptions, BatchReport, scan_batch, scan_rag
 from lmm.scan.batch import find_batch_model
 from lmm.scan.fields import BatchEvent, FieldFailed, Planned, Visited, Waiting

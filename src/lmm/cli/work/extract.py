@@ -12,7 +12,7 @@ from lmm.errors import LmmError
 from lmm.extraction import Extraction, ExtractOptions, extract_files, load_schema, plan_extraction
 from lmm.extraction.plan import Job
 from lmm.extraction.table import check_output, json_line, save_records
-from lmm.models.port import Usage, render
+from lmm.messages import Usage, render
 
 
 def extract(

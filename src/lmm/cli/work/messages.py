@@ -15,7 +15,7 @@ from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.prompt_lines import find_prompts
-from lmm.models.port import Usage, render
+from lmm.messages import Usage, render
 from lmm.prompts.load import load_prompts
 from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
 from lmm.scan.chat_log import Exchange

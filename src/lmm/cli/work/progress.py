@@ -9,7 +9,7 @@ from typing import IO
 
 from lmm.cli import console
 from lmm.cli.console import printable, style
-from lmm.models.port import Usage
+from lmm.messages import Usage
 from lmm.scan import events
 from lmm.scan.messages import Ask
 

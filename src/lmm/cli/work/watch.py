@@ -12,7 +12,7 @@ from pathlib import Path
 from lmm.cli import console
 from lmm.cli.work.live import Live, clipped
 from lmm.cli.work.progress import usage_text
-from lmm.models.port import Usage
+from lmm.messages import Usage
 from lmm.scan import MessageOptions, WatchOptions, WatchReport, watch_documents
 from lmm.scan import watch as happened
 from lmm.scan.answering import Outcome

@@ -12,7 +12,7 @@ from lmm.cli import console
 from lmm.cli.console import printable, style
 from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError
-from lmm.models.port import Retrying, TextDelta, Usage
+from lmm.messages import Retrying, TextDelta, Usage
 from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found, History
 from lmm_education.answer.context import shown
 from lmm_education.answer.history import Exchange

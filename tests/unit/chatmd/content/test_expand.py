@@ -18,7 +18,7 @@ from chatmd.content.recorded import Recorded
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.transcript import messages_of
 from chatmd.workplace import AgentRequest, Rules, Workplace
-from lmm.models.port import Image
+from lmm.messages import Image
 
 ANSWER = "<assistant>Yes.</assistant>"
 

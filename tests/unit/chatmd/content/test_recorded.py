@@ -14,7 +14,7 @@ from chatmd.content.occurrences import occurrences
 from chatmd.content.recorded import Recorded
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Doc, Img, Item, MessageItem, SubAgent
-from lmm.models.port import Image
+from lmm.messages import Image
 
 DOC = Doc("https://e.org/a?b")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

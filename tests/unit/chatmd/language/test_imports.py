@@ -11,7 +11,7 @@ from chatmd.language.agent import read_agent
 from chatmd.language.imports import MAX_IMPORTS, resolve_imports
 from chatmd.language.items import MessageItem
 from chatmd.language.lint import check
-from chatmd.language.nodes import Document, Problem
+from chatmd.language.nodes import Problem, SyntaxTree
 from chatmd.language.parser import parse
 
 
@@ -22,11 +22,11 @@ def write(folder: Path, files: dict[str, str]) -> None:
         path.write_bytes(text.encode())
 
 
-def resolved(path: Path, **options: tuple[Path, ...]) -> Document:
+def resolved(path: Path, **options: tuple[Path, ...]) -> SyntaxTree:
     return resolve_imports(parse(path.read_text(), file=str(path)), **options)
 
 
-def said(document: Document) -> list[str]:
+def said(document: SyntaxTree) -> list[str]:
     """The texts of the messages."""
     items = read_agent(document).items
     return ["".join(str(part) for part in item.content) for item in items if isinstance(item, MessageItem)]

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import pytest
 from golden_files import Case, read_cases
 
-from chatmd.language.nodes import Comment, Document, Element, Node, Text
+from chatmd.language.nodes import Comment, Element, Node, SyntaxTree, Text
 from chatmd.language.parser import MAX_PROBLEMS, parse
 from chatmd.language.writer import serialize
 
 _INVISIBLE = re.compile(r"[\x7f-\xa0\u2000-\u200f\u2028\u2029\ufeff]")
 
 
-def describe(document: Document) -> Iterator[str]:
+def describe(document: SyntaxTree) -> Iterator[str]:
     """A tree as the lines of a golden file, without the white space between elements at the top."""
     for node in document.children:
         if not (isinstance(node, Text) and node.is_blank):
@@ -61,7 +61,7 @@ def test_golden_strict(case: Case) -> None:
 
 
 def test_no_text_has_no_nodes() -> None:
-    assert parse("") == Document(())
+    assert parse("") == SyntaxTree(())
 
 
 def test_a_text_with_countless_problems_tells_of_some() -> None:

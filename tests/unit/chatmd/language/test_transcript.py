@@ -16,7 +16,7 @@ from chatmd.language.transcript import (
     result_element,
     transcript_text,
 )
-from lmm.models.port import Document, Image, Message, Reasoning, ToolCall, ToolResult
+from lmm.messages import Attachment, Image, Message, Reasoning, ToolCall, ToolResult
 
 
 def messages(text: str, contents: dict[str, str | Image] | None = None) -> tuple[Message, ...]:
@@ -99,7 +99,7 @@ def test_replies_are_told_apart() -> None:
 
 
 def test_documents_are_written_as_the_model_sees_them() -> None:
-    (element,) = elements_of([Message("user", "Clear?", (Document("A leaf."),))])
+    (element,) = elements_of([Message("user", "Clear?", (Attachment("A leaf."),))])
     assert element_text(element) == "<user>\nRAW|<text>\nA leaf.\n</text>\n\nClear?|RAW</user>".replace("\n", "", 1)
 
 

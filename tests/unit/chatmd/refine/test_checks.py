@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chatmd.refine.checks import CHECKS, Check, Judging, Outcome, judged, verdict
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 
 CALLED = (ToolCall("c1", "read_file", "{}"),)
 SCHEMA = {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}}

@@ -11,7 +11,7 @@ import pytest
 import chatmd
 from chatmd.errors import LimitReached
 from chatmd.runtime import events
-from lmm.models.port import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
+from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
 
 ASK = '<config show_tool_call/>\n<tool name="helper" agent="helper.chatmd" local/>\n<user>Begin</user>\n'
 

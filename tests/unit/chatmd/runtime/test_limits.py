@@ -7,7 +7,7 @@ import pytest
 from chatmd.errors import LimitReached
 from chatmd.runtime.limits import Limits, Tally, parse_budget
 from lmm.errors import ConfigError
-from lmm.models.port import Usage
+from lmm.messages import Usage
 
 
 @pytest.mark.parametrize(

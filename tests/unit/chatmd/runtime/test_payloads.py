@@ -11,7 +11,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.transcript import messages_of
 from chatmd.runtime.payloads import Payloads
 from chatmd.runtime.step import items_of, lines_of
-from lmm.models.port import Image, Message, ToolCall, ToolResult
+from lmm.messages import Image, Message, ToolCall, ToolResult
 
 PNG, TEXT = Image(b"\x89PNG\r\n\x1a\n"), "a\r\n|RAW \ufeff</tool_response>"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import chatmd
-from lmm.models.port import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall
+from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall
 
 BEGIN = '<config show_tool_call/>\n<tool name="read_file"/>\n<system>Be brief.</system>\n'
 INPUTS = ["one </user>", "two\r\n", "three |RAW"]

@@ -7,7 +7,7 @@ from chatmd.runtime.events import RunEvent
 from chatmd.terminal.styled import columns, plain
 from chatmd.terminal.view import Size, View
 from lmm.errors import ModelError
-from lmm.models.port import Reply, ToolCall, ToolResult, Usage
+from lmm.messages import Reply, ToolCall, ToolResult, Usage
 
 SEARCH = ToolCall("c1", "search", '{"query": "leaf\\u001b[2J"}')
 REVIEW = ToolCall("c2", "review", '{"input": "a text that is rather long, and would not fit into the line"}')

@@ -14,7 +14,8 @@ from unit.chatmd.content.test_image_data import png
 from chatmd.language.items import Tool
 from chatmd.tools.images import open_import_image
 from lmm.errors import LmmError
-from lmm.models.port import Image, RunnableTool, ToolOutput
+from lmm.messages import Image, ToolOutput
+from lmm.models.port import RunnableTool
 
 
 @pytest.fixture

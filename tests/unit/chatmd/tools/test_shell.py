@@ -15,7 +15,7 @@ from chatmd.tools.shell import find_program, open_command, split_command
 from chatmd.workplace import AgentRequest, Rules, Workplace
 from lmm.config import load_settings
 from lmm.loop import run
-from lmm.models.port import ToolDefinition
+from lmm.messages import ToolDefinition
 
 HERE = {"PATH": os.environ["PATH"]}
 

@@ -15,7 +15,7 @@ from lmm.errors import ConfigError, FileReadError, ModelRejected, ModelUnavailab
 from lmm.extraction import ExtractionFailed, ExtractOptions, Record, extract_files
 from lmm.extraction.schemas import make_schema
 from lmm.markdown import load_text, load_tree
-from lmm.models.port import ChatEvent, ChatRequest, Reply, render
+from lmm.messages import ChatEvent, ChatRequest, Reply, render
 from lmm.models.testing import ScriptedModel
 
 

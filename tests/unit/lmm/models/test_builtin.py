@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from strategies import documents, texts
 
 from lmm.errors import ModelRejected
+from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, Task, TextDelta
 from lmm.models.builtin import (
     MAX_QUOTES,
     NAME,
@@ -21,7 +22,7 @@ from lmm.models.builtin import (
     central_sentences,
     key_terms,
 )
-from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, Task, TextDelta, ask
+from lmm.models.port import ask
 from lmm.models.sentences import split_sentences
 
 LECTURE = """\
@@ -49,7 +50,7 @@ water <- 1  # Water is never quoted from code.
 
 def asked(question: str, *, text: str = LECTURE, context: str = "", earlier: tuple[tuple[str, str], ...] = ()) -> str:
     """The reply to a question about `text`, after earlier questions and replies."""
-    documents = (Document(text), *([Document(context, "context")] if context else []))
+    documents = (Attachment(text), *([Attachment(context, "context")] if context else []))
     messages = [Message("system", "Be kind.")]
     for prompt, reply in earlier:
         messages += [Message("user", prompt), Message("assistant", reply)]
@@ -137,7 +138,7 @@ def test_when_everything_was_said() -> None:
 )
 def test_tasks(task: Task, lines: list[str]) -> None:
     """Summaries are central sentences, keywords frequent words, questions ask for headings and key words."""
-    request = ChatRequest((Message("user", "…", (Document(LECTURE),)),), task)
+    request = ChatRequest((Message("user", "…", (Attachment(LECTURE),)),), task)
     reply = asyncio.run(ask(ExtractiveModel(), request)).text
     assert reply.split("\n")[: len(lines)] == lines
 
@@ -146,7 +147,7 @@ def test_tasks(task: Task, lines: list[str]) -> None:
 def test_what_needs_a_language_model_is_refused(task: Task, message: str) -> None:
     """It never pretends; the hint says how to name a model."""
     with pytest.raises(ModelRejected, match=message) as raised:
-        asyncio.run(ask(ExtractiveModel(), ChatRequest((Message("user", "…", (Document(LECTURE),)),), task)))
+        asyncio.run(ask(ExtractiveModel(), ChatRequest((Message("user", "…", (Attachment(LECTURE),)),), task)))
     assert "--model" in raised.value.hint
     assert not raised.value.retryable
 
@@ -154,7 +155,7 @@ def test_what_needs_a_language_model_is_refused(task: Task, message: str) -> Non
 @given(documents(), texts())
 def test_any_text_any_question(text: str, question: str) -> None:
     """It answers whatever it is given; pieces make up the reply; asked again, it says the same."""
-    request = ChatRequest((Message("user", question, (Document(text),)),))
+    request = ChatRequest((Message("user", question, (Attachment(text),)),))
 
     async def collect() -> list[ChatEvent]:
         return [event async for event in ExtractiveModel().stream(request)]

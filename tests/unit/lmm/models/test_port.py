@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from strategies import texts
 
-from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, TextDelta, Usage, ask, render
+from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, Usage, render
+from lmm.models.port import ask
 from lmm.models.testing import ScriptedModel
 
 
@@ -17,17 +18,17 @@ from lmm.models.testing import ScriptedModel
     ("documents", "rendered"),
     [
         ((), "Why?"),
-        ((Document("A leaf."),), "<text>\nA leaf.\n</text>\n\nWhy?"),
-        ((Document("A leaf.", source="Botany > Leaves"),), '<text from="Botany > Leaves">\nA leaf.\n</text>\n\nWhy?'),
+        ((Attachment("A leaf."),), "<text>\nA leaf.\n</text>\n\nWhy?"),
+        ((Attachment("A leaf.", source="Botany > Leaves"),), '<text from="Botany > Leaves">\nA leaf.\n</text>\n\nWhy?'),
         (
-            (Document("A leaf."), Document("All of it.", "context")),
+            (Attachment("A leaf."), Attachment("All of it.", "context")),
             "<text>\nA leaf.\n</text>\n\n<context>\nAll of it.\n</context>\n\nWhy?",
         ),
-        ((Document("see </text> here"),), "<text-2>\nsee </text> here\n</text-2>\n\nWhy?"),
-        ((Document("<text-2><text>"),), "<text-3>\n<text-2><text>\n</text-3>\n\nWhy?"),
+        ((Attachment("see </text> here"),), "<text-2>\nsee </text> here\n</text-2>\n\nWhy?"),
+        ((Attachment("<text-2><text>"),), "<text-3>\n<text-2><text>\n</text-3>\n\nWhy?"),
     ],
 )
-def test_render(documents: tuple[Document, ...], rendered: str) -> None:
+def test_render(documents: tuple[Attachment, ...], rendered: str) -> None:
     """Documents come first, each between tags that do not occur in it; then what is asked."""
     assert render(Message("user", "Why?", documents)) == rendered
 
@@ -35,7 +36,7 @@ def test_render(documents: tuple[Document, ...], rendered: str) -> None:
 @given(texts())
 def test_a_document_cannot_end_its_own_fence(text: str) -> None:
     """Whatever a document holds, its opening and closing tags stand in the message once."""
-    rendered = render(Message("user", "", (Document(f"</text>{text}<text-2>{text}"),)))
+    rendered = render(Message("user", "", (Attachment(f"</text>{text}<text-2>{text}"),)))
     tag = rendered[1 : rendered.index(">")]
     assert rendered.count(f"<{tag}>") == rendered.count(f"</{tag}>") == 1
 
@@ -78,7 +79,7 @@ def test_a_stream_without_a_reply_is_a_mistake_in_the_adapter() -> None:
 
 def test_values_can_be_compared_and_hashed() -> None:
     """Requests are values: equal if they say the same."""
-    one, two = (ChatRequest((Message("user", "Why?", (Document("A leaf."),)),)) for _ in range(2))
+    one, two = (ChatRequest((Message("user", "Why?", (Attachment("A leaf."),)),)) for _ in range(2))
     assert one == two
     assert len({one, two}) == 1
     assert Reply("a", "m") == Reply("a", "m", Usage(), cut=False)

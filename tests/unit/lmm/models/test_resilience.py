@@ -20,7 +20,8 @@ from lmm.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from lmm.models.port import ChatEvent, ChatModel, ChatRequest, Message, Reply, Retrying, TextDelta, ask
+from lmm.messages import ChatEvent, ChatRequest, Message, Reply, Retrying, TextDelta
+from lmm.models.port import ChatModel, ask
 from lmm.models.resilience import MAX_WAIT, Resilient, backoff
 from lmm.models.testing import ScriptedModel
 

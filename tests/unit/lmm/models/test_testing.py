@@ -10,12 +10,13 @@ from hypothesis import given
 from strategies import texts
 
 from lmm.errors import ModelBusy
-from lmm.models.port import ChatEvent, ChatRequest, Document, Message, Reply, TextDelta, ask
+from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta
+from lmm.models.port import ask
 from lmm.models.testing import HashEmbedder, ScriptedModel
 
 
 def _request(text: str) -> ChatRequest:
-    return ChatRequest((Message("user", text, (Document("A leaf."),)),))
+    return ChatRequest((Message("user", text, (Attachment("A leaf."),)),))
 
 
 @given(texts())

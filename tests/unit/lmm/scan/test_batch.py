@@ -12,7 +12,7 @@ from fakes.section_model import SectionModel
 import lmm
 from lmm.errors import ConfigError, ModelKeyMissing, ModelRejected, ModelUnavailable
 from lmm.markdown.tree import HeadingNode
-from lmm.models.port import Document
+from lmm.messages import Attachment
 from lmm.models.testing import ScriptedModel
 from lmm.scan import BatchFailed, BatchOptions, scan_batch_text
 from lmm.scan import batch as batches
@@ -135,7 +135,7 @@ def test_all_sections_of_a_level_and_all_fields_side_by_side() -> None:
 
     async def ask(batch: Batch) -> None:
         async def make(section: HeadingNode, text: str) -> str:
-            return await batch.ask("?", Document(text, source=section.title))
+            return await batch.ask("?", Attachment(text, source=section.title))
 
         await batch.make_fields(*(Field(f"f{n}", make) for n in range(3)))
 
@@ -229,7 +229,7 @@ def test_a_hopeless_error_ends_the_asking() -> None:
 
 def test_a_reply_that_was_cut_off_is_a_failure() -> None:
     """Half a summary is not a summary."""
-    from lmm.models.port import Reply
+    from lmm.messages import Reply
 
     class Cut(SectionModel):
         async def stream(self, request: Any) -> Any:
@@ -237,7 +237,7 @@ def test_a_reply_that_was_cut_off_is_a_failure() -> None:
 
     async def model(batch: Batch) -> None:
         with pytest.raises(ModelRejected, match=r"cut off at its output limit .set a larger 'max_tokens'"):
-            await batch.ask("?", Document("x"))
+            await batch.ask("?", Attachment("x"))
 
     scan_batch_text(model, TREE, model=Cut())
 
@@ -247,13 +247,13 @@ def test_a_reply_is_paid_once_and_counted_once() -> None:
     model = ScriptedModel(["one", "two"])
 
     async def ask(batch: Batch) -> None:
-        await batch.ask("?", Document("x"))
-        assert await batch.ask("?", Document("x")) == "one"
+        await batch.ask("?", Attachment("x"))
+        assert await batch.ask("?", Attachment("x")) == "one"
 
     assert scan_batch_text(ask, TREE, model=model).usage.requests == 1
 
     async def again(batch: Batch) -> None:
-        assert await batch.ask("?", Document("x")) == "two"
+        assert await batch.ask("?", Attachment("x")) == "two"
 
     assert scan_batch_text(again, TREE, BatchOptions(again=True), model=model).usage.requests == 1
 
@@ -263,7 +263,7 @@ def test_an_estimate_lets_a_function_read_what_no_model_said() -> None:
 
     async def model(batch: Batch) -> None:
         async def make(section: HeadingNode, text: str) -> int:
-            return int(await batch.ask("how many?", Document(text)))
+            return int(await batch.ask("how many?", Attachment(text)))
 
         await batch.annotate("f", make)
 

@@ -6,7 +6,7 @@ import pytest
 
 from lmm.errors import LmmError
 from lmm.markdown import parse_markdown_text, serialize
-from lmm.models.port import ChatRequest, Document, Message
+from lmm.messages import Attachment, ChatRequest, Message
 from lmm.prompts.templates import Prompts
 from lmm.scan.chat_log import Exchange
 from lmm.scan.messages import Ask, Subject, chat_before, plan, request_for, threads_at, with_replies, with_reply
@@ -182,7 +182,7 @@ def test_request_for_a_question() -> None:
     """System message; the text and its context as documents of the first question; earlier exchanges; the prompt."""
     ask = _ask('# The "A" part\n\nOne.\n\n---\n?: why?\n---\nTwo.\n')
     source = "The 'A' part"
-    documents = (Document("Two.", "text", source), Document("One.\n\nTwo.", "context", source))
+    documents = (Attachment("Two.", "text", source), Attachment("One.\n\nTwo.", "context", source))
     assert request_for(ask, [], "Be kind.", PROMPTS) == ChatRequest(
         (Message("system", "Be kind."), Message("user", "why?", documents))
     )
@@ -209,7 +209,7 @@ def test_request_for_an_edit(text: str, has_text: bool) -> None:
     assert request.task == "edit"
     assert [message.role for message in request.messages] == ["system", "user"]
     assert request.messages[1].text == f"{'Edit' if has_text else 'Write'}: {ask.prompt.text}"
-    assert [d.label for d in request.messages[1].documents] == (["text", "context"] if has_text else ["context"])
+    assert [d.label for d in request.messages[1].attachments] == (["text", "context"] if has_text else ["context"])
 
 
 @pytest.mark.parametrize(("prompt", "count"), [("?: new", 0), ("+: more", 2), ("query: new", 0), ("message: more", 2)])

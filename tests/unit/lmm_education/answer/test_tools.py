@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
-from lmm.models.port import ToolCall
+from lmm.messages import ToolCall
 from lmm_education.answer.tools import CourseTools
 from lmm_education.course import Hit
 from lmm_education.errors import SearchError

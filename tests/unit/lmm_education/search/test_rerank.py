@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled, ModelRejected, UntrustedConfig
+from lmm.messages import render
 from lmm.models.builtin import ExtractiveModel
-from lmm.models.port import ChatModel, render
+from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
 from lmm.prompts.load import load_prompts
 from lmm_education.course import Hit, Lines, Place

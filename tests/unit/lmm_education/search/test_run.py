@@ -68,7 +68,7 @@ def test_the_configured_reranker_is_used(botany: Course) -> None:
     botany.settings = replace(botany.settings, search=replace(botany.settings.search, reranker="model", rerank_limit=3))
     model = ScriptedModel(["2"])
     open_search(botany, chat=model).search("water")
-    assert len(model.seen[0].messages[0].documents) >= 3
+    assert len(model.seen[0].messages[0].attachments) >= 3
     open_search(botany, chat=model).search("water", SearchOptions(reranker="none"))
     assert len(model.seen) == 1
 

@@ -6,7 +6,7 @@ import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lmm.models.port import Usage
+from lmm.messages import Usage
 from lmm_education.web.budget import Budget, Spent
 from lmm_education.web.database import Database
 

@@ -11,7 +11,8 @@ import pytest
 from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fill
 
 from lmm.errors import ConfigError, ModelUnavailable
-from lmm.models.port import ChatEvent, ChatModel, ChatRequest, TextDelta
+from lmm.messages import ChatEvent, ChatRequest, TextDelta
+from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
 from lmm_education.answer.answers import Answer
 from lmm_education.answer.run import open_answering

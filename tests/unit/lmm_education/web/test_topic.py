@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 from lmm.errors import ModelError, ModelUnavailable
-from lmm.models.port import Retrying, TextDelta, Usage
+from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.testing import ScriptedModel
 from lmm.prompts.load import load_prompts
 from lmm_education.answer.answers import Answer, AnswerEvent, Found
@@ -58,11 +58,11 @@ def test_a_good_answer_comes_as_it_is() -> None:
     assert last.usage.requests == 3
     asked, begun = (request.messages[-1] for request in model.seen)
     assert "botany" in asked.text
-    assert [(document.label, document.text) for document in begun.documents] == [
+    assert [(document.label, document.text) for document in begun.attachments] == [
         ("question", "q"),
         ("answer", first.text),
     ]
-    assert "Before?" in asked.documents[0].text
+    assert "Before?" in asked.attachments[0].text
 
 
 @pytest.mark.parametrize("pieces", [["Short."], LONG])
