@@ -6,6 +6,7 @@
     ├── DocumentError           a document on disk cannot be read or written
     │   ├── FileReadError
     │   ├── FileWriteError
+    │   ├── Changed             somebody else wrote the file since we read it
     │   └── DocumentBusy        another process holds the document's lock
     ├── MetadataError           a metadata block cannot be read or edited safely
     ├── ConfigError             config.toml, the environment or a header asks for something we do not know
@@ -22,6 +23,8 @@
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 
 class LmmError(Exception):
@@ -51,6 +54,14 @@ class FileReadError(DocumentError):
 
 class FileWriteError(DocumentError):
     """The file could not be replaced; what was there is still there."""
+
+
+class Changed(DocumentError):
+    """The file is not what we had read; `theirs` is what stands there now, None if nothing does."""
+
+    def __init__(self, theirs: bytes | None, path: Path) -> None:
+        super().__init__("the file was changed meanwhile", where=str(path), hint="run again")
+        self.theirs = theirs
 
 
 class DocumentBusy(DocumentError):

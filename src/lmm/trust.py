@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from lmm import listening
 from lmm.config import ModelSettings
-from lmm.disk.files import document_lock, read_document, replace_document, state_folder
+from lmm.disk.files import document_lock, read_document, replace, state_folder
 from lmm.errors import FileReadError, UntrustedConfig
 
 _FILES = "trusted.json"
@@ -83,7 +83,7 @@ def remember(store: str, subject: str, approved: str) -> None:
     """
     path = state_folder() / store
     with document_lock(path):
-        replace_document(path, json.dumps(remembered(store) | {subject: approved}, indent=1))
+        replace(path, json.dumps(remembered(store) | {subject: approved}, indent=1))
 
 
 def _digest(file: Path) -> str:

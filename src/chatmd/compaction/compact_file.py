@@ -24,7 +24,7 @@ from chatmd.language.transcript import transcript_text
 from chatmd.prompts.templates import SLOTS
 from chatmd.workplace import FOLDER
 from lmm.config import Settings
-from lmm.disk.files import check_writable, document_lock, read_document, replace_document
+from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.disk.secrets import holds_secrets
 from lmm.errors import DocumentBusy, FileWriteError, LmmError
 from lmm.loop import run, run_async
@@ -188,7 +188,7 @@ def _replace(path: Path, old: str, done: Compacted) -> None:
             hint="run it again: the summary is remembered, as long as what it is made of is the same",
         )  # fmt: skip
     keep(now, done.original)
-    replace_document(path, done.text + now[len(old) :])
+    replace(path, done.text + now[len(old) :])
     Recorded(path).carry_over(done.compaction.was, done.compaction.items)
 
 
@@ -200,7 +200,7 @@ def keep(text: str, path: Path) -> None:
     except OSError as error:
         raise FileWriteError(f"cannot be written: {error.strerror or error}", where=str(path)) from error
     try:
-        replace_document(path, text)
+        replace(path, text)
     except LmmError:
         path.unlink()
         raise

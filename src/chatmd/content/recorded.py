@@ -21,7 +21,7 @@ from chatmd.content.occurrences import Expandable, occurrences
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Doc, Img, Item
 from chatmd.workplace import FOLDER
-from lmm.disk.files import decode_document, read_bytes, replace_bytes
+from lmm.disk.files import decode_document, read_bytes, replace
 from lmm.errors import FileReadError
 from lmm.messages import Image
 
@@ -122,7 +122,7 @@ class Recorded:
         if not path.exists():
             with contextlib.suppress(FileExistsError):
                 self._folder.mkdir(mode=0o700)
-            replace_bytes(path, data, mode=0o600)
+            replace(path, data, mode=0o600)
 
     def _load(self, entry: _Entry) -> str | Image:
         path = self._path(entry)

@@ -25,7 +25,8 @@ from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.workplace import FOLDER
 from lmm.config import ModelSettings, Settings
 from lmm.config_files import settings_for
-from lmm.disk.files import check_writable, document_lock, read_document, replace_document
+from lmm.disk import files
+from lmm.disk.files import check_writable, document_lock, read_document
 from lmm.errors import DocumentBusy, LmmError
 from lmm.loop import run, run_async
 from lmm.messages import Usage
@@ -125,7 +126,7 @@ def apply(refinement: Refinement, path: Path | None = None) -> None:
                 "the file is not what was measured; nothing was written", where=str(target),
                 hint="refine it again, or take what you want from the diff",
             )  # fmt: skip
-        replace_document(target, refinement.task.agent(winner.text))
+        files.replace(target, refinement.task.agent(winner.text))
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:

@@ -17,7 +17,8 @@ from chatmd.runtime.repair import repair
 from chatmd.runtime.runner import Runner
 from chatmd.runtime.tree import Tree
 from lmm import loop
-from lmm.disk.files import read_document, replace_document
+from lmm.disk import files
+from lmm.disk.files import read_document
 from lmm.errors import FileWriteError
 
 
@@ -83,5 +84,5 @@ def _copied(path: Path, text: str, tree: Tree, options: RunOptions) -> Tree:
     tree = replace(tree, protected=(*tree.protected, output.resolve()))
     # Its tools are those that were agreed to a moment ago, by other paths.
     tree = agreed(tree, text, str(output), target, replace(options, yes=True), Hooks())
-    replace_document(output, text)
+    files.replace(output, text)
     return tree

@@ -18,7 +18,8 @@ from chatmd.language.items import Doc, Img, SubAgent
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import call_element, image_element, result_element, storable
 from chatmd.workplace import FOLDER
-from lmm.disk.files import decode_document, read_bytes, replace_bytes
+from lmm.disk import files
+from lmm.disk.files import decode_document, read_bytes
 from lmm.errors import FileReadError
 from lmm.messages import Image, ToolCall, ToolResult
 
@@ -44,7 +45,7 @@ def _write(folder: Path, name: str, data: bytes) -> None:
             raise ChatmdError("this is a link, and nothing is written behind it", where=str(parent))
         parent.mkdir(mode=0o700, exist_ok=True)
     if not path.exists():
-        replace_bytes(path, data, mode=0o600)
+        files.replace(path, data, mode=0o600)
 
 
 @dataclass(frozen=True, slots=True)

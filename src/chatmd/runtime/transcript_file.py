@@ -20,7 +20,7 @@ from chatmd.runtime.repair import repair
 from chatmd.runtime.step import gap
 from chatmd.runtime.transcript import Mark, last_of, newline_of, without_blank_turn
 from chatmd.workplace import FOLDER
-from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace_bytes, replace_document
+from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace
 from lmm.errors import FileReadError, FileWriteError
 
 _SYNC_EVERY = 1.0  # seconds
@@ -271,13 +271,13 @@ class TranscriptFile:
         """The error that what is on disk cannot be gone on with; what we have is written beside it."""
         aside = aside_of(self.path)
         aside.parent.mkdir(mode=0o700, exist_ok=True)
-        replace_bytes(aside, self.text.encode("utf-8"), mode=0o600)
+        replace(aside, self.text.encode("utf-8"), mode=0o600)
         hint = f"all that was said and done is in {aside}: copy it back, if this was not meant"
         return FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
 
     def _replace(self) -> None:
         """Write the file anew, in one step."""
-        replace_document(self.path, self.text)
+        replace(self.path, self.text)
         self._written, self._elsewhere = len(self._pieces), False
         self._open()
 
@@ -321,7 +321,7 @@ def open_transcript(path: Path) -> Iterator[TranscriptFile]:
         check_writable(path)
         repaired = repair(text)
         if len(repaired.text.encode("utf-8")) != len(data) or repaired.text != text:
-            replace_document(path, repaired.text)
+            replace(path, repaired.text)
         notes = repaired.notes
         if (aside := aside_of(path)).exists():
             notes = (*notes, f"{aside} holds what an earlier run could not write here; delete it when you have looked")

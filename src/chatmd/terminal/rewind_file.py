@@ -9,7 +9,7 @@ from typing import NamedTuple
 from chatmd.compaction.compact_file import free_name, keep
 from chatmd.terminal.messages import Draft, rewound
 from chatmd.workplace import FOLDER
-from lmm.disk.files import check_writable, document_lock, read_document, replace_document
+from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.errors import DocumentBusy
 
 
@@ -37,5 +37,5 @@ def rewind_file(path: Path) -> TakenBack | None:
         keep(text, original)
         if read_document(path) != text:
             raise DocumentBusy("the file was changed meanwhile; it stays as it is", where=str(path), hint="try again")
-        replace_document(path, done.text)
+        replace(path, done.text)
         return TakenBack(done.draft, original)

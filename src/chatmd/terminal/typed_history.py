@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prompt_toolkit.history import History
 
-from lmm.disk.files import replace_document, state_folder
+from lmm.disk.files import replace, state_folder
 from lmm.errors import LmmError
 
 _MOST = 2000  # messages
@@ -41,7 +41,7 @@ class TypedHistory(History):
         if len(lines) > 2 * _MOST:
             lines = lines[-_MOST:]
             with contextlib.suppress(LmmError):
-                replace_document(self.path, "".join(f"{line}\n" for line in lines))
+                replace(self.path, "".join(f"{line}\n" for line in lines))
         texts = [text for line in reversed(lines) if (text := _read(line))]
         return list(dict.fromkeys(texts))
 

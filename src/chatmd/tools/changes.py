@@ -25,7 +25,7 @@ from chatmd.tools.confined import (
     write_errors,
 )
 from chatmd.tools.roots import Target
-from lmm.disk.files import document_lock, read_document, remove_leftovers, replace_document, state_folder
+from lmm.disk.files import document_lock, read_document, remove_leftovers, replace, state_folder
 from lmm.errors import FileWriteError, LmmError
 
 MAX_EDITED = 50_000_000
@@ -211,7 +211,7 @@ def _noted(steps: Sequence[_Step]) -> Iterator[Callable[[], None]]:
     note = _notes() / f"{secrets.token_hex(8)}.json"
 
     def write(done: bool) -> None:
-        replace_document(note, json.dumps({"done": done, "steps": [asdict(step) for step in steps]}))
+        replace(note, json.dumps({"done": done, "steps": [asdict(step) for step in steps]}))
 
     write(False)
     try:

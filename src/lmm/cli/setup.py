@@ -14,7 +14,7 @@ from lmm import config_files
 from lmm import trust as approvals
 from lmm.cli import console
 from lmm.config import TIERS, ModelSettings
-from lmm.disk.files import read_document, replace_document, state_folder
+from lmm.disk.files import read_document, replace, state_folder
 from lmm.errors import ConfigError
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -34,7 +34,7 @@ def init(folder: Annotated[Path, typer.Argument(help="Where to write config.toml
             "there is a configuration file already", where=str(target), hint="edit it, or move it away first"
         )
     text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
-    replace_document(target, text)
+    replace(target, text)
     sys.stdout.write(f"wrote {target}; lmm status shows what it does\n")
     return console.DONE
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lmm.disk.exchange import put_in_place
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 _TEMPORARY = (".lmm-", ".tmp")
@@ -115,27 +116,31 @@ def check_writable(path: Path) -> None:
         raise FileWriteError("its folder is read-only", where=str(path), hint=f"chmod u+w {target.parent}")
 
 
-def replace_document(path: Path, text: str) -> None:
+def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, mode: int = 0o666) -> None:
     """Replace a file's content in one step, keeping its mode; a link is followed, not replaced.
 
+    With `expected`, only if that is what the file holds; what its author saves in that very moment stays (see
+    `lmm.disk.exchange`). A new file gets `mode`, less what the umask takes.
+
     Raises:
+        Changed: the file does not hold `expected`.
         FileWriteError: the disk is full, or the folder may not be written to; the old content stays.
     """
-    replace_bytes(path, text.encode("utf-8"))
-
-
-def replace_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """`replace_document` for a file that is not text; a new one gets `mode`, less what the umask takes."""
     target = path.resolve()
+    content = data.encode("utf-8") if isinstance(data, str) else data
     temporary = None
     try:
         descriptor, temporary = _temporary(target, mode)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         _copy_ownership(target, temporary)
-        temporary.replace(target)
+        if expected is None:
+            temporary.replace(target)
+        else:
+            written, temporary = temporary, None  # from here on it may hold what the author saved
+            put_in_place(written, target, content, expected)
         temporary = None
         _sync_folder(target.parent)
     except OSError as error:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lmm.disk.files import read_document, replace_document, state_folder
+from lmm.disk.files import read_document, replace, state_folder
 from lmm.errors import LmmError
 
 KEEP_DAYS = 90
@@ -28,7 +28,7 @@ def put(key: str, reply: dict[str, Any]) -> None:
     """Remember a reply. On return it is on the disk."""
     path = _path(key)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace_document(path, json.dumps(reply, ensure_ascii=True))
+    replace(path, json.dumps(reply, ensure_ascii=True))
     path.chmod(0o600)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmm.disk.files import check_writable, replace_bytes
+from lmm.disk.files import check_writable, replace
 from lmm.errors import ConfigError
 from lmm.extraction.run import Record
 
@@ -43,7 +43,7 @@ def save_records(path: Path, records: Iterable[Record[Any]], fields: Sequence[st
     """
     rows = [row_of(record) for record in records]
     named = [*PLACE, *(_column(name) for name in fields), *(name for row in rows for name in row)]
-    replace_bytes(path, WRITERS[path.suffix](list(dict.fromkeys(named)), rows))
+    replace(path, WRITERS[path.suffix](list(dict.fromkeys(named)), rows))
 
 
 def row_of(record: Record[Any]) -> Row:

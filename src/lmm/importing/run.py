@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmm.disk.files import check_writable, replace_bytes, replace_document
+from lmm.disk.files import check_writable, replace
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.importing.child import DOCUMENT, ERROR
 from lmm.importing.formats import EXTRA, Format, format_of
@@ -182,6 +182,6 @@ def _write(source: Path, target: Path, document: Imported, force: bool) -> Impor
         except OSError as error:
             raise FileWriteError(f"cannot be made: {error.strerror or error}", where=str(folder)) from error
     for path, data in files.items():
-        replace_bytes(path, data)
-    replace_document(target, text)
+        replace(path, data)
+    replace(target, text)
     return ImportReport(source, target, text, tuple(files), document.notes)

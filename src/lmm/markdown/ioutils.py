@@ -32,7 +32,7 @@ def load_markdown(path: str | Path, logger: Logger = print_error) -> str | None:
 def save_markdown(path: str | Path, text: str, logger: Logger = print_error) -> bool:
     """Replace a markdown file in one step; False after `logger` was told why not."""
     try:
-        files.replace_document(Path(path), text)
+        files.replace(Path(path), text)
     except DocumentError as error:
         logger(error)
         return False

@@ -85,7 +85,7 @@ def save_merged(path: Path, base: str, ours: str) -> Saved:
             return Saved(theirs, theirs != base, side)
         if files.read_document(path) != theirs:
             continue  # the author saved while we merged
-        files.replace_document(path, merged.text)
+        files.replace(path, merged.text)
         files.remove_leftovers(path.resolve().parent)
         return Saved(merged.text, theirs != base, side)
 
@@ -109,5 +109,5 @@ def _write_side_file(path: Path, pieces: tuple[str, ...]) -> Path:
     before = side.read_text(encoding="utf-8", errors="surrogateescape") if side.exists() else ""
     new = "".join(piece for piece in pieces if piece not in before)
     if new:
-        files.replace_document(side, before + new)
+        files.replace(side, before + new)
     return side

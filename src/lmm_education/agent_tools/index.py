@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmm.disk.files import replace_document
+from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.messages import Attachment, Message, ToolDefinition, render
 from lmm.models.port import RunnableTool
@@ -134,7 +134,7 @@ class Indexes:
             report = ingest_into(course, [index.root], options)
         about = {"description": index.description, "root": str(index.root)}
         index.folder.mkdir(parents=True, exist_ok=True)
-        replace_document(index.folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")
+        files.replace(index.folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")
         return report
 
     async def _hits(self, index: Index, query: str, k: int) -> Sequence[Hit]:

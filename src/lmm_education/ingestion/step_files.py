@@ -51,8 +51,8 @@ def _write(path: Path, text: str, old: str | None, is_edited: Callable[[str], bo
     backup = None
     if old is not None and is_edited(old):
         backup = _free_name(path)
-        files.replace_document(backup, old)
-    files.replace_document(path, text)
+        files.replace(backup, old)
+    files.replace(path, text)
     return StepFile(path, backup)
 
 

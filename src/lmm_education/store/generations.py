@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmm.disk.files import replace_document
+from lmm.disk.files import replace
 from lmm.errors import FileWriteError
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
 from lmm_education.store.folders import files_of, remove_folder, sync_folder
@@ -195,7 +195,7 @@ class Generations:
         sync_folder(generation.path)
         sync_parent(generation.path)
         try:
-            replace_document(self._pointer, json.dumps({"format": FORMAT, "generation": generation.name}) + "\n")
+            replace(self._pointer, json.dumps({"format": FORMAT, "generation": generation.name}) + "\n")
         except FileWriteError as error:
             raise StoreError(error.message, where=str(self.folder), hint=error.hint) from error
 

@@ -70,7 +70,7 @@ def save_cards(path: str | Path, cards: Sequence[Card], *, deck: str = "", now: 
     """
     path = Path(path)
     check_output(path)
-    files.replace_bytes(path, WRITERS[path.suffix.lower()](cards, deck, time.time() if now is None else now))
+    files.replace(path, WRITERS[path.suffix.lower()](cards, deck, time.time() if now is None else now))
 
 
 def _csv(cards: Sequence[Card], deck: str, now: float) -> bytes:

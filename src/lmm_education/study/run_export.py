@@ -141,7 +141,7 @@ def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path]) 
     data = notes.text.encode("utf-8", "surrogatepass")
     changed = not target.exists() or target.read_bytes() != data
     if changed:
-        files.replace_bytes(target, data)
+        files.replace(target, data)
     return Exported(source, target, notes, changed)
 
 
@@ -263,7 +263,7 @@ def _copy(path: Path, target: Path, report: ExportReport) -> None:
         data = path.read_bytes()
         _make_folder(target.parent)
         if not target.exists() or (not _same(path, target) and target.read_bytes() != data):
-            files.replace_bytes(target, data)
+            files.replace(target, data)
             report.copied.append(target)
     except OSError as error:
         report.errors.append(FileReadError(f"cannot be copied: {error.strerror or error}", where=str(path)))

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lmm.disk.files import document_lock, read_document, replace_document
+from lmm.disk import files
+from lmm.disk.files import document_lock, read_document
 from lmm.errors import ConfigError, FileReadError
 from lmm_education.web.passwords import KEY_MARK, SHORTEST, hash_key, hash_password
 
@@ -112,7 +113,7 @@ class LoginFile:
             if not self.file.exists():
                 self.file.touch(_OWNER_ONLY)
             self.file.chmod(_OWNER_ONLY)
-            replace_document(self.file, json.dumps(changed.as_json(), indent=1, ensure_ascii=False) + "\n")
+            files.replace(self.file, json.dumps(changed.as_json(), indent=1, ensure_ascii=False) + "\n")
         return changed
 
 

@@ -16,7 +16,7 @@ def test_bytes_survive(tmp_path: Path, data: bytes) -> None:
     """What is read and written back is the same bytes."""
     path = tmp_path / "a.md"
     path.write_bytes(data)
-    files.replace_document(path, files.read_document(path))
+    files.replace(path, files.read_document(path))
     assert path.read_bytes() == data
     assert [p.name for p in tmp_path.iterdir()] == ["a.md"]
 
@@ -35,7 +35,7 @@ def test_mode_is_kept_and_links_are_followed(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o640)
     link.symlink_to(path)
-    files.replace_document(link, "new")
+    files.replace(link, "new")
     assert link.is_symlink()
     assert path.read_text() == "new"
     assert path.stat().st_mode & 0o777 == 0o640
@@ -45,7 +45,7 @@ def test_a_new_file_obeys_the_umask(tmp_path: Path) -> None:
     """A file that did not exist is not left with a temporary file's private mode."""
     old = os.umask(0o022)
     try:
-        files.replace_document(tmp_path / "new.md", "x")
+        files.replace(tmp_path / "new.md", "x")
     finally:
         os.umask(old)
     assert (tmp_path / "new.md").stat().st_mode & 0o777 == 0o644
@@ -63,7 +63,7 @@ def test_a_read_only_file_is_refused_early(tmp_path: Path) -> None:
 def test_writing_into_nothing_says_so(tmp_path: Path) -> None:
     """A missing folder is an error of ours, and no temporary file stays."""
     with pytest.raises(FileWriteError, match="cannot be written"):
-        files.replace_document(tmp_path / "no" / "a.md", "x")
+        files.replace(tmp_path / "no" / "a.md", "x")
 
 
 def test_the_lock_excludes_and_tells(tmp_path: Path) -> None:
@@ -100,19 +100,19 @@ def test_only_ordinary_files_are_read(tmp_path: Path) -> None:
 def test_what_is_said_of_a_file_that_could_not_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is missing is to be made; of a new file, nobody says that it is as it was."""
     with pytest.raises(FileWriteError, match=r"its folder does not exist \(make it: mkdir -p .*/no/such\)"):
-        files.replace_document(tmp_path / "no" / "such" / "a.md", "x")
+        files.replace(tmp_path / "no" / "such" / "a.md", "x")
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(FileWriteError, match=r"No space left on device \(no such file was made; free some space"):
-        files.replace_document(tmp_path / "a.md", "x")
+        files.replace(tmp_path / "a.md", "x")
     (tmp_path / "b.md").touch()
     with pytest.raises(FileWriteError, match=r"No space left on device \(the file is as it was; free some space"):
-        files.replace_document(tmp_path / "b.md", "x")
+        files.replace(tmp_path / "b.md", "x")
 
 
 def test_a_new_file_may_be_private(tmp_path: Path) -> None:
-    files.replace_bytes(tmp_path / "a", b"x", mode=0o600)
+    files.replace(tmp_path / "a", b"x", mode=0o600)
     assert (tmp_path / "a").stat().st_mode & 0o077 == 0

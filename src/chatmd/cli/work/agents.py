@@ -52,7 +52,7 @@ def _about(text: str) -> str:
 def _copy(name: str, ready: dict[str, str], to: Path, *, why: str = "") -> None:
     to.mkdir(parents=True, exist_ok=True)
     file = _file(name, to)
-    files.replace_document(file, ready[name])
+    files.replace(file, ready[name])
     console.say(f"{file}{why}\n", sys.stdout)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmm.cli import console
 from lmm.cli.work.live import clipped
-from lmm.disk.files import replace_document
+from lmm.disk.files import replace
 from lmm.errors import ConfigError
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.dates import time_of
@@ -84,7 +84,7 @@ def export(kind: str, output: Path | None, chosen: tuple[Any, ...], log: Path | 
     if output is None:
         console.say(text, sys.stdout)
     else:
-        replace_document(output, text)
+        replace(output, text)
         console.say(f"{output}: {console.count(len(found), 'exchange')}\n", sys.stdout)
     return console.DONE
 

@@ -1,0 +1,182 @@
+"""Put a file in the place of another one so that no save in that moment is lost.
+
+To compare and then to rename leaves a moment in between, and who saves in it loses the save. So the two files
+are exchanged in one step, and what came out is looked at: if it is not what we had read, somebody saved, and
+it goes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from lmm.errors import Changed
+
+_WAIT = 2.0  # seconds for a program that has the old file open to write it
+_LOOK_EVERY = 0.005
+_BLIND_WAIT = 0.03  # where nobody says whether the file is open
+_IMPOSSIBLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
+_AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
+
+
+def put_in_place(new: Path, target: Path, data: bytes, expected: bytes) -> None:
+    """Put the file `new`, which holds `data`, in the place of `target`, if that holds `expected`; `new` is then gone.
+
+    A save by renaming is never lost. Nor is one by a program that opens the file and writes into it, if it
+    opened it before the exchange and writes within two seconds; on Linux we are told whether any has it open for
+    writing, and wait only then. One that keeps a file open and writes later writes into the file that was
+    replaced, and that is lost. Where the file system cannot exchange (NFS, FAT, some containers), the old file is
+    linked aside first: then a save by renaming between our last look and our renaming, some microseconds, is lost.
+
+    Raises:
+        Changed: `target` holds something else: what its author saved meanwhile, which stands there (again).
+        OSError: neither is possible. `target` is as it was.
+    """
+    try:
+        if (found := content(target)) != expected:
+            raise Changed(found, target)
+        exchange(new, target)
+    except FileNotFoundError:  # an editor is about to put another file there
+        new.unlink()
+        raise Changed(content(target), target) from None
+    except OSError as error:
+        if error.errno in _IMPOSSIBLE:
+            _replace_linked(new, target, data, expected)
+            return
+        new.unlink()
+        raise
+    except Changed:
+        new.unlink()
+        raise
+    interrupted = None
+    try:
+        took = _final_content(new, expected)
+    except KeyboardInterrupt as error:
+        took, interrupted = new.read_bytes(), error
+    theirs = None if took == expected else _put_back(new, target, data, took)
+    new.unlink()
+    if interrupted is not None:
+        raise interrupted
+    if theirs is not None:
+        raise Changed(theirs, target)
+
+
+def _put_back(new: Path, target: Path, data: bytes, took: bytes) -> bytes:
+    """Exchange until theirs stands at `target` and what came out is what we had put there ourselves; theirs."""
+    last, put = data, took
+    while True:
+        try:
+            exchange(new, target)
+        except FileNotFoundError:  # they removed ours
+            with contextlib.suppress(FileExistsError):
+                os.link(new, target)
+                return put
+            continue
+        took = _final_content(new, last)
+        if took == last:
+            return put
+        last, put = put, took
+
+
+def _replace_linked(new: Path, target: Path, data: bytes, expected: bytes) -> None:
+    aside = new.with_suffix(".old")
+    with contextlib.suppress(OSError):  # a file system without links
+        os.link(target, aside)
+    try:
+        if content(target) != expected or (aside.exists() and not aside.samefile(target)):
+            raise Changed(content(target), target)
+        new.replace(target)
+        took = _final_content(aside, expected) if aside.exists() else expected
+        if took == expected:
+            return
+        if (now := content(target)) != data:  # and saved once more, over ours
+            raise Changed(now, target)
+        aside.replace(target)
+        raise Changed(took, target)
+    finally:
+        new.unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
+
+
+def content(path: Path) -> bytes | None:
+    """The bytes of a file; None if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _final_content(path: Path, expected: bytes) -> bytes:
+    """The bytes of a file that was taken out of its place, once nobody can write to it; those that differ, at once."""
+    end = time.monotonic() + _WAIT
+    while True:
+        still_open = _open_elsewhere(path)
+        found = path.read_bytes()  # after the question: whoever had it open may have written before
+        if found != expected or still_open is False or time.monotonic() > end:
+            return found
+        time.sleep(_LOOK_EVERY if still_open else _BLIND_WAIT)
+        end = end if still_open else 0.0
+
+
+def _open_elsewhere(path: Path) -> bool | None:
+    """Whether some program has a file open for writing; None where the system does not say."""
+    if sys.platform != "linux":
+        return None
+    import fcntl
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        # If another name of this file were opened now, we would get a signal, which by default ends the process.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)  # granted only if nobody has it open for writing
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    finally:
+        os.close(descriptor)
+    return False
+
+
+# -- the three systems -----------------------------------------------------------------------------
+
+
+def exchange(one: Path, two: Path) -> None:
+    """Exchange two files in one step.
+
+    Raises:
+        FileNotFoundError: one of them is missing.
+        OSError: the file system cannot, among other reasons.
+    """
+    if sys.platform == "win32":
+        _exchange_windows(one, two)
+        return
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    try:
+        if sys.platform == "darwin":
+            failed = library.renamex_np(os.fsencode(one), os.fsencode(two), _RENAME_SWAP)
+        else:
+            failed = library.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(two), _RENAME_EXCHANGE)
+    except AttributeError as error:
+        raise OSError(errno.ENOSYS, "this system cannot exchange files") from error
+    if failed:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(two))
+
+
+def _exchange_windows(one: Path, two: Path) -> None:
+    import ctypes
+
+    backup = one.with_suffix(".old")
+    windows = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]  # only there
+    if not windows.ReplaceFileW(str(two), str(one), str(backup), 0, None, None):
+        raise ctypes.WinError(ctypes.get_last_error())  # type: ignore[attr-defined]
+    backup.rename(one)
