@@ -7,7 +7,8 @@
     │   ├── FileReadError
     │   ├── FileWriteError
     │   ├── Changed             somebody else wrote the file since we read it
-    │   └── DocumentBusy        another process holds the document's lock
+    │   ├── DocumentBusy        another process holds the document's lock
+    │   └── LinkOutside         a link leads out of the folder that it lies in
     ├── MetadataError           a metadata block cannot be read or edited safely
     ├── ConfigError             config.toml, the environment or a header asks for something we do not know
     │   └── UntrustedConfig     a config.toml would send a key to a server that nobody has approved
@@ -66,6 +67,10 @@ class Changed(DocumentError):
 
 class DocumentBusy(DocumentError):
     """Another process is working on this document."""
+
+
+class LinkOutside(DocumentError):
+    """A link leads out of its folder, or lies where there may be none; what it leads to was not touched."""
 
 
 class MetadataError(LmmError):

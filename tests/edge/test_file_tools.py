@@ -16,11 +16,11 @@ from edge.patch_child import BEFORE, PATCH, contents
 from fakes.openai_server import Action, ScriptedServer
 
 import chatmd
-from chatmd.tools import confined
 from chatmd.tools.apply_patch import apply_patch
 from chatmd.tools.changes import locked, undo_interrupted
 from chatmd.tools.files import edit_file
 from chatmd.tools.roots import Root, Roots, Target
+from lmm.disk import opened
 from lmm.disk.files import state_folder
 from lmm.errors import FileWriteError
 
@@ -169,7 +169,7 @@ def test_calls_at_once_lose_nothing(tmp_path: Path) -> None:
 
 def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system cannot open files through folders, as on Windows, the tools do the same by paths."""
-    monkeypatch.setattr(confined, "WALKS", False)
+    monkeypatch.setattr(opened, "WALKS", False)
     roots = roots_at(tmp_path)
     for name, text in BEFORE.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -177,7 +177,7 @@ def test_without_open_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     apply_patch(PATCH, roots)
     assert contents(tmp_path) == AFTER
     (tmp_path / "link").symlink_to(tmp_path / "sub")
-    with pytest.raises(OSError, match="link"), confined.open_folder(tmp_path / "link"):
+    with pytest.raises(OSError, match="link"), opened.open_folder(tmp_path / "link"):
         pass
 
 

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from chatmd.tools.confined import (
+from chatmd.tools.roots import LOOK, Target
+from lmm.disk.files import document_lock, read_document, remove_leftovers, replace, state_folder
+from lmm.disk.opened import (
     check_changeable,
     make_folders,
     open_folder,
@@ -24,8 +26,6 @@ from chatmd.tools.confined import (
     remove_folders,
     write_errors,
 )
-from chatmd.tools.roots import Target
-from lmm.disk.files import document_lock, read_document, remove_leftovers, replace, state_folder
 from lmm.errors import FileWriteError, LmmError
 
 MAX_EDITED = 50_000_000
@@ -62,7 +62,7 @@ def read_content(target: Target) -> bytes | None:
     Raises:
         FileReadError: it cannot be read, or is too large.
     """
-    with read_errors(target.name):
+    with read_errors(target.name, look=LOOK):
         try:
             with open_folder(target.real.parent) as folder, folder.open(target.real.name) as file:
                 data = file.read(MAX_EDITED + 1)
@@ -106,7 +106,7 @@ def apply_changes(changes: Sequence[Change]) -> None:
     with _noted(steps) as finished:
         try:
             for change, step in zip(changes, steps, strict=True):
-                with write_errors(change.target.name):
+                with write_errors(change.target.name, look=LOOK):
                     if change.new is not None:
                         made += make_folders(change.target.real.parent)
                     _prepare(change, step)
@@ -146,7 +146,7 @@ def _exchange_all(changes: Sequence[Change], steps: Sequence[_Step], finished: C
     """Exchange all names and note that; if one cannot be, exchange those before it back."""
     try:
         for change, step in zip(changes, steps, strict=True):
-            with write_errors(change.target.name):
+            with write_errors(change.target.name, look=LOOK):
                 _exchange(step)
         finished()
     except BaseException:

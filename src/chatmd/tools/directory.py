@@ -12,15 +12,15 @@ from typing import Any
 
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
-from chatmd.tools.confined import open_folder, read_errors
 from chatmd.tools.files import FileTool
 from chatmd.tools.function_tool import object_schema
 from chatmd.tools.path_rules import printable
 from chatmd.tools.registry import OpenTools
-from chatmd.tools.roots import Roots, Target, roots_of
-from chatmd.tools.walking import Entry, walk
+from chatmd.tools.roots import LOOK, Roots, Target, roots_of
 from chatmd.workplace import Workplace
+from lmm.disk.folder import Entry, walk
 from lmm.disk.ignore import Glob
+from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import holds_secrets
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition
@@ -69,7 +69,7 @@ def list_folder(roots: Roots, target: Target, depth: int, glob: Glob | None, lim
     """
     lines: list[str] = []
     size = len(target.name) + _LONGEST
-    with read_errors(target.name):
+    with read_errors(target.name, look=LOOK):
         for entry in walk(target.real, target.root.real, depth=depth):
             if glob and (entry.kind == "folder" or entry.aside or not glob.fits(entry.parts)):
                 continue
@@ -160,7 +160,7 @@ class _Search:
         """Search, and say what was found."""
         if "\n" in self.text:
             raise ChatmdError("the text to be found is on one line", hint="search for its first line")
-        with read_errors(target.name):
+        with read_errors(target.name, look=LOOK):
             one = not target.real.is_dir()
             for file in [target] if one else _files(roots, target, glob):
                 # In a folder, what cannot be read has no lines.

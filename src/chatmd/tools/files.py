@@ -13,14 +13,14 @@ from typing import Any
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
 from chatmd.tools.changes import Change, apply_changes, locked, read_content, undo_interrupted
-from chatmd.tools.confined import open_folder, read_errors
 from chatmd.tools.function_tool import object_schema
 from chatmd.tools.patch_match import as_typed, nearest
 from chatmd.tools.read_lines import read_excerpt
 from chatmd.tools.registry import OpenTools
-from chatmd.tools.roots import Roots, Target, roots_of
+from chatmd.tools.roots import LOOK, Roots, Target, roots_of
 from chatmd.tools.text_lines import Lines, decode_text, encode_text, with_newline
 from chatmd.workplace import Workplace
+from lmm.disk.opened import open_folder, read_errors
 from lmm.messages import ToolDefinition, ToolOutput
 
 PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
@@ -87,7 +87,8 @@ def read_text(target: Target, offset: int, count: int | None, limit: int) -> str
         ChatmdError: it has no such lines.
     """
     budget = max(limit - _AROUND_TEXT - len(target.name), 100)
-    with read_errors(target.name), open_folder(target.real.parent) as folder, folder.open(target.real.name) as file:
+    there = target.real
+    with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
         found = read_excerpt(file, target.name, offset=offset, count=count, budget=budget)
     if not found.total:
         return f"{target.name} is empty."

@@ -8,11 +8,11 @@ import contextlib
 from chatmd.content.image_data import described, image_from
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
-from chatmd.tools.confined import open_folder, read_errors
 from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.tools.registry import OpenTools
-from chatmd.tools.roots import Roots, roots_of
+from chatmd.tools.roots import LOOK, Roots, roots_of
 from chatmd.workplace import Workplace
+from lmm.disk.opened import open_folder, read_errors
 from lmm.messages import ToolDefinition, ToolOutput
 
 
@@ -33,7 +33,8 @@ def open_import_image(declared: Tool, place: Workplace) -> OpenTools:
 
 def _shown(roots: Roots, path: str, limit: int) -> ToolOutput:
     target = roots.readable(path)
-    with read_errors(target.name), open_folder(target.real.parent) as folder, folder.open(target.real.name) as file:
+    there = target.real
+    with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
         data = file.read(limit + 1)
     try:
         image = image_from(data, limit=limit)

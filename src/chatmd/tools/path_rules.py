@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 
 from chatmd.errors import FileRefused
-from lmm.disk.secrets import comparable
 
 LONGEST = 4096  # characters of a path
 DEEPEST = 100  # folders in a path
-INTERNAL = (".git", ".chatmd", ".hg", ".svn")
-"""Folders that belong to programs: what is written there may be run, or is somebody's record."""
 SYSTEM = ("/proc", "/sys", "/dev")
 """Folders of the system that hold no documents: other processes' memory and environment, devices."""
 _DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.IGNORECASE)
@@ -69,12 +65,3 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
     )
-
-
-def is_internal(parts: Sequence[str]) -> bool:
-    """Whether a path leads into a folder that belongs to a program.
-
-    >>> is_internal(("course", ".GIT", "hooks")), is_internal(("git~1",)), is_internal((".github",))
-    (True, True, False)
-    """
-    return any(comparable(part) in INTERNAL or re.fullmatch(r"git~\d", comparable(part)) for part in parts)

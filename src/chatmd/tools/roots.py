@@ -2,7 +2,7 @@
 
 There is one way to name a file, whatever the tool and its roots: relative to the working folder, which is the
 prompt's, or absolute. So a path that one tool shows means the same to all others, and to commands. `Roots.locate`
-finds what a path means; `chatmd.tools.confined` opens it without following another link, so that nothing can be
+finds what a path means; `lmm.disk.opened` opens it without following another link, so that nothing can be
 slipped in between.
 """
 
@@ -18,12 +18,15 @@ from pathlib import Path, PurePosixPath
 
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.items import Tool
-from chatmd.tools.path_rules import SYSTEM, check_path, is_internal, printable
+from chatmd.tools.path_rules import SYSTEM, check_path, printable
 from chatmd.workplace import Workplace
+from lmm.disk.folder import is_internal
 from lmm.disk.secrets import holds_secrets
 from lmm.errors import FileReadError
 
 WINDOWS = os.name == "nt"
+LOOK = "look with read_directory"
+"""What a model may do about a path at which there is nothing that fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class Roots:
         wanted = (target.real.relative_to(there).parts[0], target.real.name)
         close = {name: None for part in wanted for name in get_close_matches(part, names, n=2)}
         meant = ", ".join(printable(_name_of(target.root, there / name)) for name in close)
-        hint = f"did you mean {meant}?" if meant else "look with read_directory"
+        hint = f"did you mean {meant}?" if meant else LOOK
         return FileReadError("there is no such file", where=target.name, hint=hint)
 
     def _root_of(self, real: Path) -> Root | None:

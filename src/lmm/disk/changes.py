@@ -15,16 +15,15 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmm.disk.folder import is_document
 from lmm.errors import FileReadError
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-SUFFIXES = (".md", ".rmd", ".qmd", ".markdown")
-_MADE_BY_KNITR = (".knit.md", ".utf8.md")  # copies of a document that stand there while it is rendered
 _OFTEN, _SELDOM = 0.4, 5.0  # seconds between looks, without and with notifications
 _SHARE = 20  # looking takes at most one part in so many of a processor
 
@@ -39,17 +38,6 @@ def signature(path: Path) -> Signature | None:
     except OSError:
         return None
     return (found.st_mtime_ns, found.st_size, found.st_ino) if stat.S_ISREG(found.st_mode) else None
-
-
-def is_document(path: PurePath) -> bool:
-    """Whether a file in a watched folder, by its path in there, is a document to answer in.
-
-    >>> [is_document(PurePath(p)) for p in ("a/b.Rmd", "b.md.unplaced", ".git/b.md", "b.knit.md", "b.chatmd")]
-    [True, False, False, False, False]
-    """
-    name = path.name.lower()
-    hidden = any(part.startswith(".") for part in path.parts)
-    return name.endswith(SUFFIXES) and not name.endswith(_MADE_BY_KNITR) and not hidden
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from lmm.disk.changes import SUFFIXES
+from lmm.disk.folder import SUFFIXES
 from lmm.models.port import Embedder
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion import report as happened

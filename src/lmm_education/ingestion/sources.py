@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from lmm.disk.changes import SUFFIXES, is_document
+from lmm.disk.folder import SUFFIXES, is_document
 from lmm.errors import FileReadError, LmmError
 from lmm_education.errors import IngestError
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lmm.disk import files
-from lmm.disk.changes import SUFFIXES
+from lmm.disk.folder import SUFFIXES
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.identity import error_of

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from lmm.cli import console
-from lmm.disk.changes import SUFFIXES
 from lmm.disk.files import read_document
+from lmm.disk.folder import SUFFIXES
 from lmm.errors import LmmError
 from lmm.scan import Problem, clear_messages
 from lmm.scan import scan as scan_file

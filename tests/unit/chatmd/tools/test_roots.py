@@ -21,8 +21,9 @@ from unit.chatmd.tools.file_tools import READING, WRITING, attempts, call, workp
 
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.items import Tool
-from chatmd.tools.path_rules import check_path, is_internal
+from chatmd.tools.path_rules import check_path
 from chatmd.tools.roots import roots_of
+from lmm.disk.folder import is_internal
 from lmm.disk.secrets import comparable, holds_secrets
 from lmm.errors import LmmError
 

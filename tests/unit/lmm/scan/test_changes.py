@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lmm.disk.changes import Roots, changes, is_document, signature
+from lmm.disk.changes import Roots, changes, signature
+from lmm.disk.folder import is_document
 from lmm.errors import FileReadError
 
 DOCUMENTS = ["a.md", "a.Rmd", "a.qmd", "a.markdown", "A.MD", "sub/deep/a.md", "ä ö.md"]

@@ -15,23 +15,30 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
-from chatmd.errors import FileRefused
-from lmm.errors import FileReadError, FileWriteError
+from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 
 WALKS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _QUIET = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _QUIET |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+Mode = Literal["rb", "r+b", "wb", "ab", "xb"]
+_FLAGS: Mapping[Mode, int] = {
+    "rb": os.O_RDONLY,
+    "r+b": os.O_RDWR,
+    "wb": os.O_WRONLY | os.O_CREAT,
+    "ab": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+}
 _PERMISSIONS = 0o777  # what of a mode is kept: a text that was rewritten runs with nobody's rights
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class OpenFolder:
     """An open folder. Names are those of its entries, never paths; `real` is where it was when it was opened."""
 
     real: Path
@@ -51,18 +58,22 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def open(self, name: str) -> BinaryIO:
-        """An ordinary file, to be read.
+    def open(self, name: str, mode: Mode = "rb") -> BinaryIO:
+        """An ordinary file, to be read, or by `mode` to be written or made.
 
         Raises:
-            OSError: it is missing, no ordinary file, or may not be read.
+            OSError: it is missing, no ordinary file, or may not be opened.
         """
-        self._check_ordinary(self.stat(name), name)
+        found = self.stat(name)
+        if found is not None or mode in ("rb", "r+b"):
+            self._check_ordinary(found, name)
         path, options = self.at(name)
-        descriptor = os.open(path, os.O_RDONLY | _QUIET, **options)
+        descriptor = os.open(path, _FLAGS[mode] | _QUIET, 0o666, **options)
         try:
             self._check_ordinary(os.fstat(descriptor), name)  # it may be another one by now
-            return os.fdopen(descriptor, "rb")
+            if mode == "wb":  # only now is it known what would be emptied
+                os.ftruncate(descriptor, 0)
+            return os.fdopen(descriptor, "wb" if mode == "xb" else mode)
         except BaseException:
             os.close(descriptor)
             raise
@@ -87,18 +98,18 @@ class Folder:
         finally:
             os.close(readable)
 
-    def write_new(self, name: str, data: bytes, like: os.stat_result | None) -> None:
+    def write_new(self, name: str, data: bytes, like: os.stat_result | None, *, mode: int | None = None) -> None:
         """Make a file that holds `data`, and wait until it is on the disk.
 
-        It has the mode and, where allowed, the owner of the file `like`; else those of any new file.
+        It has the mode and, where allowed, the owner of the file `like`; else `mode`, or that of any new file.
 
         Raises:
             OSError: there is such a file, or the disk refuses; then there is none.
         """
         path, options = self.at(name)
         # The system takes the umask off: asking for it would change it for a moment, for all threads.
-        mode = 0o666 if like is None else 0o600
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, mode, **options)
+        first = 0o600 if like is not None else 0o666 if mode is None else mode
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _QUIET, first, **options)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -160,6 +171,48 @@ class Folder:
         with contextlib.suppress(OSError):
             os.rmdir(path, **options)
 
+    @contextlib.contextmanager
+    def below(self, name: str) -> Iterator[OpenFolder]:
+        """A folder in this one.
+
+        Raises:
+            OSError: there is none of this name; a link is none.
+        """
+        if self.descriptor is None:
+            with open_folder(self.real / name) as folder:
+                yield folder
+            return
+        descriptor = os.open(name, _PASS, dir_fd=self.descriptor)
+        try:
+            yield OpenFolder(self.real / name, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def empty(self, *, last: str = "") -> None:
+        """Remove all that is in here, the file `last` at the end; links are removed, not followed.
+
+        Raises:
+            OSError: something cannot be removed, or another file system was hung in here.
+        """
+        names = self.entries()
+        for name in (*(name for name in names if name != last), *(name for name in names if name == last)):
+            found = self.stat(name)
+            if found is None:
+                continue
+            if not stat.S_ISDIR(found.st_mode):
+                self.remove(name, missing_ok=True)
+                continue
+            if found.st_dev != self.device():
+                raise OSError(errno.EXDEV, "another file system was hung in here", name)
+            with self.below(name) as folder:
+                folder.empty()
+            path, options = self.at(name)
+            os.rmdir(path, **options)
+
+    def device(self) -> int:
+        """The number of the file system that this folder lies on."""
+        return (os.stat(self.real) if self.descriptor is None else os.fstat(self.descriptor)).st_dev
+
     def sync(self) -> None:
         """Make renames and removals durable, where folders can be synced."""
         if self.descriptor is not None:
@@ -172,7 +225,7 @@ class Folder:
 
 
 @contextlib.contextmanager
-def open_folder(real: Path) -> Iterator[Folder]:
+def open_folder(real: Path) -> Iterator[OpenFolder]:
     """The folder at a real path.
 
     Raises:
@@ -183,11 +236,11 @@ def open_folder(real: Path) -> Iterator[Folder]:
             raise OSError(errno.ELOOP, "a link was put here", str(real))
         if not real.is_dir():
             raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(real))
-        yield Folder(real, None)
+        yield OpenFolder(real, None)
         return
     descriptor = _walk(real.anchor, real.parts[1:])
     try:
-        yield Folder(real, descriptor)
+        yield OpenFolder(real, descriptor)
     finally:
         os.close(descriptor)
 
@@ -237,46 +290,54 @@ def remove_folders(made: Sequence[Path]) -> None:
 
 
 @contextlib.contextmanager
-def read_errors(name: str) -> Iterator[None]:
-    """What the system says while a file is read, in the words of `FileReadError`."""
+def read_errors(name: str, *, look: str = "check the path") -> Iterator[None]:
+    """Tell what the system says while a file is read as a `FileReadError`; `look` is the hint if nothing is there.
+
+    Raises:
+        LinkOutside: a link has come into the way.
+        FileReadError: anything else.
+    """
     try:
         yield
     except OSError as error:
-        raise _translated(error, name, FileReadError) from error
+        raise _translated(error, name, FileReadError, look) from error
 
 
 @contextlib.contextmanager
-def write_errors(name: str) -> Iterator[None]:
-    """What the system says while a file is written, in the words of `FileWriteError`."""
+def write_errors(name: str, *, look: str = "check the path") -> Iterator[None]:
+    """The same for writing, as a `FileWriteError`."""
     try:
         yield
     except OSError as error:
-        raise _translated(error, name, FileWriteError) from error
+        raise _translated(error, name, FileWriteError, look) from error
 
 
 _WORDS = {
-    errno.ENOENT: ("there is no such file", "look with read_directory"),
-    errno.EISDIR: ("this is a folder, not a file", "look into it with read_directory"),
-    errno.ENOTDIR: ("part of this path is no folder", "look with read_directory"),
-    errno.EACCES: ("permission denied", ""),
-    errno.EROFS: ("the file system is read-only", ""),
-    errno.ENAMETOOLONG: ("this name is too long", ""),
-    errno.ENOSPC: ("the disk is full; nothing was changed", ""),
-    errno.EDQUOT: ("the disk is full; nothing was changed", ""),
+    errno.ENOENT: "there is no such file",
+    errno.EISDIR: "this is a folder, not a file",
+    errno.ENOTDIR: "part of this path is no folder",
+    errno.EACCES: "permission denied",
+    errno.EROFS: "the file system is read-only",
+    errno.ENAMETOOLONG: "this name is too long",
+    errno.ENOSPC: "the disk is full; nothing was changed",
+    errno.EDQUOT: "the disk is full; nothing was changed",
 }
+_ELSEWHERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 
 
-def _translated(error: OSError, name: str, kind: type[FileReadError] | type[FileWriteError]) -> Exception:
+def _translated(
+    error: OSError, name: str, kind: type[FileReadError] | type[FileWriteError], look: str
+) -> DocumentError:
     if error.errno == errno.ELOOP:
-        return FileRefused("a link leads round in a circle, or was put here just now", where=name)
+        return LinkOutside("a link leads round in a circle, or was put here just now", where=name)
     said = error.strerror or str(error)
-    words, hint = _WORDS.get(error.errno or 0, (said, ""))
+    words = _WORDS.get(error.errno or 0, said)
     if said != os.strerror(error.errno or 0):  # it was raised here, and says more
         words = said
-    return kind(words, where=name, hint=hint)
+    return kind(words, where=name, hint=look if error.errno in _ELSEWHERE else "")
 
 
-def check_changeable(found: os.stat_result | None, folder: Folder, name: str) -> None:
+def check_changeable(found: os.stat_result | None, folder: OpenFolder, name: str) -> None:
     """Refuse to replace a file that its owner has made read-only: a folder's permission would be enough for that.
 
     Raises:

@@ -1,0 +1,554 @@
+"""Below a folder, no links out: the one door to whatever the user did not name himself.
+
+A folder may come from a stranger (a clone, a shared drive), and a link in it may lead anywhere. So what lies below a
+folder is opened through `Folder`: from the folder above it, part by part, following no link (`lmm.disk.opened`). The
+rule of links:
+
+- one that stays inside the folder is followed: authors have them, and it leads to nothing that is not there anyway;
+- one that leads out is refused as `LinkOutside`; a walk passes over it and tells of it;
+- below ``.lmm`` and ``.chatmd``, or with ``links=False``, there may be none at all: nobody but us has to do with
+  them, and what is there is removed and replaced without anybody being asked.
+
+What the user typed is the user's word, and goes through `check_named` only.
+"""
+
+# pathlib knows no open folders, and resolves links where they must be looked at.
+# ruff: noqa: PTH100, PTH114
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets as random
+import stat
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import BinaryIO, Literal
+
+from lmm.disk.ignore import Glob, IgnoreRule, is_ignored, parse_ignore
+from lmm.disk.opened import (
+    Mode,
+    OpenFolder,
+    check_changeable,
+    make_folders,
+    open_folder,
+    read_errors,
+    write_errors,
+)
+from lmm.disk.secrets import comparable, holds_secrets
+from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
+
+OURS = (".lmm", ".chatmd")
+"""Folders that only our programs write into."""
+INTERNAL = (*OURS, ".git", ".hg", ".svn")
+"""Folders that belong to programs: what is written there may be run, or is somebody's record."""
+SKIPPED = frozenset(
+    ("node_modules", "bower_components", "__pycache__", "__MACOSX", ".venv", ".tox", ".nox", ".cache", *INTERNAL)
+)
+"""Folders that are listed, and not looked into."""
+SUFFIXES = (".md", ".rmd", ".qmd", ".markdown")
+"""What the names of documents end in, in small letters."""
+_MADE_BY_KNITR = (".knit.md", ".utf8.md")  # copies of a document that stand there while it is rendered
+_LARGEST_IGNORE = 200_000  # bytes
+_Layers = tuple[tuple[int, tuple[IgnoreRule, ...]], ...]
+Kind = Literal["file", "folder", "link", "other"]
+Skip = Callable[[LinkOutside], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in a folder: the parts of its path below the folder that is gone through; `size` is in bytes.
+
+    `aside` if it is hidden or ignored: nobody looks for something there who does not name it. `closed` if it is a
+    folder that is not looked into for that reason.
+    """
+
+    parts: tuple[str, ...]
+    kind: Kind
+    size: int = 0
+    aside: bool = False
+    closed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.parts[-1]
+
+
+class Folder:
+    """A folder, by the way that `root` names, and all that may be touched below it.
+
+    Paths are relative to it; one that is absolute has to lie below it. With `secrets`, files whose names say that
+    they hold keys or passwords may be read too. With ``links=False`` no link at all may be on the way.
+
+    Raises:
+        LinkOutside: the way to `root` has a link at or below ``.lmm`` or ``.chatmd``.
+    """
+
+    def __init__(self, root: Path, *, secrets: bool = False, links: bool = True) -> None:
+        self.root, self.secrets, self.links = root, secrets, links
+        given = os.path.abspath(root)
+        self.real = Path(os.path.realpath(root))
+        ours = _ours(Path(given).parts)
+        if ours is not None:
+            _check_straight(Path(*Path(given).parts[:ours]), Path(given).parts[ours:])
+
+    def __repr__(self) -> str:
+        return f"Folder({str(self.root)!r})"
+
+    def path(self, relative: str | PurePath) -> Path:
+        """The real path that `relative` means; it need not exist.
+
+        Raises:
+            LinkOutside: it leads out of the folder, by a link or by ``..``, or over a link where none may be.
+        """
+        parts = self._parts(relative)
+        given = self.real.joinpath(*parts)
+        try:
+            real = Path(os.path.realpath(given))
+        except (OSError, ValueError) as error:
+            raise LinkOutside("this path leads nowhere", where=self._shown(relative), hint=str(error)) from error
+        if os.path.islink(real):
+            raise LinkOutside("this link leads round in a circle", where=self._shown(relative))
+        if not real.is_relative_to(self.real):
+            raise _outside(self._shown(relative), real, self.root)
+        ours = None if not self.links else _ours(parts)
+        if real != given and (not self.links or ours is not None):
+            raise LinkOutside(
+                "there may be no links below this folder", where=self._shown(relative), hint="remove the link"
+            )
+        return real
+
+    def open(self, relative: str | PurePath, mode: Mode = "rb") -> BinaryIO:
+        """Open an ordinary file: to be read, or by `mode` to be written, made or added to.
+
+        Raises:
+            LinkOutside: see `path`.
+            FileReadError: it is missing, is no ordinary file, or may not be read, or its name is that of a secret.
+            FileWriteError: the same for writing.
+        """
+        real, name = self.path(relative), self._shown(relative)
+        if not self.secrets and holds_secrets(real.relative_to(self.real).parts):
+            raise (FileReadError if mode == "rb" else FileWriteError)(
+                "files of this name hold keys or passwords", where=name, hint="rename it, if it does not"
+            )
+        with (
+            read_errors(name) if mode == "rb" else write_errors(name),
+            open_folder(real.parent) as folder,
+        ):
+            return folder.open(real.name, mode)
+
+    def read(self, relative: str | PurePath, *, most: int | None = None) -> bytes:
+        """Read an ordinary file that has at most `most` bytes.
+
+        Raises:
+            LinkOutside, FileReadError: as for `open`; or it is larger.
+        """
+        name = self._shown(relative)
+        with self.open(relative) as file, read_errors(name):
+            data = file.read() if most is None else file.read(most + 1)
+        if most is not None and len(data) > most:
+            raise FileReadError(f"this file has more than {most} bytes", where=name)
+        return data
+
+    def write(self, relative: str | PurePath, data: bytes | str, *, mode: int | None = None) -> None:
+        """Write a file in one step, with the folders above it; one that is replaced keeps its mode.
+
+        `mode` is that of a new file; else what the umask leaves.
+
+        Raises:
+            LinkOutside: see `path`.
+            FileWriteError: the disk refuses, or the file is read-only; what was there is still there.
+        """
+        real, name = self.path(relative), self._shown(relative)
+        content = data.encode() if isinstance(data, str) else data
+        temporary = f".lmm-{random.token_hex(8)}.tmp"
+        with write_errors(name):
+            make_folders(real.parent)
+            with open_folder(real.parent) as folder:
+                like = folder.stat(real.name)
+                check_changeable(like, folder, real.name)
+                folder.write_new(temporary, content, like, mode=mode)
+                try:
+                    folder.rename(temporary, real.name)
+                except BaseException:
+                    folder.remove(temporary, missing_ok=True)
+                    raise
+                folder.sync()
+
+    def stat(self, relative: str | PurePath) -> os.stat_result | None:
+        """What a path leads to; None if there is nothing.
+
+        Raises:
+            LinkOutside: see `path`.
+            FileReadError: a folder on the way may not be entered.
+        """
+        real = self.path(relative)
+        with read_errors(self._shown(relative)):
+            if real == self.real:
+                return real.stat()
+            try:
+                with open_folder(real.parent) as folder:
+                    return folder.stat(real.name)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def make(self, relative: str | PurePath = "") -> Path:
+        """Make a folder and those above it, as far as they are missing; its real path.
+
+        Raises:
+            LinkOutside: see `path`.
+            FileWriteError: a file is in the way, or the disk refuses.
+        """
+        real = self.path(relative)
+        with write_errors(self._shown(relative)):
+            make_folders(real)
+            with open_folder(real):
+                return real
+
+    def remove(self, relative: str | PurePath, *, missing_ok: bool = False) -> None:
+        """Remove one file. A link is none.
+
+        Raises:
+            LinkOutside: it is a link, or lies beyond one that leads out.
+            FileWriteError: it is missing, or may not be removed.
+        """
+        parts, name = self._parts(relative), self._shown(relative)
+        if not parts:
+            raise FileWriteError("this is a folder, not a file", where=name)
+        parent = self.path(PurePath(*parts[:-1]))
+        try:
+            with write_errors(name), open_folder(parent) as folder:
+                found = folder.stat(parts[-1])
+                if found is not None and stat.S_ISLNK(found.st_mode):
+                    raise LinkOutside("this is a link, no file of ours", where=name, hint="remove it yourself")
+                folder.remove(parts[-1], missing_ok=missing_ok)
+        except FileWriteError as error:
+            if not (missing_ok and isinstance(error.__cause__, FileNotFoundError)):
+                raise
+
+    def entries(self, relative: str | PurePath = "") -> Iterator[Entry]:
+        """What is in one folder, by name; links are told as links.
+
+        Raises:
+            LinkOutside: see `path`.
+            FileReadError: it is no folder, or cannot be read.
+        """
+        with read_errors(self._shown(relative)), open_folder(self.path(relative)) as folder:
+            found = [(name, folder.stat(name)) for name in sorted(folder.entries())]
+        for name, status in found:
+            if status is not None:
+                yield Entry((name,), _kind(status.st_mode), status.st_size)
+
+    def remove_tree(self, relative: str | PurePath, *, marker: str) -> bool:
+        """Remove a folder with all that is in it, if it holds an ordinary file called `marker`; whether it did.
+
+        No link is followed, and no other file system entered. The marker goes last, so that what was begun can be
+        ended another time.
+
+        Raises:
+            LinkOutside: the path leads over a link.
+            FileWriteError: there is no such marker, so that the folder may be somebody else's; or the disk refuses.
+        """
+        parts, name = self._parts(relative), self._shown(relative)
+        if not parts:
+            raise FileWriteError("a folder is not removed by itself", where=name)
+        parent = self.path(PurePath(*parts[:-1]))
+        with write_errors(name):
+            try:
+                with open_folder(parent) as above:
+                    found = above.stat(parts[-1])
+                    if found is None:
+                        return False
+                    if stat.S_ISLNK(found.st_mode):
+                        raise OSError(errno.ELOOP, "a link was put here", name)
+                    with above.below(parts[-1]) as folder:
+                        mark = folder.stat(marker)
+                        if mark is None or not stat.S_ISREG(mark.st_mode):
+                            raise OSError(errno.EPERM, f"this folder has no {marker}: it may be somebody else's", name)
+                        folder.empty(last=marker)
+                    above.remove_folder(parts[-1])
+                    above.sync()
+            except FileNotFoundError:
+                return False
+        return True
+
+    def walk(
+        self,
+        relative: str | PurePath = "",
+        *,
+        suffixes: Collection[str] = (),
+        globs: Sequence[str] = (),
+        depth: int | None = None,
+        hidden: bool = False,
+        ignore: bool = True,
+        on_skip: Skip = lambda error: None,
+    ) -> Iterator[Path]:
+        """The files below, in order, as `root` names them; folders that are links are not gone into.
+
+        A file that is a link counts if it leads to a file inside. What leads out is passed over, and `on_skip` gets
+        the `LinkOutside` that opening it would raise. Without `hidden`, names with a dot in front are left out;
+        with `ignore`, what ``.gitignore`` names and folders such as ``node_modules``.
+
+        Raises:
+            LinkOutside: `relative` leads out.
+            FileReadError: it cannot be read; folders below it that cannot look empty.
+        """
+        top = self.path(relative)
+        patterns = [Glob.of(glob) for glob in globs]
+        ending = tuple(suffix.casefold() for suffix in suffixes)
+        with read_errors(self._shown(relative)):
+            for entry in walk(top, self.real, depth=depth, hidden=hidden, ignore=ignore):
+                inside = PurePath(*top.relative_to(self.real).parts, *entry.parts)
+                if entry.kind not in ("file", "link") or entry.aside:
+                    continue
+                fits = not ending or entry.name.casefold().endswith(ending)
+                fits = fits and (not patterns or any(pattern.fits(entry.parts) for pattern in patterns))
+                if fits if entry.kind == "file" else self._leads_to_file(inside, fits, on_skip):
+                    yield self.root / inside
+
+    def documents(self, *, on_skip: Skip = lambda error: None) -> Iterator[Path]:
+        """The documents below, as `walk` finds them: whatever ``.gitignore`` says."""
+        for path in self.walk(suffixes=SUFFIXES, ignore=False, on_skip=on_skip):
+            if is_document(path.relative_to(self.root)):
+                yield path
+
+    def _leads_to_file(self, link: PurePath, fits: bool, on_skip: Skip) -> bool:
+        """Whether a link leads to a file inside; one out is told of if it `fits`, or might hide a folder."""
+        try:
+            found = self.stat(link)
+        except LinkOutside as error:
+            if fits or (self.real / link).is_dir():
+                on_skip(error)
+            return False
+        except DocumentError:
+            return False
+        return fits and found is not None and stat.S_ISREG(found.st_mode)
+
+    def _shown(self, relative: str | PurePath) -> str:
+        return str(self.root / relative)
+
+    def _parts(self, relative: str | PurePath) -> tuple[str, ...]:
+        """The parts of a path below the folder.
+
+        Raises:
+            LinkOutside: it leads out by ``..``, or is an absolute path elsewhere.
+        """
+        path = PurePath(relative)
+        if "\0" in str(relative):
+            raise LinkOutside("a path holds no NUL", where=self._shown(str(relative).replace("\0", "\\0")))
+        if path.is_absolute():
+            roots = (Path(os.path.abspath(self.root)), self.real)
+            above = next((root for root in roots if path.is_relative_to(root)), None)
+            if above is None:
+                raise LinkOutside("this lies outside of its folder", where=str(path), hint=f"which is {self.root}")
+            path = path.relative_to(above)
+        parts = PurePath(os.path.normpath(path)).parts
+        if parts[:1] == ("..",) or PurePath(*parts).is_absolute():
+            raise LinkOutside("this leads out of its folder", where=self._shown(relative))
+        return parts
+
+
+def _ours(parts: Sequence[str]) -> int | None:
+    """At which part a path comes to a folder that only our programs write into."""
+    return next((at for at, part in enumerate(parts) if comparable(part) in OURS), None)
+
+
+def _check_straight(top: Path, parts: Sequence[str]) -> None:
+    """Refuse a way from `top` that has a link in it.
+
+    Raises:
+        LinkOutside: there is one.
+    """
+    for part in parts:
+        top = top / part
+        if os.path.islink(top) or _is_junction(top):
+            raise LinkOutside("there may be no link here", where=str(top), hint="remove the link")
+
+
+def _is_junction(path: Path) -> bool:
+    """Whether a folder is one of Windows' second names for another, which is no link to `islink`."""
+    if os.name != "nt":
+        return False
+    with contextlib.suppress(OSError):
+        return getattr(os.lstat(path), "st_reparse_tag", 0) == 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT
+    return False
+
+
+def _outside(shown: str, real: Path, root: Path) -> LinkOutside:
+    return LinkOutside(f"this is a link out of {root}: it leads to {real}", where=shown, hint=f"name {real} itself")
+
+
+def is_internal(parts: Sequence[str]) -> bool:
+    """Whether a path leads into a folder that belongs to a program.
+
+    >>> is_internal(("course", ".GIT", "hooks")), is_internal(("git~1",)), is_internal((".github",))
+    (True, True, False)
+    """
+    return any(comparable(part) in INTERNAL or re.fullmatch(r"git~\d", comparable(part)) for part in parts)
+
+
+# -- going through -------------------------------------------------------------------------------------
+
+
+def walk(top: Path, root: Path, *, depth: int | None = 1, hidden: bool = False, ignore: bool = True) -> Iterator[Entry]:
+    """What is in the folder `top` and in those below, down to `depth` folders; in order, folders before their content.
+
+    Both are real paths. All that is in `top` itself is told of. Further down, what is hidden or named in a
+    ``.gitignore`` is left out, and folders such as ``node_modules`` stay closed. The rules of ``.gitignore`` are read
+    from `root` down. `hidden` and ``ignore=False`` leave nothing out for these reasons.
+
+    Raises:
+        OSError: `top` cannot be read; folders below it that cannot look empty.
+    """
+    layers = _layers_above(top, root) if ignore else ()
+    yield from _Walk(hidden, ignore).below(top, (), top.relative_to(root).parts, layers, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    hidden: bool
+    ignore: bool
+
+    def below(
+        self, folder: Path, parts: tuple[str, ...], place: tuple[str, ...], layers: _Layers, depth: int | None
+    ) -> Iterator[Entry]:
+        """The entries of one folder; `parts` lead to it from the top, `place` from the root."""
+        with open_folder(folder) as opened:
+            found = sorted(
+                ((comparable(name), name, opened.stat(name)) for name in opened.entries()), key=lambda entry: entry[:2]
+            )
+            if self.ignore and (rules := _rules_in(opened)):
+                layers = (*layers, (len(place), rules))
+        deeper = depth is None or depth > 1
+        for _, name, status in found:
+            if status is None or name.startswith(".lmm-"):
+                continue
+            kind = _kind(status.st_mode)
+            is_folder = kind == "folder"
+            aside = self._is_aside(name, layers, (*place, name), is_folder)
+            if aside and parts and not is_folder:
+                continue
+            yield Entry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
+            if is_folder and not aside and deeper:
+                with contextlib.suppress(OSError):  # a folder that may not be read, or has gone meanwhile
+                    yield from self.below(folder / name, (*parts, name), (*place, name), layers, depth and depth - 1)
+
+    def _is_aside(self, name: str, layers: _Layers, place: tuple[str, ...], is_folder: bool) -> bool:
+        if name.startswith(".") and not self.hidden:
+            return True
+        return self.ignore and (name in SKIPPED or is_internal((name,)) or is_ignored(layers, place, is_folder))
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISDIR(mode):
+        return "folder"
+    if stat.S_ISLNK(mode):
+        return "link"
+    return "file" if stat.S_ISREG(mode) else "other"
+
+
+def _layers_above(top: Path, root: Path) -> _Layers:
+    """The rules of the folders from `root` down to the one that `top` is in."""
+    layers: list[tuple[int, tuple[IgnoreRule, ...]]] = []
+    parts: Sequence[str] = top.relative_to(root).parts
+    for depth in range(len(parts)):
+        with open_folder(root.joinpath(*parts[:depth])) as folder:
+            layers.append((depth, _rules_in(folder)))
+    return tuple(layers)
+
+
+def _rules_in(folder: OpenFolder) -> tuple[IgnoreRule, ...]:
+    try:
+        with folder.open(".gitignore") as file:
+            return parse_ignore(file.read(_LARGEST_IGNORE).decode("utf-8", "replace"))
+    except OSError:
+        return ()
+
+
+# -- what the user named -------------------------------------------------------------------------------
+
+
+def check_named(path: Path) -> Path:
+    """Give back a path that the user typed, unless a link in it leads out of the folder that the link lies in.
+
+    The user's word counts, but a shell's ``*.md`` names links too that a stranger put into the folder. Looked at are
+    the last part of the path, and all of a relative one: the upper parts of an absolute path are the system's or the
+    user's own (``/tmp``, a linked home). A link that stays in its folder may be named.
+
+    Raises:
+        LinkOutside: with the real path, to be named instead.
+    """
+    parts = path.parts
+    first = len(parts) - 1 if path.is_absolute() else 0
+    for end in range(max(first, 0), len(parts)):
+        link = Path(*parts[: end + 1])
+        if not (os.path.islink(link) or _is_junction(link)):
+            continue
+        folder, real = Path(os.path.realpath(link.parent)), Path(os.path.realpath(link))
+        if not real.is_relative_to(folder):
+            meant = Path(os.path.realpath(path))
+            raise LinkOutside(
+                f"this is a link out of its folder: it leads to {meant}", where=str(path), hint=f"name {meant} itself"
+            )
+    return path
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a file, or the folder that it lies in, belongs to another user: git's rule for what is configuration.
+
+    Root's files are nobody's else, and after ``sudo`` those of the user who called it. Nothing is foreign where files
+    have no owners.
+    """
+    if not hasattr(os, "geteuid"):
+        return False
+    mine = {0, os.geteuid()}
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
+        mine.add(int(os.environ["SUDO_UID"]))
+    for each in (path, path.parent):
+        with contextlib.suppress(OSError):
+            if each.stat().st_uid not in mine:
+                return True
+    return False
+
+
+# -- documents -----------------------------------------------------------------------------------------
+
+
+def is_document(path: PurePath) -> bool:
+    """Whether a file in a folder, by its path in there, is a document.
+
+    Hidden files and folders, what knitr makes for a moment, and names of files that hold keys are none.
+
+    >>> [is_document(PurePath(p)) for p in ("a/b.Rmd", "b.md.unplaced", ".git/b.md", "b.knit.md", "b.chatmd")]
+    [True, False, False, False, False]
+    """
+    name = path.name.lower()
+    hidden = any(part.startswith(".") for part in path.parts)
+    return (
+        name.endswith(SUFFIXES) and not name.endswith(_MADE_BY_KNITR) and not hidden and not holds_secrets(path.parts)
+    )
+
+
+def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:
+    """The documents at some paths that the user named: files as they are, folders with all below, each once.
+
+    Links that lead out of a folder are passed over; `on_skip` gets what opening one would raise.
+
+    Raises:
+        LinkOutside: a path that was named is a link out of its folder.
+        FileReadError: there is nothing at one of the paths.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        check_named(path)
+        if not os.path.lexists(path):
+            raise FileReadError("there is no such file or folder", where=str(path), hint="check the path")
+        for document in Folder(path).documents(on_skip=on_skip) if path.is_dir() else (path,):
+            real = Path(os.path.realpath(document))
+            if real not in seen:
+                seen.add(real)
+                yield document
