@@ -41,6 +41,33 @@ def test_a_file_that_is_not_utf_8(
     assert ran.err.startswith(f"lmm: d.md{says}")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux only")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "scan", "scan --json", "messages", "clear", "accept", "reject", "export -o out.md", "annotate --titles", "toc",
+        "extract schema.json --model Recorded/replies.json", "run", "compact", "ingest",
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_utf_8(folder: Path, command: str) -> None:
+    """Its odd byte is spelled out on the screen, in a title, in JSON; no command ends in a traceback."""
+    name = os.fsdecode(b"caf\xe9.chatmd" if command in ("run", "compact") else b"caf\xe9.md")
+    text = (
+        "<user>hello</user>\n" if name.endswith("chatmd") else "A leaf is green.\n\n---\n?: what is it?\n---\nIt is.\n"
+    )
+    (folder / name).write_text(text)
+    (folder / "schema.json").write_text('{"type": "object", "properties": {"a": {"type": "string"}}}')
+    (folder / "replies.json").write_text('[{"prompt": "", "reply": "{}"}]')
+    ran = lmm(*command.split(), name)
+    assert "Traceback" not in ran.err
+    assert ran.code == (1 if command == "ingest" else 0), ran.err
+    if command == "scan":
+        assert "title: caf\\xe9\n" in (folder / name).read_text()
+        assert "caf\\udce9.md: completed the header" in ran.out
+    if command == "ingest":
+        assert "the name of this file is not UTF-8 (rename it)" in ran.err
+
+
 @pytest.mark.parametrize("command", ["messages", "scan", "clear"])
 @pytest.mark.parametrize(
     ("name", "says"),

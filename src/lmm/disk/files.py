@@ -52,6 +52,20 @@ def read_document(path: Path) -> str:
     return decode_document(read_bytes(path), str(path))
 
 
+def shown(path: str | Path) -> str:
+    """A path as text that can be written anywhere: bytes in it that are not UTF-8 are spelled out.
+
+    >>> print(shown("notes/caf\\udce9.md"))
+    notes/caf\\xe9.md
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def title_of(path: Path) -> str:
+    """The name of a file without its ending, for a document that has no title."""
+    return shown(path.stem)
+
+
 def decode_document(data: bytes, name: str) -> str:
     """The text of a document's bytes; `name` stands for it in messages.
 
@@ -219,7 +233,7 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
     from filelock import FileLock, Timeout
 
     folder = state_folder() / "locks"
-    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32]
+    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
     lock = FileLock(folder / f"{name}.lock", thread_local=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -92,6 +92,6 @@ def _tree_of(document: Source) -> tuple[str, HeadingNode]:
         return "", document
     is_text = isinstance(document, str) and "\n" in document
     text = str(document) if is_text else files.read_document(Path(document))
-    title = "" if is_text else Path(document).stem
+    title = "" if is_text else files.title_of(Path(document))
     tree = blocks_to_tree(old_view(parse_markdown_text(text)), title=title)
     return "" if is_text else str(document), tree or HeaderNode(title=title)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmm.disk.files import check_writable, replace
+from lmm.disk.files import check_writable, replace, shown
 from lmm.errors import ConfigError
 from lmm.extraction.run import Record
 
@@ -58,7 +58,7 @@ def row_of(record: Record[Any]) -> Row:
 
     value = to_jsonable_python(record.value, by_alias=False)
     fields = value if isinstance(value, dict) else {"value": value}
-    place = {"file": record.file, "line": record.line, "headings": list(record.headings)}
+    place = {"file": shown(record.file), "line": record.line, "headings": list(record.headings)}
     return place | {_column(name): field for name, field in fields.items()}
 
 

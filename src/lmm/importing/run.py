@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmm.disk.files import check_writable, replace
+from lmm.disk.files import check_writable, replace, shown, title_of
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.importing.child import DOCUMENT, ERROR
 from lmm.importing.formats import EXTRA, Format, format_of
@@ -175,7 +175,7 @@ def _write(source: Path, target: Path, document: Imported, force: bool) -> Impor
     for path, data in files.items():
         if path.exists() and not force and path.read_bytes() != data:
             raise _exists(path)
-    text = compose(document, source=source.name, name=source.stem, folder=folder.name)
+    text = compose(document, source=shown(source.name), name=title_of(source), folder=folder.name)
     if files:
         try:
             folder.mkdir(exist_ok=True)

@@ -47,7 +47,7 @@ def load_text(text: str, *, title: str = "") -> HeaderNode:
 def load_tree(path: str | Path, logger: Logger = print_error) -> HeaderNode | None:
     """The tree of a markdown file, titled by its name if it has no title; None if it cannot be read."""
     text = load_markdown(path, logger)
-    return None if text is None else load_text(text, title=Path(path).stem)
+    return None if text is None else load_text(text, title=files.title_of(Path(path)))
 
 
 def save_tree(path: str | Path, tree: HeadingNode, logger: Logger = print_error) -> bool:

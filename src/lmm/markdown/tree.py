@@ -10,21 +10,32 @@ follows it; before another metadata block, or at the end, it belongs to an empty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, ClassVar
 
+from lmm.errors import MetadataError
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.join import apart
+from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.prompt_lines import Prompt
+
+# What closes a fence, an equation or a comment; and metadata or a rule that more metadata below it would close.
+_CLOSES = re.compile(r"^[ \t]*(?:`{3}|~{3})|\$\$|-->", re.MULTILINE)
+_OPENS = re.compile(
+    r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*\r?\n)(?!(?s:.*)\n(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z))"
+)
 
 
 class Node:
     """What all nodes share: a parent, and metadata of their own."""
 
     kind: ClassVar[str]
+    metadata_is_open = False  # of a root: whether there was metadata that never closes, which more metadata would close
 
     def __init__(self, metadata_block: MetadataBlock | None = None) -> None:
         self.parent: HeadingNode | None = None
@@ -87,15 +98,23 @@ class Node:
         """Set one key; a metadata block is made if there is none.
 
         Raises:
-            MetadataError: the block cannot be changed without touching other keys.
+            MetadataError: the block cannot be changed without touching other keys, or something above it that is
+                never closed (a fence, an equation, a comment, other metadata) would be closed by it.
         """
-        if self.metadata_block is not None:
-            self.metadata_block = self.metadata_block.with_key(key, value)
-            return
-        root = self.root
-        if root is not self and isinstance(root, HeaderNode) and _first(root) is self:
-            root.ensure_header()  # else this block would be read as the header
-        self.metadata_block = self._new_metadata({key: value})
+        before, root = self.metadata_block, self.root
+        if before is not None:
+            self.metadata_block = before.with_key(key, value)
+        else:
+            if root is not self and isinstance(root, HeaderNode) and _first(root) is self:
+                root.ensure_header()  # else this block would be read as the header
+            self.metadata_block = self._new_metadata({key: value})
+        risky = (before is None and root.metadata_is_open) or _CLOSES.search(self.metadata_block.source)
+        if risky and root is not self and not _reads_back(root, self.metadata_block):
+            self.metadata_block = before
+            raise MetadataError(
+                f"'{key}' cannot be set on line {self.line}: something above it is open, and would be closed by it",
+                hint="lmm scan names what is never closed",
+            )
 
     def remove_metadata(self, key: str) -> None:
         """Remove one key; an emptied block stays, as the author's."""
@@ -272,6 +291,17 @@ class HeaderNode(HeadingNode):
         return block.with_source(bom + block.source + newline)
 
 
+def _reads_back(root: Node, block: MetadataBlock) -> bool:
+    """Whether `block`, where it stands in the document under `root`, would be read as itself."""
+    blocks = tree_to_blocks(root)
+    at = sum(len(b.source) for b in takewhile(lambda b: b is not block, blocks))
+    for found in parse_markdown_text(serialize(blocks)):
+        if at <= 0:
+            return at == 0 and found.source == block.source and isinstance(found, MetadataBlock)
+        at -= len(found.source)
+    return False
+
+
 def _first(root: HeadingNode) -> Node:
     """The node with a document's first block; the root for an empty document."""
     node: Node = root
@@ -360,6 +390,8 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
             above.append((level, section))
         elif isinstance(block, (TextBlock, ErrorBlock)):
             _append(section, TextNode(block, pending))
+            if block.source.startswith("---") and _OPENS.match(block.source):
+                root.metadata_is_open = True
         pending = None
     if pending is not None:
         _append(section, TextNode(None, pending))

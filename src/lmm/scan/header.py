@@ -56,9 +56,13 @@ def check_header(blocks: Sequence[Block], *, document: str = "") -> None:
 
 
 def missing_keys(blocks: Sequence[Block]) -> list[str]:
-    """Which of ``title`` and ``docid`` the header lacks."""
+    """Which of ``title`` and ``docid`` the header lacks.
+
+    ``title: ''`` is the author's word that there is none; an empty docid is no id.
+    """
     header = blocks[0] if blocks and isinstance(blocks[0], HeaderBlock) else None
-    return [key for key in ("title", "docid") if header is None or header.get(key) in (None, "")]
+    lacks = {"title": (None,), "docid": (None, "")}
+    return [key for key, empty in lacks.items() if header is None or header.get(key) in empty]
 
 
 def default_title(blocks: Sequence[Block], name: str) -> str:

@@ -241,13 +241,13 @@ async def _scan_file(
     path: Path, chosen: _Chosen, options: BatchOptions, model: ChatModel | None, listener: BatchListener
 ) -> BatchReport:
     if options.estimate:
-        return await _scan_text(files.read_document(path), chosen, options, model, listener, path.stem, path)
+        return await _scan_text(files.read_document(path), chosen, options, model, listener, files.title_of(path), path)
     async with locked(path, lambda: listener(Waiting(str(path)))):
         base = files.read_document(path)
         files.check_writable(path)
         failed = None
         try:
-            report = await _scan_text(base, chosen, options, model, listener, path.stem, path)
+            report = await _scan_text(base, chosen, options, model, listener, files.title_of(path), path)
         except BatchFailed as error:
             failed, report = error, error.report
         if report.changed:

@@ -124,7 +124,7 @@ async def _scan_messages(
         blocks = parse_markdown_text(base)
         if any(isinstance(b, MetadataBlock) and b.prompts for b in blocks):
             files.check_writable(path)
-        outcome = await _answer_text(base, options, model, listener, title=path.stem, document=path)
+        outcome = await _answer_text(base, options, model, listener, title=files.title_of(path), document=path)
         if outcome.text != base:
             outcome.interrupted |= not await settled(path, base, options.settle)
             saved = save_merged(path, base, outcome.text)

@@ -39,7 +39,7 @@ def scan(path: str | Path, *, check: bool = False) -> ScanReport:
     path = Path(path)
     with contextlib.nullcontext() if check else files.document_lock(path):
         base = files.read_document(path)
-        report = scan_text(base, name=path.stem, check=check)
+        report = scan_text(base, name=files.title_of(path), check=check)
         if report.changed:
             files.check_writable(path)
             saved = save_merged(path, base, report.text)

@@ -95,7 +95,7 @@ def _with_cards(file: Path, options: BatchOptions, model: ChatModel | None, repo
     if save:
         done = scan_batch(make, file, options, model=model)
     else:
-        done = scan_batch_text(make, files.read_document(file), options, model=model, title=file.stem)
+        done = scan_batch_text(make, files.read_document(file), options, model=model, title=files.title_of(file))
     if done.interrupted:  # what was made is in the journal, and in the file if it is saved
         raise KeyboardInterrupt
     report.usage += done.usage

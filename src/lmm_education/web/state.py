@@ -84,7 +84,7 @@ class ServeState:
 
 def serve_state(root: Path, course: str) -> ServeState:
     """Where the server of the course `course` in the folder `root` keeps its own."""
-    digest = hashlib.sha256(f"{root.resolve()}\0{course}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(os.fsencode(f"{root.resolve()}\0{course}")).hexdigest()[:12]
     return ServeState(state_folder() / "serve" / f"{root.resolve().name or 'course'}-{digest}")
 
 

@@ -10,7 +10,7 @@ from typing import IO
 from lmm.cli import console
 from lmm.cli.work.progress import Progress, usage_text
 from lmm.cli.work.word_diff import word_diff
-from lmm.disk.files import decode_document, read_document
+from lmm.disk.files import decode_document, read_document, title_of
 from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -127,7 +127,7 @@ def _show_requests(path: Path, options: MessageOptions) -> int:
     check_header(blocks, document=str(path))
     header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
     settings = options.settings(None if path == STDIN else path, header)
-    threads = pending(blocks, options, settings, title=path.stem)
+    threads = pending(blocks, options, settings, title=title_of(path))
     prompts = load_prompts(settings.prompts_folder)
     for thread in threads:
         log = thread.log

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lmm.errors import MetadataError
 from lmm.markdown import (
     HeaderNode,
     HeadingBlock,
@@ -235,6 +236,30 @@ def test_what_is_moved_away_from_metadata_leaves_no_header_behind() -> None:
     tree = load_text("# A\n\n---\nkey: x\n---\n# B\n")
     tree.headings[0].detach()
     assert text_of(tree) == "---\ntitle: B\n---\n\n---\nkey: x\n---\n# B\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Intro\n\n```r\nx <- 1\n\n# A\n\ntext\n", "one\n```\ntwo"),
+        ("Intro\n\n~~~\nx\n\n---\nk: 1\n---\n# A\n\ntext\n", "one\n~~~\ntwo"),
+        ("$$\nx\n\n# A\n\ntext\n", "costs $$"),
+        ("<!-- x\n\n# A\n\ntext\n", "a --> b"),
+        ("Intro\n\n---\ntitle: x\n\n# A\n\ntext\n", "plain"),
+        ("Intro\n\n---\n# H\n\n# A\n\ntext\n", "plain"),
+    ],
+    ids=["fence", "fence, a block is there", "equation", "comment", "metadata", "a rule above a heading"],
+)
+def test_metadata_that_would_close_what_is_open_above_is_refused(text: str, value: str) -> None:
+    """It would be read as text, and what is open would end there; the document stays as it was."""
+    tree = load_text(text)
+    section = tree.headings[-1]
+    with pytest.raises(MetadataError, match=rf"on line {section.line}: something above it is open"):
+        section.set_metadata("k", value)
+    assert serialize(tree_to_blocks(tree)) == text
+    if value != "plain":
+        section.set_metadata("k", "harmless")
+        assert load_text(serialize(tree_to_blocks(tree))).headings[-1].own("k") == "harmless"
 
 
 def test_nothing_goes_under_itself() -> None:

@@ -30,6 +30,7 @@ def completed(text: str) -> str:
         ("---\n?: why?\n---\n# A\n", "---\n?: why?\ntitle: A\ndocid: ID\n---\n# A\n"),
         ("---\n- lang: de\n---\n", "---\n- lang: de\n- title: notes\n- docid: ID\n---\n"),
         ("---\ntitle:\ndocid: x\n---\n# A\n", "---\ntitle: A\ndocid: x\n---\n# A\n"),
+        ("---\ntitle: ''\ndocid: ''\n---\n# A\n", "---\ntitle: ''\ndocid: ID\n---\n# A\n"),
         ("---\ntitle=: T\n~docid: x\n---\n", "---\ntitle=: T\n~docid: x\n---\n"),
         ("---\ntitle: T\ndocid: x\n---\nText.", "---\ntitle: T\ndocid: x\n---\nText."),
         ("---\ntitle: a: b\n---\nText.\n", "---\ntitle: a: b\n---\nText.\n"),
@@ -37,7 +38,8 @@ def completed(text: str) -> str:
     ],
     ids=[
         "empty", "text", "heading", "quoted", "BOM and CRLF", "docid only", "end of the header", "with a prompt",
-        "list form", "empty title", "the author's and the model's spelling", "complete", "broken", "uneditable",
+        "list form", "no title yet", "empty on purpose", "the author's and the model's spelling", "complete",
+        "broken", "uneditable",
     ],
 )  # fmt: skip
 def test_complete_header(text: str, expected: str) -> None:
@@ -67,7 +69,7 @@ def test_completing_only_adds_lines(text: str) -> None:
         ("", ["title", "docid"]),
         ("# A\n", ["title", "docid"]),
         ("---\ntitle: 0\n---\n", ["docid"]),
-        ("---\ntitle: ''\ndocid: null\n---\n", ["title", "docid"]),
+        ("---\ntitle: ''\ndocid: null\n---\n", ["docid"]),
         ("---\ndocid=: x\n~title: y\n---\n", []),
     ],
 )
