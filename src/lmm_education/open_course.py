@@ -96,7 +96,7 @@ def find_course(
         file = above / config_files.CONFIG
     settings = load_course_settings(read_document(file) if file else "", config_file=file)
     if file is None and above is not None:
-        storage = replace(settings.storage, folder=above / settings.storage.folder)
+        storage = replace(settings.storage, folder=above / settings.storage.folder, root=above)
         settings = replace(settings, root=above, storage=storage)
     return file, settings
 

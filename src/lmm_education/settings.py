@@ -59,9 +59,11 @@ class Preparation:
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
     """Where the course is stored: `folder` of the embedded store, or `url` of a Qdrant server, whose key is in the
-    environment variable `api_key_env`. `url_file` is the configuration file that names the server, if one does."""
+    environment variable `api_key_env`. `url_file` is the configuration file that names the server, if one does. Of the
+    way to `folder`, what lies below `root` may be a stranger's: links are refused there."""
 
     folder: Path = Path(".lmm/store")
+    root: Path = Path()
     url: str = ""
     url_file: Path | None = None
     api_key_env: str = "QDRANT_API_KEY"
@@ -224,7 +226,7 @@ def load_course_settings(toml_text: str = "", *, config_file: Path | None = None
     toml, _ = read_toml(toml_text, where=where)
     root = config_file.parent if config_file else Path()
     storage = StorageSettings(url_file=config_file)
-    defaults = CourseSettings(root=root, storage=replace(storage, folder=root / storage.folder))
+    defaults = CourseSettings(root=root, storage=replace(storage, folder=root / storage.folder, root=root))
     return change_settings(defaults, toml, where=where)
 
 

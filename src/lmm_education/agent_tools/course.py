@@ -98,5 +98,5 @@ def open_course_at(folder: Path, env: Mapping[str, str] | None = None) -> Abstra
     if (folder / CONFIG).is_file():
         return open_course(config=folder / CONFIG, env=env)
     plain = CourseSettings()
-    storage = replace(plain.storage, folder=folder / plain.storage.folder)
+    storage = replace(plain.storage, folder=folder / plain.storage.folder, root=folder)
     return open_course(settings=replace(plain, root=folder, storage=storage), env=env)

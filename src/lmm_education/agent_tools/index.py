@@ -145,7 +145,7 @@ class Indexes:
     def _open(self, index: Index) -> Iterator[Course]:
         """Its store, with ordinary settings and the prompt's embedding model."""
         plain = CourseSettings()
-        storage = StorageSettings(folder=index.folder / "store", course="documents")
+        storage = StorageSettings(folder=index.folder / "store", root=index.folder, course="documents")
         with ExitStack() as closing:
             yield Course(replace(plain, root=index.root, storage=storage), self.place.settings, index.root,
                          env=dict(self.place.environment), closing=closing)  # fmt: skip

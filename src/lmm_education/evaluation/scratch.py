@@ -48,7 +48,7 @@ def scratch_courses(
         def make(variant: Variant) -> Course:
             is_new = variant.store_key not in stores
             place = stores.setdefault(variant.store_key, folder / str(len(stores)))
-            settings = replace(variant.settings, storage=StorageSettings(folder=place))
+            settings = replace(variant.settings, storage=StorageSettings(folder=place, root=folder))
             made = replace(
                 course,
                 settings=settings,

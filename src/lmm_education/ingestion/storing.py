@@ -57,6 +57,7 @@ def store_documents(
         _estimate(run, changed)
     elif changed or pruned:
         _write(run, changed, pruned)
+        run.report.notices += run.course.store.notices
 
 
 def _is_unchanged(settled: Settled, course: Course) -> bool:

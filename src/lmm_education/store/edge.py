@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from lmm_education.errors import StoreBusy, StoreError, StoreMissing
-from lmm_education.store.folders import check_space, copy_folder, link_folder, remove_folder, size_on_disk
+from lmm_education.store.folders import check_space, copy_folder, link_folder, size_on_disk
 from lmm_education.store.generations import (
     Generation,
     Generations,
     Lease,
+    remove_generation,
 )
 from lmm_education.store.layout import COLLECTIONS, as_stored, check_same, vectors_of
 from lmm_education.store.manifest import Manifest
@@ -173,7 +174,7 @@ class EdgeWriter(EdgeReader):
         if self._begun is not None:
             generation, lease = self._begun
             lease.release()
-            remove_folder(generation.path)
+            remove_generation(generation.path)
             self._begun = None
 
     def _close_shards(self) -> None:
@@ -185,11 +186,11 @@ class EdgeWriter(EdgeReader):
 class EdgeStore(EdgeReader):
     """The store in a folder, which need not exist before something is written.
 
-    Threads may share it. After a fork, the child opens its own files.
+    Threads may share it. After a fork, the child opens its own files. Between `root` and `folder`, links are refused.
     """
 
-    def __init__(self, folder: Path, *, timeout: float = 30.0) -> None:
-        self._generations, self._timeout = Generations(folder), timeout
+    def __init__(self, folder: Path, *, root: Path | None = None, timeout: float = 30.0) -> None:
+        self._generations, self._timeout = Generations(folder, root), timeout
         self._view: View | None = None
         self._lock, self._process, self._closed = threading.Lock(), os.getpid(), False
         self._sweeper: threading.Thread | None = None
@@ -198,6 +199,14 @@ class EdgeStore(EdgeReader):
     def location(self) -> str:
         """The folder."""
         return str(self._generations.folder)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """See `port.Store.notices`: folders among the generations that are none of ours, and stay."""
+        left = self._generations.left_alone
+        return tuple(
+            f"{path} is no generation of this store that lmm can know for its own: left alone" for path in left
+        )
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""

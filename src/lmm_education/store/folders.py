@@ -1,4 +1,4 @@
-"""Folders of sparse files: copied with their holes, brought to the disk, measured, removed."""
+"""Folders of sparse files: copied with their holes, brought to the disk, measured, removed. Links are refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,8 +21,13 @@ _SYNC_THREADS = 8
 def files_of(folder: Path) -> Iterator[Path]:
     """All files below a folder, without those that come and go."""
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
+        folders[:] = [name for name in folders if not is_passing(name)]
         yield from (Path(place, name) for name in names)
+
+
+def is_passing(name: str) -> bool:
+    """Whether this is the name of something that the engine has for a moment."""
+    return name.startswith(_PASSING)
 
 
 def copy_folder(source: Path, target: Path, *, shared: Collection[str] = ()) -> None:
@@ -48,7 +54,7 @@ def link_folder(source: Path, target: Path) -> None:
 def _pairs(source: Path, target: Path) -> Iterator[tuple[Path, Path]]:
     """The files below `source`, and where they would be below `target`, whose folders are made."""
     for place, folders, names in os.walk(source):
-        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
+        folders[:] = [name for name in folders if not is_passing(name)]
         into = target / Path(place).relative_to(source)
         into.mkdir(parents=True)
         yield from ((Path(place, name), into / name) for name in names)
@@ -137,8 +143,72 @@ def size_on_disk(folder: Path) -> int:
     return total
 
 
-def remove_folder(folder: Path) -> bool:
-    """Remove a folder and all in it; whether nothing is left of it."""
+def is_link(path: Path) -> bool:
+    """Whether this path itself leads elsewhere; no if there is nothing."""
+    return path.is_symlink() or (os.name == "nt" and _is_junction(path))
+
+
+def _is_junction(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(getattr(path.lstat(), "st_reparse_tag", 0))
+    return False
+
+
+def check_no_link(path: Path, above: Path) -> None:
+    """Refuse a path that goes through a link below the folder `above`, or is one. It need not exist.
+
+    Raises:
+        StoreError: names the link.
+    """
+    below = path.relative_to(above).parts
+    for number in range(1, len(below) + 1):
+        refuse_link(above.joinpath(*below[:number]))
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse a path that is a link.
+
+    Raises:
+        StoreError: it is one.
+    """
+    if is_link(path):
+        raise StoreError(
+            "this is a link, and a store does not follow links: what it leads to may be somebody else's",
+            where=str(path),
+            hint="remove the link and run again; for a store elsewhere, name its real 'folder' under [storage]",
+        )
+
+
+def refuse_links_below(folder: Path) -> None:
+    """Refuse a folder that is a link, or has anything in it but files and folders. What is gone meanwhile is no link.
+
+    Raises:
+        StoreError: names the link, the pipe or the device.
+    """
+    refuse_link(folder)
+    for place, folders, names in os.walk(folder):
+        for name in folders:
+            refuse_link(Path(place, name))
+        for path in (Path(place, name) for name in names):
+            refuse_link(path)
+            with contextlib.suppress(FileNotFoundError):
+                if not stat.S_ISREG(path.lstat().st_mode):
+                    raise StoreError("this is no ordinary file", where=str(path), hint="remove it and run again")
+
+
+def remove_folder(folder: Path, *, last: str = "") -> bool:
+    """Remove a folder and all in it, the file `last` after everything else; whether nothing is left of it.
+
+    A link in it goes; what it leads to stays. Where `folder` itself is a link, nothing is removed.
+    """
+    if is_link(folder):
+        return False
+    if last and folder.is_dir():
+        for path in folder.iterdir():
+            if path.is_dir() and not is_link(path):
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != last:
+                path.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()
 

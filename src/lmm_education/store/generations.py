@@ -7,14 +7,15 @@
       writing.lock         held by the one process that writes
       generations/
         000012-3f2a9c1e/
-          in-use           readers hold a shared lock on it, however they end
+          in-use           readers hold a shared lock on it, however they end; names the generation
           sizes.json       the size of every other file, so that a truncated one is noticed
           …                whatever the store keeps
 
 Whoever reads keeps the generation that it opened, and sees from the pointer file that there is another.
-Whoever writes makes a new folder and moves the pointer at the end; before that, nothing has happened. Folders
+Whoever writes makes a new folder and moves the pointer at the end; before that, nothing has happened. Generations
 that the pointer does not name and that nobody holds are removed by the next writer: old states, and what a
-writer that was killed had begun.
+writer that was killed had begun. Only what is provably a generation of this store is removed (see `is_ours`), for the
+folder may have come from a stranger: links are refused wherever one could stand, and the rest is left alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -31,8 +33,17 @@ from typing import Any, NamedTuple
 from lmm.disk.files import replace
 from lmm.errors import FileWriteError
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
-from lmm_education.store.folders import files_of, remove_folder, sync_folder
-from lmm_education.store.layout import check_format
+from lmm_education.store.folders import (
+    check_no_link,
+    files_of,
+    is_link,
+    is_passing,
+    refuse_link,
+    refuse_links_below,
+    remove_folder,
+    sync_folder,
+)
+from lmm_education.store.layout import COLLECTIONS, check_format
 from lmm_education.store.manifest import FORMAT
 
 try:
@@ -41,6 +52,14 @@ except ImportError:  # Windows, which does not remove files that somebody has op
     fcntl = None  # type: ignore[assignment,unused-ignore]
 
 POINTER, LOCK, FOLDER, IN_USE, SIZES = "current", "writing.lock", "generations", "in-use", "sizes.json"
+MANIFEST = "manifest.json"
+GONE = ".gone"  # ends the name of a generation that is being removed
+_NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
+_MARK = "a generation of a store of lmm: "
+# What a generation consists of, for those of versions that did not mark them: beside its own files, one folder for
+# each collection with what the engine has there.
+_PARTS = frozenset({IN_USE, SIZES, MANIFEST, *COLLECTIONS})
+_PARTS_OF_A_SHARD = frozenset({"edge_config.json", "segments"})
 # The engine replaces these when it opens or closes a shard, also for mere reading.
 _REPLACED = ("segment.json", "edge_config.json")
 _TRIES, _PAUSE = 500, 0.01  # how often, and after how many seconds, opening is tried again while writers go on
@@ -83,11 +102,27 @@ class Lease:
 
 
 class Generations:
-    """The generations of one store, in `folder`, which need not exist."""
+    """The generations of one store, in `folder`, which need not exist.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Below `root`, or where `folder` does not lie in there, below the folder that it is in, no part of its path may be a
+    link. `left_alone` are the folders that `sweep` found among the generations and did not take for ours.
+    """
+
+    def __init__(self, folder: Path, root: Path | None = None) -> None:
+        self.folder, self.left_alone = folder, list[Path]()
         self._pointer = folder / POINTER
+        inside = root is not None and folder.is_relative_to(root) and ".." not in folder.relative_to(root).parts
+        self._above = root if root is not None and inside else folder.parent
+
+    def check_links(self) -> None:
+        """Refuse a store that is elsewhere than it looks.
+
+        Raises:
+            StoreError: a folder on the way, or one of the files here, is a link.
+        """
+        check_no_link(self.folder / FOLDER, self._above)
+        refuse_link(self._pointer)
+        refuse_link(self.folder / LOCK)
 
     def stamp(self) -> Stamp | None:
         """Changes whenever the pointer moved; None where there is no store. Takes microseconds."""
@@ -105,8 +140,9 @@ class Generations:
         Raises:
             StoreDamaged: the pointer file is not one.
             StoreMismatch: another version of lmm wrote it.
-            StoreError: it cannot be read.
+            StoreError: it cannot be read; a link is in the way.
         """
+        self.check_links()
         try:
             text = self._pointer.read_bytes()
         except FileNotFoundError:
@@ -117,9 +153,12 @@ class Generations:
         name = values.get("generation")
         if "format" in values:
             check_format(values["format"], str(self.folder))
-        if not isinstance(name, str) or not name or Path(name).name != name:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise damaged(self._pointer, "this file does not name a generation")
-        return Generation(name, self.folder / FOLDER / name)
+        path = self.folder / FOLDER / name
+        refuse_link(path)
+        refuse_link(path / IN_USE)
+        return Generation(name, path)
 
     def hold_current(self) -> tuple[Generation, Lease, Stamp] | None:
         """The generation that counts, and a hold on it; None where nothing was ever stored.
@@ -157,6 +196,7 @@ class Generations:
         """
         from filelock import FileLock, Timeout
 
+        self.check_links()
         lock = FileLock(self.folder / LOCK, thread_local=False)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -181,7 +221,7 @@ class Generations:
         name = f"{number:06d}-{uuid.uuid4().hex[:8]}"
         generation = Generation(name, self.folder / FOLDER / name)
         generation.path.mkdir(parents=True)
-        (generation.path / IN_USE).touch()
+        (generation.path / IN_USE).write_text(f"{_MARK}{name}\n", encoding="ascii")
         return generation, Lease(generation)
 
     def publish(self, generation: Generation) -> None:
@@ -191,6 +231,7 @@ class Generations:
             StoreError: that could not be written; the pointer is as it was.
             OSError: the same.
         """
+        self.check_links()
         (generation.path / SIZES).write_text(json.dumps(sizes_of(generation.path)), encoding="utf-8")
         sync_folder(generation.path)
         sync_parent(generation.path)
@@ -200,13 +241,15 @@ class Generations:
             raise StoreError(error.message, where=str(self.folder), hint=error.hint) from error
 
     def sweep(self) -> int:
-        """Remove what nobody needs; how many generations went. The caller holds the writer's lock."""
+        """Remove what nobody needs; how many generations went. The caller holds the writer's lock.
+
+        What is not provably ours is left alone, and noted in `left_alone`.
+        """
         current = self.current()
-        removed = 0
-        for path in self._folders():
-            if (current is None or path.name != current.name) and _nobody_holds(path):
-                removed += remove_folder(_set_aside(path))
-        return removed
+        others = [path for path in self._folders() if current is None or path.name != current.name]
+        ours = [path for path in others if is_ours(path)]
+        self.left_alone = [path for path in others if path not in ours]
+        return sum(remove_generation(_set_aside(path)) for path in ours if _nobody_holds(path))
 
     def kept(self) -> int:
         """How many generations are on the disk."""
@@ -214,8 +257,40 @@ class Generations:
 
     def _folders(self) -> list[Path]:
         with contextlib.suppress(OSError):
-            return sorted(path for path in (self.folder / FOLDER).iterdir() if path.is_dir())
+            return sorted(path for path in (self.folder / FOLDER).iterdir() if is_link(path) or path.is_dir())
         return []
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a folder is provably a generation that we made, whole, begun or half removed.
+
+    It has the name of one, nothing in it is a link, and its file `IN_USE` names it. Versions before left that file
+    empty: then it must contain nothing but what a generation consists of.
+    """
+    name = path.name.removesuffix(GONE)
+    if not _NAME.fullmatch(name):
+        return False
+    try:
+        refuse_links_below(path)
+        mark = (path / IN_USE).read_bytes()
+    except FileNotFoundError:
+        mark = b""
+    except (OSError, StoreError):
+        return False
+    return mark == f"{_MARK}{name}\n".encode() or (not mark and _has_only_our_parts(path))
+
+
+def _has_only_our_parts(path: Path) -> bool:
+    parts = {part.name for part in path.iterdir()}
+    shards = [path / name for name in parts.intersection(COLLECTIONS)]
+    inner = {part.name for shard in shards if shard.is_dir() for part in shard.iterdir() if not is_passing(part.name)}
+    return parts <= _PARTS and all(shard.is_dir() for shard in shards) and inner <= _PARTS_OF_A_SHARD
+
+
+def remove_generation(path: Path) -> bool:
+    """Remove a generation, if it is provably ours; whether it is gone. Its mark goes last, so that half of one is known
+    for what it is."""
+    return is_ours(path) and remove_folder(path, last=IN_USE)
 
 
 def sizes_of(path: Path) -> dict[str, int]:
@@ -229,7 +304,9 @@ def check_sizes(generation: Generation) -> None:
 
     Raises:
         StoreDamaged: there are such files.
+        StoreError: there are links.
     """
+    refuse_links_below(generation.path)
     try:
         sizes = _json_object((generation.path / SIZES).read_bytes())
     except OSError as error:
@@ -275,15 +352,17 @@ def sync_parent(path: Path) -> None:
 
 def _set_aside(path: Path) -> Path:
     """A generation under a name that nobody looks for, so that half of one is never found."""
-    aside = path.with_name(f"{path.name}.gone")
-    return path.rename(aside) if path.suffix != ".gone" else path
+    if path.suffix == GONE:
+        return path
+    aside = path.with_name(path.name + GONE)
+    return path if os.path.lexists(aside) else path.rename(aside)
 
 
 def _nobody_holds(path: Path) -> bool:
     """Whether no reader has a generation open. One that comes now sees that the pointer names another."""
     if fcntl is None:
         try:  # Windows renames no folder in which a file is open
-            path.rename(path.with_name(f"{path.name}.gone")).rename(path)
+            path.rename(path.with_name(f"{path.name}.try")).rename(path)
         except OSError:
             return False
         return True

@@ -31,7 +31,7 @@ def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = Non
             f"'course' under [storage] cannot be {settings.course!r}", hint="letters, digits, '_', '-' and '.' only"
         )
     if not settings.url:
-        return EdgeStore(settings.folder / settings.course, timeout=settings.timeout)
+        return EdgeStore(settings.folder / settings.course, root=settings.root, timeout=settings.timeout)
     return open_server(settings, _key_for(settings, os.environ if env is None else env))
 
 

@@ -155,6 +155,11 @@ class Store(Reader, Protocol):
         """Where it is, for messages: a folder or an address."""
         ...
 
+    @property
+    def notices(self) -> Sequence[str]:
+        """What the author should know about the last run of changes, one sentence each."""
+        ...
+
     def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:
         """Begin a run of changes; they hold when the block is left without an exception, else never were.
 

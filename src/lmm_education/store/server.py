@@ -249,6 +249,11 @@ class ServerWriter(ServerReader):
 class ServerStore(ServerReader):
     """The store on a server."""
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """See `port.Store.notices`: there is nothing."""
+        return ()
+
     @contextmanager
     def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[ServerWriter]:
         """See `port.Store.writing`. `anew` removes first what was there.

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from lmm_education.errors import StoreError
 from lmm_education.store.folders import copy_folder, disk_full
-from lmm_education.store.generations import Generation, Lease, Stamp, cannot_write, check_sizes, damaged
+from lmm_education.store.generations import MANIFEST, Generation, Lease, Stamp, cannot_write, check_sizes, damaged
 from lmm_education.store.layout import check_format, vectors_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import CollectionName
 from lmm_education.store.shard import Shard
 
-MANIFEST = "manifest.json"
 _TO_OPEN = 1 << 20  # bytes that must be free where a shard is opened in place
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -132,7 +132,7 @@ def _elsewhere(here: StorageSettings, place: str) -> StorageSettings:
         return replace(here, url=place, url_file=None)
     if "://" in place:
         raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
-    return replace(here, url="", folder=Path(place))
+    return replace(here, url="", folder=Path(place), root=Path(place))
 
 
 @contextmanager
