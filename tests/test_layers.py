@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 ORDER = [
     "lmm.errors",
+    "lmm.terminal",
     "lmm.messages",
     "lmm.disk",
     "lmm.markdown",

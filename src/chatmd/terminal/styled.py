@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from wcwidth import wcwidth
+
+from lmm.terminal import visible
 
 # Only what every palette, light or dark, can show: no white, no black, no background.
 CODES = {
@@ -15,8 +16,6 @@ CODES = {
 }  # fmt: skip
 COLOURS = frozenset({"red", "green", "yellow", "blue", "magenta", "cyan"})
 
-# Also marks that turn the direction of writing: with them a call could be made to look like another.
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _NOT_AT_START = frozenset("、。，．：；！？）」』】〉》〕］｝ー…")
 
 
@@ -36,22 +35,16 @@ def clean(text: str) -> str:
     >>> clean("a\\x1b[31mb\\tc\\r\\nd")
     'a\\\\x1b[31mb    c\\nd'
     """
-    text = text.replace("\r\n", "\n").replace("\t", "    ")
-    return _HARMFUL.sub(lambda match: _code(match[0]), text)
+    return visible(text.replace("\t", "    "))
 
 
 def exact(text: str) -> str:
     """`text` with everything spelled out that cannot be seen, but the end of a line.
 
     >>> exact("a\\u200bb\\tc\\nd")
-    'a\\\\u200bb\\\\x09c\\nd'
+    'a\\\\u{200b}b\\\\x09c\\nd'
     """
-    return "".join(char if char.isprintable() or char == "\n" else _code(char) for char in text)
-
-
-def _code(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return "\n".join(visible(line, line=True) for line in text.split("\n"))
 
 
 def columns(text: str) -> int:

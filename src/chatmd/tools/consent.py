@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from chatmd.errors import ConsentNeeded
 from chatmd.language.items import AgentSpec
-from chatmd.tools.declared import DeclaringFile, declared_by, in_prose, own_declarations, plain, remote_digest
+from chatmd.tools.declared import DeclaringFile, declared_by, in_prose, own_declarations, remote_digest
 from chatmd.workplace import Workplace
 from lmm import trust
 from lmm.messages import ToolCall
+from lmm.terminal import visible
 
 STORE = "consents.json"
 
@@ -60,7 +61,7 @@ class Consent:
             return
         raise ConsentNeeded(
             f"{_CHANGED[_has_tools((own,))]}: {_listed((own,))}",
-            where=plain(own.name),
+            where=visible(own.name, line=True),
             hint="its file changed during the run: lmm tools shows what it declares now; then run again",
         )
 
@@ -103,7 +104,7 @@ def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> st
       + search  runs rg -n
       - sh  runs sh
     """
-    name, lines = plain(files[0].name), [line for file in files for line in _lines(file)]
+    name, lines = visible(files[0].name, line=True), [line for file in files for line in _lines(file)]
     has_tools = _has_tools(files)
     if not before:
         return "\n  ".join([f"{name}: {_MORE[has_tools]}:", *lines]) + "\n"
@@ -114,9 +115,11 @@ def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> st
 
 def _lines(file: DeclaringFile) -> list[str]:
     """A file's declarations, a line each; under its name, if it is another agent's."""
-    width = max((len(plain(one.name)) for one in file.declarations), default=0)
-    rows = [f"{plain(one.name):<{width}}  {plain(one.words)}" for one in file.declarations]
-    return [f"the agent {plain(file.name)}:", *(f"  {row}" for row in rows)] if file.depth and rows else rows
+    width = max((len(visible(one.name, line=True)) for one in file.declarations), default=0)
+    rows = [f"{visible(one.name, line=True):<{width}}  {visible(one.words, line=True)}" for one in file.declarations]
+    if file.depth and rows:
+        return [f"the agent {visible(file.name, line=True)}:", *(f"  {row}" for row in rows)]
+    return rows
 
 
 def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None) -> None:
@@ -124,12 +127,12 @@ def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None)
         what = (_CHANGED if before else _MORE)[_has_tools(files)]
         raise ConsentNeeded(
             f"{what}: {_listed(files)}",
-            where=plain(files[0].name),
+            where=visible(files[0].name, line=True),
             hint="run it in a terminal, where you are asked once, or agree: --yes; in Python RunOptions(yes=True)",
         )
     if not confirm(question(files, _kept_lines(before))):
         what = "its tools" if _has_tools(files) else "what it sends"
-        raise ConsentNeeded(f"not run: you did not agree to {what}", where=plain(files[0].name))
+        raise ConsentNeeded(f"not run: you did not agree to {what}", where=visible(files[0].name, line=True))
 
 
 def _has_tools(files: tuple[DeclaringFile, ...]) -> bool:
@@ -147,7 +150,7 @@ def _sentences(file: DeclaringFile) -> Iterator[str]:
     for one in file.asking:
         names.setdefault(one.words, []).append(one.name)
     for words, several in names.items():
-        yield plain(f"{'each of ' * (len(several) > 1)}{in_prose(several)} {words}")
+        yield visible(f"{'each of ' * (len(several) > 1)}{in_prose(several)} {words}", line=True)
 
 
 # -- what is kept ------------------------------------------------------------------------------------------

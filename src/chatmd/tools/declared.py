@@ -96,19 +96,6 @@ def remote_digest(url: str) -> str:
     return f"* {url}"
 
 
-def plain(text: str) -> str:
-    """Text on one line that moves no cursor and turns no direction: what cannot be seen is spelled out.
-
-    >>> plain("rg\\n\\x1b[2J\\u202e x")
-    'rg\\\\x0a\\\\x1b[2J\\\\u202e x'
-    """
-    return "".join(char if char.isprintable() else _spelled(ord(char)) for char in text)
-
-
-def _spelled(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-
-
 # -- the files ---------------------------------------------------------------------------------------------
 
 

@@ -14,7 +14,6 @@ from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
 from chatmd.tools.files import FileTool
 from chatmd.tools.function_tool import object_schema
-from chatmd.tools.path_rules import printable
 from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import LOOK, Roots, Target, roots_of
 from chatmd.workplace import Workplace
@@ -24,6 +23,7 @@ from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import holds_secrets
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition
+from lmm.terminal import visible
 
 DEEPEST = 20
 _LARGEST = 20_000_000  # bytes of a file that is searched
@@ -85,7 +85,7 @@ def list_folder(roots: Roots, target: Target, depth: int, glob: Glob | None, lim
 
 
 def _listed(entry: Entry, roots: Roots, target: Target) -> str:
-    name = printable("/".join(entry.parts))
+    name = visible("/".join(entry.parts), line=True)
     if entry.kind == "folder":
         return f"{name}/{' (not looked into)' if entry.closed else ''}"
     if entry.kind == "link":

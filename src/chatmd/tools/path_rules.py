@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from chatmd.errors import FileRefused
+from lmm.terminal import visible
 
 LONGEST = 4096  # characters of a path
 DEEPEST = 100  # folders in a path
@@ -27,7 +28,7 @@ def check_path(path: str, *, windows: bool = False) -> None:
     Raises:
         FileRefused: it is empty or too long, or holds what no path should.
     """
-    shown = printable(path)
+    shown = visible(path, line=True)
     if not path.strip():
         raise FileRefused("this path is empty", hint="the working folder itself is '.'")
     if len(path) > LONGEST or len(re.findall(r"[/\\]+", path)) > DEEPEST:
@@ -54,14 +55,3 @@ def _check_windows(path: str, shown: str) -> None:
             raise FileRefused("this names a device or a stream, not a file", where=shown)
         if part not in (".", "..") and part != part.rstrip(" ."):
             raise FileRefused("no name ends in a dot or a space on Windows", where=shown)
-
-
-def printable(text: str) -> str:
-    """A text from anywhere on one line, for messages.
-
-    >>> printable("a\\nb\\u202ec")
-    'a\\\\nb\\\\u202ec'
-    """
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode() for char in text
-    )

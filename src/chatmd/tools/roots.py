@@ -18,11 +18,12 @@ from pathlib import Path, PurePosixPath
 
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.items import Tool
-from chatmd.tools.path_rules import SYSTEM, check_path, printable
+from chatmd.tools.path_rules import SYSTEM, check_path
 from chatmd.workplace import Workplace
 from lmm.disk.folder import is_internal
 from lmm.disk.secrets import holds_secrets
 from lmm.errors import FileReadError
+from lmm.terminal import visible
 
 WINDOWS = os.name == "nt"
 LOOK = "look with read_directory"
@@ -82,14 +83,16 @@ class Roots:
         """
         check_path(path, windows=WINDOWS)
         given = _as_on_disk(self.folder / path)
-        real = _real(given, printable(path))
+        real = _real(given, visible(path, line=True))
         root = self._root_of(real)
         if root is None:
             raise FileRefused(
-                "this lies outside of what the tool may use", where=printable(path), hint=f"it may use: {self.names}"
+                "this lies outside of what the tool may use",
+                where=visible(path, line=True),
+                hint=f"it may use: {self.names}",
             )
         if real.as_posix().startswith(tuple(f"{folder}/" for folder in SYSTEM)):
-            raise FileRefused("files of the system are not for tools", where=printable(path))
+            raise FileRefused("files of the system are not for tools", where=visible(path, line=True))
         return Target(_name_of(root, real), real, root, _is(given.is_symlink))
 
     def readable(self, path: str) -> Target:
@@ -133,7 +136,7 @@ class Roots:
         names = sorted(_names(there)) if there.is_relative_to(target.root.real) else []
         wanted = (target.real.relative_to(there).parts[0], target.real.name)
         close = {name: None for part in wanted for name in get_close_matches(part, names, n=2)}
-        meant = ", ".join(printable(_name_of(target.root, there / name)) for name in close)
+        meant = ", ".join(visible(_name_of(target.root, there / name), line=True) for name in close)
         hint = f"did you mean {meant}?" if meant else LOOK
         return FileReadError("there is no such file", where=target.name, hint=hint)
 

@@ -1,24 +1,21 @@
-"""What commands share: running a Typer app, exit codes, colours, and how an error is told."""
+"""What commands share: running a Typer app, and exit codes."""
 
 from __future__ import annotations
 
 import importlib
 import io
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import click
 import typer
 
+from lmm import terminal
 from lmm.errors import ConfigError, LmmError
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
 def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
@@ -29,18 +26,20 @@ def run_app(app: typer.Typer, name: str, words: list[str]) -> int:
         result = _only(app, name)(words[1:], prog_name=f"lmm {name}", standalone_mode=False)
         return result if isinstance(result, int) else DONE
     except LmmError as error:
-        tell_error(error)
+        terminal.tell_error(error)
         return USAGE if isinstance(error, ConfigError) else FAILED
     except typer.Exit as stop:
         return int(stop.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("\nlmm: interrupted\n")
+        terminal.say("\nlmm: interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:  # the reader (head, less) went away
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
         return DONE
     except click.ClickException as error:
-        error.show()
+        told = io.StringIO()
+        error.show(told)
+        terminal.say(told.getvalue(), err=True, end="")
         return error.exit_code
 
 
@@ -81,48 +80,3 @@ def make_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-
-
-def tell_error(error: LmmError) -> None:
-    """One line on standard error: where, what, and what to do next."""
-    sys.stderr.write(f"{style('lmm:', 'red', sys.stderr)} {error}\n")
-
-
-def say(text: str, stream: IO[str]) -> None:
-    """Write for a reader who may have gone away (head, less): then the rest goes nowhere, and the work goes on."""
-    try:
-        stream.write(text)
-        stream.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def printable(text: str) -> str:
-    """`text` without the power to move the cursor or set colours: control characters are spelled out.
-
-    >>> printable("a\\x1b[31mb\\n\\tc")
-    'a\\\\x1b[31mb\\n\\tc'
-    """
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
-
-
-def note(text: str) -> None:
-    """Tell on standard error what somebody should know who asked for something else."""
-    say(f"{style('note:', 'yellow', sys.stderr)} {printable(text)}\n", sys.stderr)
-
-
-def style(text: str, name: str, stream: IO[str]) -> str:
-    """`text` in a style, if `stream` is a terminal that has styles and NO_COLOR is not set."""
-    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return text
-    return f"\x1b[{_STYLES[name]}m{text}\x1b[0m"
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> count(1, "reply"), count(2, "reply"), count(3, "file")
-    ('1 reply', '2 replies', '3 files')
-    """
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{number} {noun if number == 1 else plural}"

@@ -23,6 +23,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.errors import LmmError
 from lmm.models.names import PROVIDERS
@@ -209,7 +210,7 @@ def _run(step: Step, number: int, course: Path) -> None:
         file.write_bytes(step.typed.apply(before).encode())
         _say(f"You type into {step.file}:\n{_diff(before, _read(file))}\n")
     before = _read(file)
-    _say(console.style(f"$ {shlex.join(['lmm', *step.command])}\n", "cyan", sys.stdout))
+    _say(terminal.styled(f"$ {shlex.join(['lmm', *step.command])}\n", "cyan"))
     result = subprocess.run(
         [sys.executable, "-m", "lmm", *step.command], cwd=course, env=offline_environment(course), check=False
     )
@@ -242,10 +243,10 @@ def _diff(before: str, after: str) -> str:
     for line in lines:
         if line.startswith("@@"):
             number = line.split("+")[1].split(",")[0].split(" ")[0]
-            shown.append(console.style(f"  line {number}:", "dim", sys.stdout))
+            shown.append(terminal.styled(f"  line {number}:", "dim"))
         else:
             colour = {"+": "green", "-": "red"}.get(line[:1])
-            shown.append("  " + (console.style(line, colour, sys.stdout) if colour else line))
+            shown.append("  " + (terminal.styled(line, colour) if colour else line))
     more = [f"  … and {len(shown) - MOST_LINES} lines more"] if len(shown) > MOST_LINES + 5 else []
     return "\n".join((shown[:MOST_LINES] if more else shown) + more) + "\n"
 
@@ -264,9 +265,8 @@ def _what_next(course: Path) -> str:
 
 
 def _bold(text: str) -> str:
-    return console.style(text, "bold", sys.stdout)
+    return terminal.styled(text, "bold")
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    terminal.say(text, end="")

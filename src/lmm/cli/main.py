@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from lmm import terminal
 from lmm.cli.commands import COMMANDS
 
 USAGE = "Usage: lmm COMMAND [OPTIONS] [FILES]…"
@@ -15,16 +16,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code: 0 done, 1 something failed or was found, 2 wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
-        sys.stdout.write(help_text())
+        terminal.say(help_text(), end="")
         return 0 if words else 2
     if words[0] in ("-V", "--version"):
         from importlib.metadata import version
 
-        sys.stdout.write(f"lmm {version('lmmarkdown')}\n")
+        terminal.say(f"lmm {version('lmmarkdown')}")
         return 0
     command = next((c for c in COMMANDS if c.name == words[0]), None)
     if command is None:
-        sys.stderr.write(f"lmm: there is no command '{words[0]}'{_closest(words[0])}\n")
+        terminal.say(f"lmm: there is no command '{words[0]}'{_closest(words[0])}", err=True)
         return 2
     try:
         from lmm.cli.console import run_app

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
-from lmm import config_files
+from lmm import config_files, terminal
 from lmm import trust as approvals
 from lmm.cli import console
 from lmm.config import TIERS, ModelSettings
@@ -35,7 +33,7 @@ def init(folder: Annotated[Path, typer.Argument(help="Where to write config.toml
         )
     text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
     replace(target, text)
-    sys.stdout.write(f"wrote {target}; lmm status shows what it does\n")
+    terminal.say(f"wrote {target}; lmm status shows what it does")
     return console.DONE
 
 
@@ -55,30 +53,25 @@ def status(
     found = config_files.find_config(config, file)
     tiers = {name: _describe(getattr(settings, name)) for name in TIERS}
     if as_json:
-        sys.stdout.write(
-            json.dumps(
-                {
-                    "config": str(found) if found else None,
-                    "tiers": tiers,
-                    "system": {"text": settings.system, "origin": settings.origins["system"]},
-                    "state": str(state_folder()),
-                },
-                indent=2,
-            )
-            + "\n"
-        )
+        values = {
+            "config": str(found) if found else None,
+            "tiers": tiers,
+            "system": {"text": settings.system, "origin": settings.origins["system"]},
+            "state": str(state_folder()),
+        }
+        terminal.say_json(values, indent=2)
         return console.DONE
-    sys.stdout.write(f"configuration  {found or 'none (lmm init writes one)'}\n")
+    terminal.say(f"configuration  {found or 'none (lmm init writes one)'}")
     for name, tier in tiers.items():
-        sys.stdout.write(f"{name:<13}  {tier['model']:<32} {tier['origin']}\n")
+        terminal.say(f"{name:<13}  {tier['model']:<32} {tier['origin']}")
         details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
         if details:
-            sys.stdout.write(f"{'':<13}  {details}\n")
-    sys.stdout.write(
+            terminal.say(f"{'':<13}  {details}")
+    terminal.say(
         f"{'system':<13}  {settings.system[:60]}{'…' if len(settings.system) > 60 else ''} "
-        f"({settings.origins['system']})\n"
+        f"({settings.origins['system']})"
     )
-    sys.stdout.write(f"{'state':<13}  {state_folder()}\n")
+    terminal.say(f"{'state':<13}  {state_folder()}")
     return console.DONE
 
 
@@ -106,5 +99,5 @@ def trust(
 ) -> int:
     """Approve a config.toml, as it is now, to send keys from the environment to the servers it names."""
     approvals.approve(file)
-    sys.stdout.write(f"approved {file.resolve()}; a change to it will have to be approved again\n")
+    terminal.say(f"approved {file.resolve()}; a change to it will have to be approved again")
     return console.DONE

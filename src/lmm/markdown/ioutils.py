@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,13 +10,14 @@ from lmm.errors import DocumentError
 from lmm.markdown.blocks import serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, blocks_to_tree, tree_to_blocks
+from lmm.terminal import say
 
 Logger = Callable[[DocumentError], None]
 
 
 def print_error(error: DocumentError) -> None:
     """The default logger: one line on standard error."""
-    sys.stderr.write(f"{error}\n")
+    say(str(error), err=True)
 
 
 def load_markdown(path: str | Path, logger: Logger = print_error) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
 from chatmd.language.nodes import Comment
 from chatmd.language.parser import parse
+from lmm import terminal
 from lmm.cli import console
 from lmm.disk import files
 
@@ -22,7 +22,7 @@ def agents(names: list[str], to: Path) -> int:
     ready = _ready()
     if not names:
         for name, text in ready.items():
-            console.say(f"{console.style(name, 'bold', sys.stdout)}\n  {_about(text)}\n", sys.stdout)
+            terminal.say(f"{terminal.styled(name, 'bold')}\n  {_about(text)}")
         return console.DONE
     wanted = list(dict.fromkeys(name.removesuffix(_SUFFIX) for name in names))
     for name in wanted:
@@ -31,7 +31,7 @@ def agents(names: list[str], to: Path) -> int:
         _copy(name, ready, to)
     for name, asking in _asked_by(wanted, ready).items():
         if _file(name, to).exists():
-            console.say(f"{_file(name, to)}: there already, and kept; {asking} asks it\n", sys.stdout)
+            terminal.say(f"{_file(name, to)}: there already, and kept; {asking} asks it")
         else:
             _copy(name, ready, to, why=f": {asking} asks it")
     return console.DONE
@@ -53,7 +53,7 @@ def _copy(name: str, ready: dict[str, str], to: Path, *, why: str = "") -> None:
     to.mkdir(parents=True, exist_ok=True)
     file = _file(name, to)
     files.replace(file, ready[name])
-    console.say(f"{file}{why}\n", sys.stdout)
+    terminal.say(f"{file}{why}")
 
 
 def _file(name: str, to: Path) -> Path:

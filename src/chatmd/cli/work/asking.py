@@ -9,7 +9,7 @@ import sys
 
 from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
 from chatmd.tools.consent import Approve, Confirm
-from lmm.cli import console
+from lmm import terminal
 from lmm.messages import ToolCall
 
 
@@ -24,7 +24,7 @@ def approve_on_terminal() -> Approve | None:
 
 
 def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return sys.stdin.isatty() and terminal.is_terminal(err=True)
 
 
 def _forget_what_was_typed() -> None:
@@ -39,8 +39,7 @@ def _forget_what_was_typed() -> None:
 
 def _confirm(question: str) -> bool:
     _forget_what_was_typed()
-    sys.stderr.write(f"{question}Agree? It is asked again only if this changes. [y/N] ")
-    sys.stderr.flush()
+    terminal.say(f"{question}Agree? It is asked again only if this changes. [y/N] ", err=True, end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -54,12 +53,11 @@ class _Approving:
         if call.name in self.always:
             return True
         name, _, arguments = call_in_words(call).partition("\n")
-        shown = console.style(name, "bold", sys.stderr) + (f"\n{arguments}" if arguments else "")
-        sys.stderr.write(f"\n{shown}\n")
+        shown = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
+        terminal.say(f"\n{shown}", err=True)
         _forget_what_was_typed()
         while True:
-            sys.stderr.write(f"{CHOICES} [y/n/a/q] ")
-            sys.stderr.flush()
+            terminal.say(f"{CHOICES} [y/n/a/q] ", err=True, end="")
             line = await _line()
             answer = read_answer("quit" if line is None else line)
             if answer is not None:

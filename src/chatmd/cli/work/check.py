@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 from chatmd.checking.check_file import check_file
 from chatmd.language.nodes import Problem
 from chatmd.runtime.options import RunOptions
+from lmm import terminal
 from lmm.cli import console
 from lmm.errors import LmmError
 
@@ -21,26 +20,29 @@ def check(files: list[Path], strict: bool, roots: list[Path], as_json: bool, con
         try:
             problems = check_file(path, options, strict=strict)
         except LmmError as error:
-            console.tell_error(error)
+            terminal.tell_error(error)
             code = console.FAILED
             continue
         for problem in problems:
             found += 1
-            sys.stdout.write(_json(problem) if as_json else _line(problem))
+            if as_json:
+                terminal.say_json(_as_values(problem))
+            else:
+                terminal.say(_line(problem))
             if problem.severity == "error":
                 code = console.FAILED
     if not as_json and not found and code == console.DONE:
-        sys.stdout.write(f"{console.count(len(files), 'file')}: no problems\n")
+        terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code
 
 
 def _line(problem: Problem) -> str:
     warning = "warning: " if problem.severity == "warning" else ""
-    return console.printable(f"{problem.span.where}: {warning}{problem.message} ({problem.hint})") + "\n"
+    return f"{problem.span.where}: {warning}{problem.message} ({problem.hint})"
 
 
-def _json(problem: Problem) -> str:
-    row = {
+def _as_values(problem: Problem) -> dict[str, object]:
+    return {
         "path": problem.span.file,
         "line": problem.span.line,
         "column": problem.span.column,
@@ -48,4 +50,3 @@ def _json(problem: Problem) -> str:
         "message": problem.message,
         "hint": problem.hint,
     }
-    return json.dumps(row, ensure_ascii=False) + "\n"

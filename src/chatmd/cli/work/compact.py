@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +15,7 @@ from chatmd.compaction.summary import is_summary
 from chatmd.compaction.telling import told
 from chatmd.errors import NothingToCompact
 from chatmd.language.items import Item
+from lmm import terminal
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
 from lmm.config_files import settings_for
@@ -51,8 +50,10 @@ def compact(
 
 
 def _say(values: dict[str, Any], text: str, as_json: bool) -> None:
-    line = json.dumps(values, ensure_ascii=False) if as_json else console.printable(text)
-    console.say(f"{line}\n", sys.stdout)
+    if as_json:
+        terminal.say_json(values)
+    else:
+        terminal.say(text)
 
 
 def _values(file: Path, done: Compacted) -> dict[str, Any]:
@@ -74,11 +75,11 @@ def _values(file: Path, done: Compacted) -> dict[str, Any]:
 
 def _told(file: Path, done: Compacted) -> str:
     made = done.compaction
-    requests = console.count(made.usage.requests, "request") if made.usage.requests else "remembered"
+    requests = terminal.count(made.usage.requests, "request") if made.usage.requests else "remembered"
     paid = f"{requests}, {usage_text(made.usage)}" if made.usage.requests else requests
     return (
         f"{file}: {made.before:,} tokens became {made.after:,}; "
-        f"{console.count(len(made.plan.gone), 'item')} in a summary, {len(made.plan.stays)} kept\n"
+        f"{terminal.count(len(made.plan.gone), 'item')} in a summary, {len(made.plan.stays)} kept\n"
         f"summary by {made.model} ({paid})\n"
         f"the original: {done.original}"
     )

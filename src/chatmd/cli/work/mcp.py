@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import logging
 import os
 import signal
 import socket
-import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 from chatmd.mcp_server.library import Library, PublishedCourse
 from chatmd.mcp_server.running import PromptRunner
 from chatmd.runtime.options import RunOptions
-from lmm import loop
+from lmm import loop, terminal
 from lmm.cli import console
 from lmm.errors import ConfigError, LmmError
 from lmm.listening import is_loopback, listen, url_of
@@ -78,20 +76,20 @@ async def _serve(publishing: Publishing, listener: socket.socket | None, public:
     from chatmd.mcp_server.serving import serve_http, serve_stdio
 
     async with AsyncExitStack() as stack:
-        library = Library(folder=publishing.prompts, note=console.note)
+        library = Library(folder=publishing.prompts, note=terminal.note)
         if publishing.course:
             course: PublishedCourse = await stack.enter_async_context(_open_course(publishing))
             library.course = course
             if not course.documents():
-                console.note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
+                terminal.note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
         if publishing.prompts is not None:
             library.runner = PromptRunner(publishing.options)
         if listener is None:
             await serve_stdio(library)
             return
         library.refresh()
-        names = console.count(len(library.tools), "tool")
-        console.say(f"{names} at {url_of(listener, '/mcp')}  (Ctrl-C ends it)\n", sys.stderr)
+        names = terminal.count(len(library.tools), "tool")
+        terminal.say(f"{names} at {url_of(listener, '/mcp')}  (Ctrl-C ends it)", err=True)
         await serve_http(library, listener, public=public, token=token)
 
 
@@ -142,7 +140,7 @@ def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
 
 def _log_to_stderr() -> None:
     """Standard output belongs to the protocol."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 from chatmd.cli.work.asking import confirm_on_terminal
@@ -12,6 +10,7 @@ from chatmd.refine.api import Refinement, RefineRequest
 from chatmd.refine.report import as_values, difference, faults, table
 from chatmd.refine.results import RefineOptions
 from chatmd.runtime.options import Hooks, RunOptions
+from lmm import terminal
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError, LmmError
@@ -67,7 +66,7 @@ def replay(record: Path, file: Path | None, apply: bool, check: bool, as_json: b
 
 
 def _progress(text: str) -> None:
-    console.say(f"{console.style(console.printable(text), 'dim', sys.stderr)}\n", sys.stderr)
+    terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
 
 def _end(found: Refinement, file: Path, apply: bool, check: bool, as_json: bool) -> int:
@@ -77,15 +76,15 @@ def _end(found: Refinement, file: Path, apply: bool, check: bool, as_json: bool)
     failed = _applied(found, file) if apply and done.winner is not None else None
     if as_json:
         values = as_values(done, found.task, file.name) | {"record": str(found.record or ""), **_usage(found.usage)}
-        console.say(json.dumps(values, ensure_ascii=False) + "\n", sys.stdout)
+        terminal.say_json(values)
     else:
-        console.say(console.printable(_text(found, file, apply, written=failed is None)), sys.stdout)
+        terminal.say(_text(found, file, apply, written=failed is None), end="")
     if failed is not None:
         raise failed
     if done.interrupted:
         return console.INTERRUPTED
     if done.error is not None:
-        console.tell_error(done.error)
+        terminal.tell_error(done.error)
         return console.FAILED
     incomplete = len(done.baseline.results) < len(done.cases)
     if check and (incomplete or not all(result.passed for result in done.baseline.results.values())):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 from chatmd.cli.work.asking import confirm_on_terminal
 from chatmd.rendering.render_file import render as render_file
 from chatmd.rendering.rendered import as_data, as_table, as_text
 from chatmd.runtime.options import Hooks, RunOptions
+from lmm import terminal
 from lmm.cli import console
 
 
@@ -30,9 +29,9 @@ def render(
     hooks = Hooks(confirm=confirm_on_terminal())
     rendered = render_file(file, options, hooks, run_agents=run_agents, servers=servers)
     if as_json:
-        console.say(json.dumps(as_data(rendered), ensure_ascii=False, indent=1) + "\n", sys.stdout)
+        terminal.say_json(as_data(rendered), indent=1)
         return console.DONE
-    console.say(console.printable((as_table if tokens else as_text)(rendered)), sys.stdout)
+    terminal.say((as_table if tokens else as_text)(rendered), end="")
     for note in rendered.notes:
-        console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(note)}\n", sys.stderr)
+        terminal.note(note)
     return console.DONE

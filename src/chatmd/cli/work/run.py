@@ -18,11 +18,11 @@ from chatmd.cli.work.telling import Teller
 from chatmd.runtime.api import open_run
 from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.runtime.runner import Runner
-from lmm import loop
+from lmm import loop, terminal
 from lmm.cli import console
 from lmm.errors import ConfigError, LmmError
 
-terminal = console.Later("chatmd.terminal.converse")
+screen = console.Later("chatmd.terminal.converse")
 
 
 def run(
@@ -47,8 +47,8 @@ def run(
         raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
     if interactive and _has_screen():
         runner = open_run(file, options, Hooks(None, confirm_on_terminal()))
-        return terminal.converse(runner, options, runner.hooks, ask=ask)
-    teller = Teller(sys.stdout, sys.stderr)
+        return screen.converse(runner, options, runner.hooks, ask=ask)
+    teller = Teller()
     ask_user = _Lines() if interactive else None
     runner = open_run(file, options, Hooks(None, confirm_on_terminal(), approve, ask_user, teller))
     try:
@@ -67,7 +67,7 @@ def run(
 def _has_screen() -> bool:
     """Whether there is a terminal that can do more than print lines."""
     dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
-    return sys.stdin.isatty() and sys.stdout.isatty() and not dumb and sys.platform != "win32"
+    return sys.stdin.isatty() and terminal.is_terminal() and not dumb and sys.platform != "win32"
 
 
 class _CancelsTurn:
@@ -97,8 +97,7 @@ class _Lines:
     async def __call__(self) -> str | None:
         """The next line that is not empty; None at the end."""
         if sys.stdin.isatty():
-            sys.stderr.write("> ")
-            sys.stderr.flush()
+            terminal.say("> ", err=True, end="")
         while b"\n" not in self.rest:
             data = await _in_thread(lambda: os.read(sys.stdin.fileno(), 65536))
             if not data:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO
 
 from chatmd.runtime import events
 from chatmd.runtime.events import RunEvent, RunResult
 from chatmd.terminal.call_texts import call_line
-from chatmd.tools.declared import plain
-from lmm.cli import console
-from lmm.cli.work.live import clipped
+from lmm import terminal
 from lmm.cli.work.progress import usage_text
 from lmm.messages import Usage
 
@@ -20,10 +17,9 @@ _WIDTH = 100
 class Teller:
     """A listener that prints. Into a file or a pipe, a reply goes when it is complete: nothing can be taken back."""
 
-    def __init__(self, out: IO[str], err: IO[str]) -> None:
-        self.out, self.err = out, err
+    def __init__(self) -> None:
         self.in_line = False  # what the model says has not ended its line
-        self.live = out.isatty()
+        self.live = terminal.is_terminal()
         self.waiting: list[str] = []  # pieces that are not printed yet
 
     def __call__(self, event: RunEvent) -> None:
@@ -64,29 +60,31 @@ class Teller:
     def _print(self, text: str) -> None:
         if text:
             self.in_line = not text.endswith("\n")
-            console.say(console.printable(text), self.out)
+            terminal.say(text, end="")
 
     def interrupted(self, path: Path, turns: int, usage: Usage) -> None:
         """What is told when the user ended the run."""
         self.end_line()
-        used = f" ({console.count(turns, 'request')}, {usage_text(usage)})" if turns else ""
+        used = f" ({terminal.count(turns, 'request')}, {usage_text(usage)})" if turns else ""
         text = f"lmm: cancelled{used}; what was said and done so far is in {path}, and lmm run goes on from there"
-        console.say(f"{text}\n", self.err)
+        terminal.say(text, err=True)
 
     def end(self, result: RunResult) -> None:
         """What is told when all is done."""
         self.end_line()
-        requests = console.count(result.turns, "request")
+        requests = terminal.count(result.turns, "request")
         used = f": {requests}, {usage_text(result.usage)}" if result.turns else ""
         next_ = "your turn" if result.turn_of == "user" else "lmm run goes on"
         self._note(f"{result.path}{used}; {next_}")
 
     def _note(self, text: str, style: str = "dim") -> None:
         self.end_line()
-        console.say(console.style(clipped(plain(text), _WIDTH), style, self.err) + "\n", self.err)
+        terminal.say(
+            terminal.styled(terminal.clipped(terminal.visible(text, line=True), _WIDTH), style, err=True), err=True
+        )
 
     def end_line(self) -> None:
         """End the line that the model's words stand in, if there is one."""
         if self.in_line:
-            console.say("\n", self.out)
+            terminal.say()
         self.in_line = False

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import shutil
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,9 +17,10 @@ from chatmd.language.items import AgentSpec
 from chatmd.language.parser import parse
 from chatmd.runtime.settings import read_rules
 from chatmd.tools.consent import consent, is_agreed
-from chatmd.tools.declared import declared_by, plain
+from chatmd.tools.declared import declared_by
 from chatmd.tools.offered import KINDS, Offer, offered_by, type_in_words
 from chatmd.workplace import AgentRequest, Workplace
+from lmm import terminal
 from lmm.cli import console
 from lmm.config_files import find_config, settings_for
 from lmm.disk.files import read_document
@@ -39,10 +37,13 @@ def tools(file: Path, servers: bool, yes: bool, as_json: bool, roots: list[Path]
         consent(spec, place, yes=yes, confirm=confirm_on_terminal())
     offers = run(offered_by(spec, place, servers=servers))
     for offer in offers:
-        lines = _as_json(offer) if as_json else _as_text(offer)
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        if as_json:
+            for values in _as_values(offer):
+                terminal.say_json(values)
+        else:
+            terminal.say("".join(f"{line}\n" for line in _as_text(offer)), end="")
     if not as_json:
-        sys.stdout.write(_ending(offers, spec, place, file))
+        terminal.say(_ending(offers, spec, place, file), end="")
     return console.FAILED if any(offer.problem for offer in offers) else console.DONE
 
 
@@ -63,7 +64,7 @@ async def _ask_nobody(request: AgentRequest) -> str:
 # -- for programs ------------------------------------------------------------------------------------------
 
 
-def _as_json(offer: Offer) -> Iterator[str]:
+def _as_values(offer: Offer) -> Iterator[dict[str, object]]:
     about = {
         "kind": offer.declared.kind,
         "powers": offer.powers,
@@ -73,10 +74,10 @@ def _as_json(offer: Offer) -> Iterator[str]:
     }
     if offer.problem or not offer.opened:
         state = {"problem": offer.problem} if offer.problem else {"opened": False}
-        yield json.dumps({"name": offer.declared.name, **about, **state}, ensure_ascii=False)
+        yield {"name": offer.declared.name, **about, **state}
     for definition in offer.definitions:
         exact = dataclasses.asdict(definition) | {"parameters": definition.parameters}
-        yield json.dumps(exact | about, ensure_ascii=False)
+        yield exact | about
 
 
 # -- for people --------------------------------------------------------------------------------------------
@@ -99,9 +100,9 @@ def _as_text(offer: Offer) -> Iterator[str]:
 
 def _heading(name: str, offer: Offer) -> Iterator[str]:
     """The name, then what kind of tool it is, and what it can do."""
-    start = plain(name) + "  "
+    start = terminal.visible(name) + "  "
     first, *more = _wrapped(f"{KINDS[offer.declared.kind]}: {offer.declaration.words}", 4, start)
-    yield console.style(start, "bold", sys.stdout) + first[len(start) :]
+    yield terminal.styled(start, "bold") + first[len(start) :]
     yield from more
 
 
@@ -116,20 +117,20 @@ def _arguments(definition: ToolDefinition) -> Iterator[str]:
     name_width = max((len(name) for name, _, _ in rows), default=0)
     type_width = max((len(kind) for _, kind, _ in rows), default=0)
     for name, kind, description in rows:
-        start = f"    {plain(name):<{name_width}}  {plain(kind):<{type_width}}  "
+        start = f"    {terminal.visible(name):<{name_width}}  {terminal.visible(kind):<{type_width}}  "
         yield from _wrapped(str(description), len(start), start) or [start.rstrip()]
 
 
 def _wrapped(text: str, indent: int, first: str = "") -> list[str]:
     # Lines are for people's eyes; who reads through a pipe gets them whole.
-    width = max(shutil.get_terminal_size().columns, indent + 30) if sys.stdout.isatty() else _ENDLESS
-    words = plain(" ".join(text.split()))
+    width = max(terminal.width(), indent + 30) if terminal.is_terminal() else _ENDLESS
+    words = terminal.visible(" ".join(text.split()))
     return textwrap.wrap(words, width, initial_indent=first or " " * indent, subsequent_indent=" " * indent)
 
 
 def _ending(offers: tuple[Offer, ...], spec: AgentSpec, place: Workplace, file: Path) -> str:
     files = declared_by(spec, place) if not any(offer.problem for offer in offers) else ()
-    sent = [f"{plain(one.name)}  {plain(one.words)}\n" for file_ in files for one in file_.asking if not one.is_tool]
+    sent = [f"{one.name}  {one.words}\n" for file_ in files for one in file_.asking if not one.is_tool]
     what = "this" if sent else "these tools"
     if not offers and not sent:
         return f"{file}: no tools\n"

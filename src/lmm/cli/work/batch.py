@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError, LmmError
@@ -92,16 +93,16 @@ def _for_each(
             show.finish()
             if len(files) == 1:
                 raise
-            console.tell_error(error)
+            terminal.tell_error(error)
             codes.append(console.USAGE if isinstance(error, ConfigError) else console.FAILED)
             continue
         show.finish()
         for hint in dict.fromkeys(report.hints):
             if hint not in told:
-                console.say(f"{hint}\n", sys.stderr)
+                terminal.say(hint, err=True)
         told |= set(report.hints)
         if failed is not None:
-            console.tell_error(failed)
+            terminal.tell_error(failed)
             codes.append(console.FAILED)
         codes.append(_summary(path, report, show, options, changed))
         if report.interrupted:
@@ -118,11 +119,10 @@ class _Show:
         self.made, self.removed = Counter[str](), Counter[str]()
         self.stale: list[tuple[int, str]] = []
         self.errors: Counter[str] = Counter()
-        self.bar = sys.stderr.isatty()
 
     def __call__(self, event: BatchEvent) -> None:
         if isinstance(event, Waiting):
-            console.say(f"{event.document}: another lmm is working on it; waiting\n", sys.stderr)
+            terminal.say(f"{event.document}: another lmm is working on it; waiting", err=True)
             return
         if isinstance(event, Planned):
             self.total += event.count
@@ -155,25 +155,19 @@ class _Show:
             self._tell(event.node, event.field, "edited by hand; kept")
 
     def _tell(self, node: HeadingNode, field: str, what: str) -> None:
-        self._clear()
-        console.say(f"{self.document}:{_line(node)}: {field} of '{node.title}': {what}\n", sys.stderr)
+        terminal.erase_bar()
+        terminal.say(f"{self.document}:{_line(node)}: {field} of '{node.title}': {what}", err=True)
 
     def _draw(self) -> None:
-        if self.bar and self.total:
-            filled = 30 * min(self.done, self.total) // self.total
-            bar = f"\r{self.document} [{'█' * filled}{'·' * (30 - filled)}] {self.done}/{self.total}"
-            console.say(bar, sys.stderr)
-
-    def _clear(self) -> None:
-        if self.bar:
-            console.say("\r\x1b[K", sys.stderr)
+        if self.total:
+            terminal.show_bar(self.done, self.total, before=f"{self.document} ")
 
     def finish(self) -> None:
         """Take the bar away; tell how often a failure came again."""
-        self._clear()
+        terminal.erase_bar()
         for error, times in self.errors.items():
             if times > 1:
-                console.say(f"{self.document}: {times - 1} more: {error}\n", sys.stderr)
+                terminal.say(f"{self.document}: {times - 1} more: {error}", err=True)
 
 
 _LISTED = (State.MISSING, State.CHANGED, State.EDITED, State.OTHERWISE, State.GONE)
@@ -185,13 +179,13 @@ def _line(node: HeadingNode) -> int:
 
 def _summary(path: Path, report: BatchReport, show: _Show, options: BatchOptions, changed: bool) -> int:
     if changed:
-        console.say("".join(f"{path}:{line}: {what}\n" for line, what in sorted(show.stale)), sys.stdout)
+        terminal.say("".join(f"{path}:{line}: {what}\n" for line, what in sorted(show.stale)), end="")
         if not show.stale:
-            console.say(f"{path}: nothing is stale\n", sys.stdout)
+            terminal.say(f"{path}: nothing is stale")
     else:
-        console.say(f"{path}: {'; '.join(_parts(report, show, options))}\n", sys.stdout)
+        terminal.say(f"{path}: {'; '.join(_parts(report, show, options))}")
     if report.side_file:
-        console.tell_error(
+        terminal.tell_error(
             LmmError(
                 "the document changed meanwhile and something found no place in it",
                 where=str(path),
@@ -212,7 +206,7 @@ def _parts(report: BatchReport, show: _Show, options: BatchOptions) -> list[str]
     if options.estimate:
         parts.append(_cost(report.usage, report.model))
     elif report.usage.requests:
-        parts.append(f"{console.count(report.usage.requests, 'call')}, {usage_text(report.usage)}")
+        parts.append(f"{terminal.count(report.usage.requests, 'call')}, {usage_text(report.usage)}")
     if show.stale_before:
         parts.append(f"{show.stale_before} made otherwise: --changed lists them, --refresh makes them anew")
     if report.failures:
@@ -228,4 +222,4 @@ def _cost(usage: Usage, model: str) -> str:
         return "no calls"
     dollars = price(model, usage)
     known = ", price unknown" if dollars is None else f", about ${dollars:.4f}" if dollars else ""
-    return f"{console.count(usage.requests, 'call')} to {model}, about {usage_text(usage)}{known}"
+    return f"{terminal.count(usage.requests, 'call')} to {model}, about {usage_text(usage)}{known}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.scan import accept_edits, reject_edits
 
@@ -23,6 +23,6 @@ def reject(files: list[Path], line: int | None) -> int:
 def _resolve(files: list[Path], line: int | None, work: Callable[..., int], done: str) -> int:
     for path in files:
         count = work(path, line=line)
-        told = f"{done} {console.count(count, 'edit')}" if count else "no edit waits"
-        sys.stdout.write(f"{path}: {told}\n")
+        told = f"{done} {terminal.count(count, 'edit')}" if count else "no edit waits"
+        terminal.say(f"{path}: {told}")
     return console.DONE

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Optional
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
 from lmm.errors import LmmError
@@ -38,10 +38,10 @@ def extract(
     try:
         extraction = extract_files(files, compiled, options, progress=_bar)
     except KeyboardInterrupt:
-        sys.stderr.write("\nlmm: interrupted; run it again: what had arrived is remembered\n")
+        terminal.say("\nlmm: interrupted; run it again: what had arrived is remembered", err=True)
         return console.INTERRUPTED
     if output is None:
-        console.say("".join(map(json_line, extraction.records)), sys.stdout)
+        terminal.say_document("".join(map(json_line, extraction.records)))
     elif extraction.records or not extraction.failures:  # nothing at all does not replace an earlier table
         save_records(output, extraction.records, compiled.fields)
     return _summary(extraction, output)
@@ -49,7 +49,7 @@ def extract(
 
 def _nothing(select: Optional[str]) -> int:
     if select is None:
-        console.say("no section has text\n", sys.stderr)
+        terminal.say("no section has text", err=True)
         return console.DONE
     raise LmmError(f"no section fits --select '{select}'", hint="give a part of a title, key=value, or key=")
 
@@ -60,35 +60,32 @@ def _show(jobs: list[Job], again: bool) -> int:
     for job in jobs:
         place = " > ".join(job.section.headings) or "the document"
         known = "" if job in new else "; remembered"
-        console.say(
-            f"{job.file}:{job.section.line}: {place} ({len(job.section.text):,} characters{known})\n", sys.stdout
-        )
+        terminal.say(f"{job.file}:{job.section.line}: {place} ({len(job.section.text):,} characters{known})")
     tokens = sum(len(render(message)) for job in new for message in job.request.messages) // 4
     models = ", ".join(sorted({job.model_name for job in jobs}))
-    asked = f"{console.count(len(new), 'request')} to {models}"
-    console.say(f"{console.count(len(jobs), 'section')}, {asked}, about {tokens:,} tokens in\n", sys.stdout)
+    asked = f"{terminal.count(len(new), 'request')} to {models}"
+    terminal.say(f"{terminal.count(len(jobs), 'section')}, {asked}, about {tokens:,} tokens in")
     return console.DONE
 
 
 def _bar(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        filled = 30 * done // total
-        end = "\r\x1b[K" if done == total else ""
-        sys.stderr.write(f"\r[{'█' * filled}{'·' * (30 - filled)}] {done}/{total}{end}")
-        sys.stderr.flush()
+    terminal.show_bar(done, total)
+    if done == total:
+        terminal.erase_bar()
 
 
 def _summary(extraction: Extraction, output: Optional[Path]) -> int:
     for hint in extraction.hints:
-        sys.stderr.write(f"{hint}\n")
+        terminal.say(hint, err=True)
     _tell(extraction)
     parts = [
-        f"{console.count(len(extraction.records), 'record')} from {console.count(extraction.sections, 'section')}",
+        f"{terminal.count(len(extraction.records), 'record')} from {terminal.count(extraction.sections, 'section')}",
         *([f"{len(extraction.failures)} failed"] if extraction.failures else []),
         *([usage_text(extraction.usage)] if extraction.usage != Usage() else []),
     ]
-    out = sys.stderr if output is None else sys.stdout  # standard output is for rows
-    console.say(f"{f'{output}: ' if output else ''}{', '.join(parts)}\n", out)
+    terminal.say(
+        f"{f'{output}: ' if output else ''}{', '.join(parts)}", err=output is None
+    )  # standard output is for rows
     return console.FAILED if extraction.failures else console.DONE
 
 
@@ -96,7 +93,7 @@ def _tell(extraction: Extraction) -> None:
     """Each failure with its place; one that all sections share, once."""
     errors = {str(failure.error) for failure in extraction.failures}
     if len(errors) == 1 < len(extraction.failures) == extraction.sections:
-        console.tell_error(extraction.failures[0].error)
+        terminal.tell_error(extraction.failures[0].error)
         return
     for failure in extraction.failures:
-        sys.stderr.write(f"{failure}\n")
+        terminal.say(str(failure), err=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.errors import ConfigError, LmmError
 from lmm.importing import ImportReport, import_file
@@ -24,9 +24,9 @@ def import_files(files: list[Path], output: Path | None, force: bool, timeout: f
     code = console.DONE
     for path in files:
         try:
-            console.say(_told(import_file(path, output, force=force, timeout=timeout)), sys.stdout)
+            terminal.say(_told(import_file(path, output, force=force, timeout=timeout)), end="")
         except LmmError as error:
-            console.tell_error(error)
+            terminal.tell_error(error)
             failed = console.USAGE if isinstance(error, ConfigError) and len(files) == 1 else console.FAILED
             code = max(code, failed)
     return code
@@ -48,8 +48,8 @@ def _told(report: ImportReport) -> str:
     blocks = parse_markdown_text(report.text)
     headings = sum(isinstance(block, HeadingBlock) for block in blocks)
     tables = sum(len(_TABLE.findall(block.content)) for block in blocks if isinstance(block, TextBlock))
-    parts = [console.count(headings, "heading"), console.count(tables, "table")]
+    parts = [terminal.count(headings, "heading"), terminal.count(tables, "table")]
     if report.images:
-        parts.append(f"{console.count(len(report.images), 'image')} in {report.images[0].parent.name}")
+        parts.append(f"{terminal.count(len(report.images), 'image')} in {report.images[0].parent.name}")
     notes = "".join(f"{report.output}: {note}\n" for note in report.notes)
     return f"{report.output}: {', '.join(parts)}\n{notes}"

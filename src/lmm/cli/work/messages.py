@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import textwrap
 from pathlib import Path
-from typing import IO
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.cli.work.progress import Progress, usage_text
 from lmm.cli.work.word_diff import word_diff
@@ -43,7 +43,7 @@ def messages(
         except LmmError as error:
             if len(files) == 1:
                 raise
-            console.tell_error(error)
+            terminal.tell_error(error)
             codes.append(console.FAILED)
         if codes[-1] == console.INTERRUPTED:
             break
@@ -53,12 +53,12 @@ def messages(
 def _answer(path: Path, options: MessageOptions, diff: bool) -> int:
     if path == STDIN:
         text = _read(path)
-        outcome = scan_messages_text(text, options, listener=Progress("-", sys.stderr))
-        sys.stdout.buffer.write(outcome.text.encode("utf-8"))
-        _tell_edits("-", outcome.text, diff, sys.stderr)
-        return _summary("-", outcome, to_stderr=True)
-    outcome = scan_messages(path, options, listener=Progress(str(path), sys.stdout))
-    _tell_edits(str(path), outcome.text, diff, sys.stdout)
+        outcome = scan_messages_text(text, options, listener=Progress("-", err=True))
+        terminal.say_document(outcome.text)
+        _tell_edits("-", outcome.text, diff, err=True)
+        return _summary("-", outcome, err=True)
+    outcome = scan_messages(path, options, listener=Progress(str(path)))
+    _tell_edits(str(path), outcome.text, diff)
     return max(_tell_unreadable(str(path), outcome.text), _summary(str(path), outcome))
 
 
@@ -68,7 +68,7 @@ def _tell_unreadable(name: str, text: str) -> int:
     for block in parse_markdown_text(text):
         if isinstance(block, ErrorBlock) and find_prompts(block.source):
             where = f"{name}:{block.error_line}:{block.error_column}"
-            console.tell_error(
+            terminal.tell_error(
                 LmmError(
                     f"a question stands in a block that cannot be read: {block.reason}", where=where, hint=block.hint
                 )
@@ -77,28 +77,27 @@ def _tell_unreadable(name: str, text: str) -> int:
     return code
 
 
-def _tell_edits(name: str, text: str, diff: bool, out: IO[str]) -> None:
+def _tell_edits(name: str, text: str, diff: bool, *, err: bool = False) -> None:
     """What waits in the document now, and what the author should know before accepting it."""
     edits = find_edits(parse_markdown_text(text)) if EDIT in text else []
     for edit in edits:
-        console.say(f"{console.style(f'{name}:{edit.line}', 'cyan', out)} an edit waits: {edit.prompt}\n", out)
+        terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} an edit waits: {edit.prompt}", err=err)
         if diff:
             old, new = serialize(edit.old).strip(), serialize(edit.new).strip()
-            console.say(textwrap.indent(word_diff(old, new, out), "  ") + "\n", out)
+            terminal.say(textwrap.indent(word_diff(old, new, err=err), "  "), err=err)
         for notice in code_notices(edit):
-            console.say(console.style(f"  {notice}\n", "yellow", out), out)
+            terminal.say(terminal.styled(f"  {notice}", "yellow", err=err), err=err)
     if edits:
-        console.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old\n", out)
+        terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
 
 
 def _read(path: Path) -> str:
     return decode_document(sys.stdin.buffer.read(), "standard input") if path == STDIN else read_document(path)
 
 
-def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
-    out = sys.stderr if to_stderr else sys.stdout
+def _summary(name: str, outcome: Outcome, *, err: bool = False) -> int:
     if outcome.side_file:
-        console.tell_error(
+        terminal.tell_error(
             LmmError(
                 "the document changed meanwhile and a reply found no place in it",
                 where=name,
@@ -106,16 +105,16 @@ def _summary(name: str, outcome: Outcome, *, to_stderr: bool = False) -> int:
             )
         )
     if not outcome.answered and not outcome.failed and not outcome.interrupted:
-        console.say(f"{name}: no question waits\n", out)
+        terminal.say(f"{name}: no question waits", err=err)
         return console.DONE
-    parts = [console.count(len(outcome.answered), "reply")]
+    parts = [terminal.count(len(outcome.answered), "reply")]
     if outcome.failed:
         parts.append(f"{len(outcome.failed)} not answered")
     if outcome.usage != Usage():
         parts.append(usage_text(outcome.usage))
     if outcome.interrupted:
         parts.append("interrupted; what had arrived is saved")
-    console.say(f"{name}: {', '.join(parts)}\n", out)
+    terminal.say(f"{name}: {', '.join(parts)}", err=err)
     if outcome.interrupted:
         return console.INTERRUPTED
     return console.FAILED if outcome.failed or outcome.side_file else console.DONE
@@ -132,11 +131,11 @@ def _show_requests(path: Path, options: MessageOptions) -> int:
     for thread in threads:
         log = thread.log
         for ask in thread.asks:
-            sys.stdout.write(f"── {path}:{ask.line} → {settings.major.model} · {ask.subject}\n")
+            terminal.say(f"── {path}:{ask.line} → {settings.major.model} · {ask.subject}")
             for message in request_for(ask, chat_before(ask, log), settings.system, prompts).messages:
-                sys.stdout.write(f"[{message.role}]\n{render(message)}\n\n")
+                terminal.say(f"[{message.role}]\n{render(message)}\n")
             if not ask.is_edit:
                 log = (*log, Exchange(ask.prompt.word, ask.prompt.text, "(the reply to this)"))
     asked = sum(len(t.asks) for t in threads)
-    sys.stdout.write(f"{path}: {console.count(asked, 'request')} would be sent to {settings.major.model}\n")
+    terminal.say(f"{path}: {terminal.count(asked, 'request')} would be sent to {settings.major.model}")
     return console.DONE

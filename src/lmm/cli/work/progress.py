@@ -3,12 +3,9 @@ after the other, each reply streaming when its turn has come."""
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
-from typing import IO
 
-from lmm.cli import console
-from lmm.cli.console import printable, style
+from lmm import terminal
 from lmm.messages import Usage
 from lmm.scan import events
 from lmm.scan.messages import Ask
@@ -17,16 +14,16 @@ _Key = tuple[int, int]
 
 
 class Progress:
-    """Prints the events of one document to `out`."""
+    """Prints the events of one document; with `err`, on standard error."""
 
-    def __init__(self, document: str, out: IO[str]) -> None:
-        self.document, self.out = document, out
+    def __init__(self, document: str, *, err: bool = False) -> None:
+        self.document, self.err = document, err
         self.turn: _Key | None = None
         self.waiting: dict[_Key, list[events.Event]] = defaultdict(list)
 
     def __call__(self, event: events.Event) -> None:
         if isinstance(event, events.Waiting):
-            sys.stderr.write(f"{self.document}: another lmm is working on it; waiting\n")
+            terminal.say(f"{self.document}: another lmm is working on it; waiting", err=True)
             return
         key = _key(event.ask)
         if self.turn is None:
@@ -46,35 +43,37 @@ class Progress:
         if isinstance(event, events.Asking):
             self._question(event.ask)
         elif isinstance(event, events.Piece):
-            self._say(printable(event.text))
+            self._say(event.text)
         elif isinstance(event, events.Again):
-            self._say(style(f"\n  {event.reason}; again in {event.wait:.1f} s\n", "yellow", self.out))
+            self._say(terminal.styled(f"\n  {event.reason}; again in {event.wait:.1f} s\n", "yellow", err=self.err))
         elif isinstance(event, events.Answered):
             self._answered(event)
         elif isinstance(event, events.Failed):
             self._say("\n")
-            sys.stderr.write(f"{style('lmm:', 'red', sys.stderr)} {self.document}:{event.ask.line}: {event.error}\n")
+            terminal.say(
+                f"{terminal.styled('lmm:', 'red', err=True)} {self.document}:{event.ask.line}: {event.error}", err=True
+            )
 
     def _question(self, ask: Ask) -> None:
-        place = style(f"{self.document}:{ask.line}", "cyan", self.out)
-        about = style(f"({printable(str(ask.subject))}, {len(ask.subject.text):,} characters)", "dim", self.out)
+        place = terminal.styled(f"{self.document}:{ask.line}", "cyan", err=self.err)
+        about = terminal.styled(f"({ask.subject}, {len(ask.subject.text):,} characters)", "dim", err=self.err)
         self._say(
-            f"{place} {style(printable(f'{ask.prompt.spelling}: {ask.prompt.text}'), 'bold', self.out)} {about}\n"
+            f"{place} {terminal.styled(f'{ask.prompt.spelling}: {ask.prompt.text}', 'bold', err=self.err)} {about}\n"
         )
 
     def _answered(self, event: events.Answered) -> None:
         if event.source == "journal":
             self._question(event.ask)
-            self._say(f"{printable(event.reply.text)}\n")
+            self._say(f"{event.reply.text}\n")
             note = f"{event.reply.model}, remembered from an earlier run; --again asks anew"
         else:
             note = f"{event.reply.model}, {usage_text(event.reply.usage)}"
         cut = "; cut off at the model's output limit" if event.reply.cut else ""
         end = "" if event.source == "journal" or event.reply.text.endswith("\n") else "\n"
-        self._say(f"{end}{style(f'  [{note}{cut}]', 'dim', self.out)}\n\n")
+        self._say(f"{end}{terminal.styled(f'  [{note}{cut}]', 'dim', err=self.err)}\n\n")
 
     def _say(self, text: str) -> None:
-        console.say(text, self.out)
+        terminal.say(text, err=self.err, end="")
 
 
 def _key(ask: Ask) -> _Key:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.disk.files import read_document
 from lmm.disk.folder import SUFFIXES
@@ -25,45 +24,44 @@ def scan(files: list[Path], check: bool, as_json: bool) -> int:
                 raise LmmError("this is no markdown file", where=str(path), hint=hint)
             report = scan_file(path, check=check)
         except LmmError as error:
-            console.tell_error(error)
+            terminal.tell_error(error)
             code = console.FAILED
             continue
         found += len(report.problems)
         for problem in report.problems:
-            sys.stdout.write(_line(path, problem, as_json))
+            if as_json:
+                terminal.say_json(_as_values(path, problem))
+            else:
+                terminal.say(_line(path, problem))
         if report.changed and not as_json:
-            sys.stdout.write(f"{path}: completed the header\n")
+            terminal.say(f"{path}: completed the header")
         if any(problem.severity == "error" for problem in report.problems):
             code = console.FAILED
     if not as_json and not found and code == console.DONE:
-        sys.stdout.write(f"{console.count(len(files), 'file')}: no problems\n")
+        terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code
 
 
-def _line(path: Path, problem: Problem, as_json: bool) -> str:
-    if as_json:
-        return (
-            json.dumps(
-                {
-                    "path": str(path),
-                    "line": problem.line,
-                    "column": problem.column,
-                    "severity": problem.severity,
-                    "message": problem.message,
-                    "hint": problem.hint,
-                },
-                ensure_ascii=False,
-            )
-            + "\n"
-        )
+def _as_values(path: Path, problem: Problem) -> dict[str, object]:
+    return {
+        "path": str(path),
+        "line": problem.line,
+        "column": problem.column,
+        "severity": problem.severity,
+        "message": problem.message,
+        "hint": problem.hint,
+    }
+
+
+def _line(path: Path, problem: Problem) -> str:
     warning = "warning: " if problem.severity == "warning" else ""
     hint = f" ({problem.hint})" if problem.hint else ""
-    return f"{path}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}\n"
+    return f"{path}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}"
 
 
 def clear(files: list[Path], pending: bool) -> int:
     """Remove the chats from files; metadata blocks that held nothing else go with them."""
     for path in files:
         changed = clear_messages(path, pending=pending)
-        sys.stdout.write(f"{path}: {'removed the chats' if changed else 'there are no chats'}\n")
+        terminal.say(f"{path}: {'removed the chats' if changed else 'there are no chats'}")
     return console.DONE

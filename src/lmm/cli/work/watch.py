@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.live import Live, clipped
+from lmm.cli.work.live import Live
 from lmm.cli.work.progress import usage_text
 from lmm.messages import Usage
 from lmm.scan import MessageOptions, WatchOptions, WatchReport, watch_documents
@@ -27,18 +27,18 @@ def watch(paths: list[Path], quiet: float, poll: bool, model: str | None, config
     """Answer what waits in the documents now, and after every save; Ctrl-C stops."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     options = WatchOptions(MessageOptions(model=model, config=config), quiet, poll)
-    report = watch_documents(paths, options, listener=Board(Live(sys.stdout)) if sys.stdout.isatty() else tell_plainly)
-    console.say(f"{_over_the_echo()}{_summary(report)}\n", sys.stdout)
+    report = watch_documents(paths, options, listener=Board(Live()) if terminal.is_terminal() else tell_plainly)
+    terminal.say(f"{_over_the_echo()}{_summary(report)}")
     return console.DONE
 
 
 def _over_the_echo() -> str:
     """What clears the ^C that a terminal shows."""
-    return "\r\x1b[K" if sys.stdout.isatty() else ""
+    return terminal.ERASE_LINE if terminal.is_terminal() else ""
 
 
 def _summary(report: WatchReport) -> str:
-    parts = [console.count(report.answered - report.remembered, "reply")]
+    parts = [terminal.count(report.answered - report.remembered, "reply")]
     if report.remembered:
         parts.append(f"{report.remembered} remembered")
     if report.failed:
@@ -54,15 +54,15 @@ def _summary(report: WatchReport) -> str:
 def tell_plainly(event: happened.WatchEvent) -> None:
     """A line for everything that happens; what went wrong on standard error."""
     if text := _said(event):
-        console.say(f"{text}\n", sys.stdout)
+        terminal.say(text)
     elif text := _wrong(event):
-        console.say(f"{text}\n", sys.stderr)
+        terminal.say(text, err=True)
 
 
 def _said(event: happened.WatchEvent) -> str:
     match event:
         case happened.Watching(documents):
-            return f"watching {console.count(len(documents), 'document')}; Ctrl-C stops"
+            return f"watching {terminal.count(len(documents), 'document')}; Ctrl-C stops"
         case happened.Polling(reason):
             return f"no file notifications ({reason}); looking at the files again and again"
         case happened.Gone(document):
@@ -81,7 +81,7 @@ def _said(event: happened.WatchEvent) -> str:
 
 
 def _wrong(event: happened.WatchEvent) -> str:
-    lmm = console.style("lmm:", "red", sys.stderr)
+    lmm = terminal.styled("lmm:", "red", err=True)
     match event:
         case happened.Heard(document, Failed(ask, error)):
             return f"{lmm} {document}:{ask.line}: {error}"
@@ -136,7 +136,7 @@ class Row:
             case Waiting():
                 self.state = "waiting for another lmm that works on it"
             case Asking(ask):
-                self.asking[_key(ask)] = clipped(_prompt(ask), 40)
+                self.asking[_key(ask)] = terminal.clipped(_prompt(ask), 40)
             case Piece(text=text):
                 self.characters += len(text)
             case Again(ask, reason, wait):
@@ -203,7 +203,7 @@ class Board:
     def _lines(self) -> list[str]:
         room = max(1, self.live.size.lines - 3)
         latest = sorted(list(self.rows.items())[-room:])
-        heading = f"watching {console.count(len(self.documents), 'document')}; Ctrl-C stops"
+        heading = f"watching {terminal.count(len(self.documents), 'document')}; Ctrl-C stops"
         return [heading, *(str(row) for _, row in latest)]
 
 

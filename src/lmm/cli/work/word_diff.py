@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
-from typing import IO
 
-from lmm.cli.console import style
+from lmm import terminal
 
 
-def word_diff(old: str, new: str, out: IO[str]) -> str:
+def word_diff(old: str, new: str, *, err: bool = False) -> str:
     """`new` with what was taken out and put in shown in place: ``[-old-]{+new+}`` where there is no colour.
 
-    >>> import io
-    >>> word_diff("A long green leaf.", "A green leaf falls.", io.StringIO())
+    >>> word_diff("A long green leaf.", "A green leaf falls.")
     'A [-long -]green [-leaf.-]{+leaf falls.+}'
     """
     before, after = _words(old), _words(new)
@@ -23,7 +21,7 @@ def word_diff(old: str, new: str, out: IO[str]) -> str:
         if tag == "equal":
             parts.append(gone)
             continue
-        parts.append(_shown(gone, "[-{}-]", "red", out) + _shown(come, "{{+{}+}}", "green", out))
+        parts.append(_shown(gone, "[-{}-]", "red", err) + _shown(come, "{{+{}+}}", "green", err))
     return "".join(parts)
 
 
@@ -31,8 +29,8 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\s*\S+[ \t]*|\s+", text)
 
 
-def _shown(text: str, marks: str, colour: str, out: IO[str]) -> str:
+def _shown(text: str, marks: str, colour: str, err: bool) -> str:
     if not text:
         return ""
-    coloured = style(text, colour, out)
+    coloured = terminal.styled(text, colour, err=err)
     return coloured if coloured != text else marks.format(text)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import get_args
 
-from lmm import loop
+from lmm import loop, terminal
 from lmm.cli import console
-from lmm.cli.console import printable, style
 from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError
 from lmm.messages import Retrying, TextDelta, Usage
@@ -46,7 +43,7 @@ def ask(
     with open_course(config=config, course=course, model=model) as opened:
         answer = loop.run(_answer(open_answering(opened, options), question, earlier, show))
     if as_json:
-        console.say(json.dumps(answer.as_json(), ensure_ascii=False, indent=2) + "\n", sys.stdout)
+        terminal.say_json(answer.as_json(), indent=2)
     else:
         show.end(answer)
     if history and answer.found:
@@ -81,41 +78,41 @@ class Show:
 
     def __call__(self, event: AnswerEvent) -> None:
         if isinstance(event, Found) and self.context:
-            self._aside("\n\n".join(printable(shown(source)) for source in event.sources) + "\n\n")
+            self._aside("\n\n".join(map(shown, event.sources)) + "\n\n")
         elif isinstance(event, Called):
             self._break()
-            self._aside(style(f"{event.call.name} {printable(event.call.arguments)}\n", "dim", sys.stderr))
+            self._aside(terminal.styled(f"{event.call.name} {event.call.arguments}\n", "dim", err=True))
         elif isinstance(event, Retrying):
             self._break()
-            self._aside(style(f"{printable(event.reason)}; again in {event.wait:.1f} s\n", "yellow", sys.stderr))
+            self._aside(terminal.styled(f"{event.reason}; again in {event.wait:.1f} s\n", "yellow", err=True))
         elif isinstance(event, TextDelta) and not self.silent:
-            console.say(printable(event.text), sys.stdout)
+            terminal.say(event.text, end="")
             self.started = True
 
     def end(self, answer: Answer) -> None:
         """The sources, and what the reader should know of the answer."""
         if not answer.found:
-            console.say(printable(answer.text) + "\n", sys.stdout)
+            terminal.say(answer.text)
         self._break()
         for source in answer.cited:
-            console.say(_line(source) + "\n", sys.stdout)
+            terminal.say(_line(source))
         for notice in (*answer.notices, *_notices(answer)):
-            self._aside(style(f"{printable(notice)}\n", "yellow", sys.stderr))
+            self._aside(terminal.styled(f"{notice}\n", "yellow", err=True))
         if answer.usage != Usage():
-            self._aside(style(f"{answer.model}: {usage_text(answer.usage)}\n", "dim", sys.stderr))
+            self._aside(terminal.styled(f"{answer.model}: {usage_text(answer.usage)}\n", "dim", err=True))
 
     def _break(self) -> None:
         if self.started:
-            console.say("\n\n", sys.stdout)
+            terminal.say("\n")
             self.started = False
 
     def _aside(self, text: str) -> None:
-        console.say(text, sys.stderr)
+        terminal.say(text, err=True, end="")
 
 
 def _line(source: Source) -> str:
-    place = style(str(source.place), "cyan", sys.stdout)
-    return f"{style(f'[{source.number}]', 'bold', sys.stdout)} {place}  {printable(source.path)}"
+    place = terminal.styled(str(source.place), "cyan")
+    return f"{terminal.styled(f'[{source.number}]', 'bold')} {place}  {source.path}"
 
 
 def _notices(answer: Answer) -> list[str]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.live import clipped
 from lmm.errors import ConfigError
 from lmm_education.evaluation.judge import LEVELS, Level
 from lmm_education.evaluation.plot import check_plot, save_plot
@@ -74,17 +71,17 @@ def evaluate(
     _check(modes, files, failures, plot)
     questions, problems = read_questions(files)
     if problems:
-        console.say("".join(f"{problem}\n" for problem in problems), sys.stderr)
-        console.say(f"lmm: {console.count(len(problems), 'row')} cannot be used; nothing was measured\n", sys.stderr)
+        terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
+        terminal.say(f"lmm: {terminal.count(len(problems), 'row')} cannot be used; nothing was measured", err=True)
         return console.FAILED
     by = Mean(cast(Level, level) if level else best_level(questions), _MEASURE)
     job = _Job(questions, documents, axes, by, cast(Level, level) if level else None, failures, plot, as_json)
     if level is None and (axes or tune) and (note := left_out(questions, by.level)):
-        console.say(f"{note}\n", sys.stderr)
+        terminal.say(note, err=True)
     run = {"--compare": _compare, "--tune": _tune, "--calibrate": _calibrate}[modes[0]] if modes else _evaluate
     with open_course(config=config, course=course, folder=folder_of(documents)) as opened:
         for hint in opened.models.hints:
-            console.say(f"{hint}\n", sys.stderr)
+            terminal.say(hint, err=True)
         return run(opened, job)
 
 
@@ -121,7 +118,7 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
     if not missing:
         return ""
     every = next((each for each in LEVELS if all(_names(question, each) for question in answerable)), None)
-    counted = f"{missing} of {console.count(len(answerable), 'question')}"
+    counted = f"{missing} of {terminal.count(len(answerable), 'question')}"
     advice = f"; all count with --level {every}" if every else ""
     return f"note: not counted, because no {level} is given: {counted}{advice}"
 
@@ -146,7 +143,7 @@ def _evaluate(course: Course, job: _Job) -> int:
     if job.as_json:
         more = {"failures": failures_json(found, job.level)} if job.failures else {}
         return _print(as_json(found) | more)
-    console.say(evaluation_text(found), sys.stdout)
+    terminal.say(evaluation_text(found), end="")
     if job.failures:
         _say_failures(found, job.level)
     return console.DONE
@@ -157,9 +154,9 @@ def _say_failures(found: Evaluation, level: Level | None) -> None:
     judged = found.judged(level) if level else found.outcomes
     used = [each for each in LEVELS if any((level or outcome.exact) == each for outcome in judged)]
     failed = found.failures(level)
-    console.say(f"\n{len(failed)} of {len(judged)} failed ({', '.join(used)})\n", sys.stdout)
+    terminal.say(f"\n{len(failed)} of {len(judged)} failed ({', '.join(used)})")
     for outcome in failed:
-        console.say("\n" + console.printable(failure_text(outcome, level or outcome.exact)), sys.stdout)
+        terminal.say("\n" + failure_text(outcome, level or outcome.exact), end="")
 
 
 def _compare(course: Course, job: _Job) -> int:
@@ -169,10 +166,10 @@ def _compare(course: Course, job: _Job) -> int:
     if job.as_json:
         _print(comparison_json(found))
     else:
-        console.say(comparison_text(found, job.by), sys.stdout)
+        terminal.say(comparison_text(found, job.by), end="")
     if job.plot is not None:
         save_plot(job.plot, found, job.by)
-        console.say(f"{job.plot} drawn\n", sys.stderr)
+        terminal.say(f"{job.plot} drawn", err=True)
     return console.DONE
 
 
@@ -180,7 +177,7 @@ def _tune(course: Course, job: _Job) -> int:
     found = tune(course, job.questions, by=job.by, documents=job.documents, progress=_bar)
     if job.as_json:
         return _print(found.as_json())
-    console.say(tuning_text(found, job.by), sys.stdout)
+    terminal.say(tuning_text(found, job.by), end="")
     return console.DONE
 
 
@@ -189,7 +186,7 @@ def _calibrate(course: Course, job: _Job) -> int:
         found = calibrate_threshold(chosen, job.questions, progress=_bar)
     if job.as_json:
         return _print(found.as_json())
-    console.say(calibration_text(found), sys.stdout)
+    terminal.say(calibration_text(found), end="")
     return console.DONE
 
 
@@ -207,25 +204,23 @@ def _course(course: Course, job: _Job) -> Iterator[Course]:
 
 
 def _print(value: dict[str, Any]) -> int:
-    console.say(json.dumps(value, ensure_ascii=False, indent=2) + "\n", sys.stdout)
+    terminal.say_json(value, indent=2)
     return console.DONE
 
 
 def _tell(evaluations: Sequence[Evaluation]) -> None:
     """What may explain the figures: advice on models, and answers that are not in the store."""
     for notice in dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices):
-        console.say(f"{notice}\n", sys.stderr)
+        terminal.say(notice, err=True)
     missing = evaluations[0].missing
     for question, problem in missing[:_TOLD]:
-        console.say(f"{question.where}: {problem}; it counts as not found\n", sys.stderr)
+        terminal.say(f"{question.where}: {problem}; it counts as not found", err=True)
     if len(missing) > _TOLD:
-        console.say(f"… and {len(missing) - _TOLD} more (--json has them all)\n", sys.stderr)
+        terminal.say(f"… and {len(missing) - _TOLD} more (--json has them all)", err=True)
 
 
 def _bar(what: str, done: int, total: int) -> None:
-    if not sys.stderr.isatty():
-        return
-    filled = 30 * done // max(total, 1)
-    text = f"[{'█' * filled}{'·' * (30 - filled)}] {done}/{total} {what}"
-    sys.stderr.write("\r\x1b[K" + ("" if done == total else clipped(text, shutil.get_terminal_size().columns - 1)))
-    sys.stderr.flush()
+    if done == total:
+        terminal.erase_bar()
+    else:
+        terminal.show_bar(done, total, after=what)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.errors import ConfigError
 from lmm_education.study.export import Edits
@@ -27,17 +26,15 @@ def export(
         if path.is_dir():
             raise ConfigError("a folder needs a place to be exported to", where=str(path), hint="name one with -o")
         notes = read_notes(path, options)
-        sys.stdout.flush()
-        sys.stdout.buffer.write(notes.text.encode("utf-8", "surrogatepass"))
-        sys.stdout.buffer.flush()
+        terminal.say_document(notes.text)
         return console.DONE
     report = export_notes(path, output, options)
     if as_json:
-        console.say(json.dumps(as_values(report), ensure_ascii=False) + "\n", sys.stdout)
+        terminal.say_json(as_values(report))
     else:
         _tell(report, is_folder=path.is_dir())
     for error in report.errors:
-        console.tell_error(error)
+        terminal.tell_error(error)
     return console.FAILED if report.errors else console.DONE
 
 
@@ -66,14 +63,14 @@ def _tell(report: ExportReport, *, is_folder: bool) -> None:
     if is_folder:
         changed = sum(each.changed for each in report.documents)
         failed = f", {len(report.errors)} failed" if report.errors else ""
-        lines.append(f"{console.count(len(report.documents), 'document')}: {changed} written{failed}")
-    console.say("".join(f"{console.printable(line)}\n" for line in lines), sys.stdout)
+        lines.append(f"{terminal.count(len(report.documents), 'document')}: {changed} written{failed}")
+    terminal.say("".join(f"{line}\n" for line in lines), end="")
     notes = [*(f"{path}: left out: {reason}" for path, reason in report.skipped), *report.notices]
-    console.say("".join(f"{console.printable(note)}\n" for note in notes), sys.stderr)
+    terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")
 
 
 def describe(document: Exported) -> str:
     """A line about a document: where it went, and what stayed out."""
-    counted = [console.count(number, kind) for kind, number in document.left_out.items()]
+    counted = [terminal.count(number, kind) for kind, number in document.left_out.items()]
     without = f", without {', '.join(counted)}" if counted else ""
     return f"{document.target}: {'written' if document.changed else 'unchanged'}{without}"

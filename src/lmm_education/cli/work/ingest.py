@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.live import clipped
 from lmm.errors import ConfigError, LmmError
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.report import DocumentReport, IngestReport, State
@@ -43,7 +42,7 @@ def ingest(
     _check(options, watch)
     with open_course(config=config, course=course, folder=folder_of(paths)) as opened:
         for hint in opened.models.hints:
-            console.say(f"{hint}\n", sys.stderr)
+            terminal.say(hint, err=True)
         if watch:
             return _watch(opened, paths, options, as_json, quiet)
         return _once(opened, paths, options, as_json, quiet)
@@ -57,29 +56,29 @@ def _check(options: IngestOptions, watch: bool) -> None:
 
 
 def _once(course: Course, paths: list[Path], options: IngestOptions, as_json: bool, quiet: bool) -> int:
-    ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() and not as_json else None
+    ask = _ask if sys.stdin.isatty() and terminal.is_terminal(err=True) and not as_json else None
     show = _Show(lines=not (as_json or quiet), dry_run=options.dry_run)
     try:
         report = ingest_into(course, paths, options, listener=show, ask=ask)
     except KeyboardInterrupt:
-        show.clear()
-        console.say("\nlmm: interrupted; run it again to go on\n", sys.stderr)
+        terminal.erase_bar()
+        terminal.say("\nlmm: interrupted; run it again to go on", err=True)
         return console.INTERRUPTED
     finally:
-        show.clear()
+        terminal.erase_bar()
     _tell(report, as_json)
     _notices(course, report)
     return console.FAILED if report.failed else console.DONE
 
 
 def _ask(question: str) -> bool:
-    console.say(f"\r\x1b[K{question} [y/N] ", sys.stderr)
+    terminal.say(f"{terminal.ERASE_LINE}{question} [y/N] ", err=True, end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _watch(course: Course, paths: list[Path], options: IngestOptions, as_json: bool, quiet: bool) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console.say("watching; Ctrl-C stops\n", sys.stderr)
+    terminal.say("watching; Ctrl-C stops", err=True)
     told: set[str] = set()
 
     def work(documents: Collection[Path] | None, stopped: threading.Event) -> None:
@@ -89,15 +88,15 @@ def _watch(course: Course, paths: list[Path], options: IngestOptions, as_json: b
         except KeyboardInterrupt:
             return
         except LmmError as error:  # it may be mended until the next save
-            show.clear()
-            console.tell_error(error)
+            terminal.erase_bar()
+            terminal.tell_error(error)
             return
-        show.clear()
+        terminal.erase_bar()
         if report.documents or report.lost:
             _tell(report, as_json)
         _notices(course, report, told)
 
-    watch_paths(paths, work, on_poll=lambda reason: console.say(f"no file notifications ({reason})\n", sys.stderr))
+    watch_paths(paths, work, on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True))
     return console.DONE
 
 
@@ -114,7 +113,6 @@ class _Show:
     total: int = 0
     done: int = 0
     doing: str = ""
-    bar: bool = field(default_factory=lambda: sys.stderr.isatty())
 
     def __call__(self, event: happened.Event) -> None:
         if self.stopped is not None and self.stopped.is_set():
@@ -133,22 +131,15 @@ class _Show:
 
     def _tell(self, document: DocumentReport) -> None:
         if document.error is not None:
-            self.clear()
-            console.tell_error(document.error)
+            terminal.erase_bar()
+            terminal.tell_error(document.error)
         elif self.lines and (line := describe(document, would=self.dry_run)):
-            self.clear()
-            console.say(f"{line}\n", sys.stdout)
+            terminal.erase_bar()
+            terminal.say(line)
 
     def _draw(self) -> None:
-        if self.bar and self.total:
-            filled = 30 * min(self.done, self.total) // self.total
-            text = f"[{'█' * filled}{'·' * (30 - filled)}] {self.done}/{self.total} {self.doing}"
-            console.say(f"\r\x1b[K{clipped(text, 78)}", sys.stderr)
-
-    def clear(self) -> None:
-        """Take the bar away."""
-        if self.bar:
-            console.say("\r\x1b[K", sys.stderr)
+        if self.total:
+            terminal.show_bar(self.done, self.total, after=self.doing)
 
 
 def describe(document: DocumentReport, *, would: bool = False) -> str:
@@ -163,10 +154,10 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
     if document.state == "unchanged":
         return f"{document.path}: unchanged{saved}" if saved else ""
     if document.state == "prepared":
-        parts = [f"{console.count(document.chunks, 'chunk')} in {console.count(document.sections, 'section')}"]
+        parts = [f"{terminal.count(document.chunks, 'chunk')} in {terminal.count(document.sections, 'section')}"]
     else:
         parts = [
-            f"{document.embedded} of {console.count(document.chunks, 'chunk')} {'to embed' if would else 'embedded'}"
+            f"{document.embedded} of {terminal.count(document.chunks, 'chunk')} {'to embed' if would else 'embedded'}"
         ]
         for number, what in ((document.reused, "reused"), (document.updated, "updated"), (document.removed, "removed")):
             parts += [f"{number} {'to be ' if would else ''}{what}"] if number else []
@@ -177,9 +168,9 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
 
 def _tell(report: IngestReport, as_json: bool) -> None:
     if as_json:
-        console.say(json.dumps(report.as_json(), ensure_ascii=False) + "\n", sys.stdout)
+        terminal.say_json(report.as_json())
     else:
-        console.say("".join(f"{line}\n" for line in summary(report)), sys.stdout)
+        terminal.say("".join(f"{line}\n" for line in summary(report)), end="")
 
 
 def summary(report: IngestReport) -> list[str]:
@@ -203,21 +194,21 @@ _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed
 def _counts(report: IngestReport) -> list[str]:
     shown = [d for d in report.documents if d.state != "skipped"]
     states = [f"{n} {state}" for state in _STATES if (n := report.count(state))]
-    parts = [f"{console.count(len(shown), 'document')}" + (f": {', '.join(states)}" if states else "")]
+    parts = [f"{terminal.count(len(shown), 'document')}" + (f": {', '.join(states)}" if states else "")]
     if any(d.state in ("new", "changed") for d in shown):
         verb = "would be embedded" if report.dry_run else "embedded"
-        parts.append(f"{report.embedded} of {console.count(sum(d.chunks for d in shown), 'chunk')} {verb}")
+        parts.append(f"{report.embedded} of {terminal.count(sum(d.chunks for d in shown), 'chunk')} {verb}")
     if ours := sum(d.reason == happened.OUR_OWN for d in report.documents):
-        parts.append(f"passed over {console.count(ours, 'prepared file')}")
+        parts.append(f"passed over {terminal.count(ours, 'prepared file')}")
     return parts
 
 
 def _notices(course: Course, report: IngestReport, told: set[str] | None = None) -> None:
     for error in report.errors:
-        console.tell_error(error)
+        terminal.tell_error(error)
     notices = [*report.notices, *(course.encoder.notices if report.location else ())]
     for notice in dict.fromkeys(notices):
         if told is None or notice not in told:
-            console.say(f"{notice}\n", sys.stderr)
+            terminal.say(notice, err=True)
     if told is not None:
         told.update(notices)

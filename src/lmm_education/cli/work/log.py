@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.live import clipped
 from lmm.disk.files import replace
 from lmm.errors import ConfigError
 from lmm_education.errors import LogError, LogMissing
@@ -72,7 +70,7 @@ def show(
         _print_json([as_values(each) for each in found])
     else:
         _print(table_text(found))
-        console.say(f"{figures_text(figures(found))}\n", sys.stderr)
+        terminal.say(f"{figures_text(figures(found))}", err=True)
     return console.DONE
 
 
@@ -82,10 +80,10 @@ def export(kind: str, output: Path | None, chosen: tuple[Any, ...], log: Path | 
     found = read_log(file, Chosen(*chosen).as_filter())
     text = WRITERS[kind](found)
     if output is None:
-        console.say(text, sys.stdout)
+        terminal.say_document(text)
     else:
         replace(output, text)
-        console.say(f"{output}: {console.count(len(found), 'exchange')}\n", sys.stdout)
+        terminal.say(f"{output}: {terminal.count(len(found), 'exchange')}")
     return console.DONE
 
 
@@ -103,9 +101,9 @@ def clear(before: str, everything: bool, as_json: bool, log: Path | None, config
     if as_json:
         _print_json({"deleted": deleted.exchanges, "gone": deleted.gone})
     else:
-        _print(f"{console.count(deleted.exchanges, 'exchange')} deleted\n")
+        _print(f"{terminal.count(deleted.exchanges, 'exchange')} deleted\n")
     if not deleted.gone:
-        console.say("somebody is reading the log: to overwrite what was deleted, do this again\n", sys.stderr)
+        terminal.say("somebody is reading the log: to overwrite what was deleted, do this again", err=True)
     return console.DONE
 
 
@@ -133,10 +131,10 @@ def table_text(exchanges: Sequence[LoggedExchange]) -> str:
     for each in exchanges:
         when = datetime.fromtimestamp(each.time).strftime("%Y-%m-%d %H:%M")
         outcome = "uncited" if each.outcome == "answered" and not each.is_answered else each.outcome
-        question = clipped(" ".join(each.question.split()), _WIDTH)
+        question = terminal.clipped(" ".join(each.question.split()), _WIDTH)
         lines.append(f"{when:<16}  {each.id[:6]:<6}  {outcome:<9}  {_THUMBS[each.reaction]:<6}  {question}")
         if each.comment:
-            lines.append(f"{'':<45}  > {clipped(' '.join(each.comment.split()), _WIDTH)}")
+            lines.append(f"{'':<45}  > {terminal.clipped(' '.join(each.comment.split()), _WIDTH)}")
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -170,15 +168,15 @@ def figures_text(of: Figures) -> str:
     '1 question, answered: 1, not found: 0, refused: 0, without a source: 0, failed: 0, left: 0; thumbs up: 1, down: 0'
     """
     return (
-        f"{console.count(of.questions, 'question')}, answered: {of.answered}, not found: {of.not_found}, "
+        f"{terminal.count(of.questions, 'question')}, answered: {of.answered}, not found: {of.not_found}, "
         f"refused: {of.refused}, without a source: {of.uncited}, failed: {of.failed}, left: {of.left}; "
         f"thumbs up: {of.up}, down: {of.down}"
     )
 
 
 def _print(text: str) -> None:
-    console.say(console.printable(text), sys.stdout)
+    terminal.say(text, end="")
 
 
 def _print_json(value: object) -> None:
-    console.say(json.dumps(value, ensure_ascii=False, indent=2) + "\n", sys.stdout)
+    terminal.say_json(value, indent=2)

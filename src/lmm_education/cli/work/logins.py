@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
@@ -35,7 +36,7 @@ def teacher(course: str | None, config: Path | None) -> int:
         state = serve_state(opened.root, opened.settings.storage.course)
         LoginFile(state.teacher).change(lambda logins: logins.with_password(given))
         if not opened.settings.serve.log:
-            console.say('note: no log is kept; under [serve] in config.toml: log = "course-log.sqlite"\n', sys.stderr)
+            terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
     return console.DONE
 
 
@@ -52,7 +53,7 @@ def add_users(names: Sequence[str], generate: bool, course: str | None, config: 
 
         _file(opened).change(change)
         if generate:
-            console.say("".join(f"{name}\t{made}\n" for name, made in passwords.items()), sys.stdout)
+            terminal.say("".join(f"{name}\t{made}\n" for name, made in passwords.items()), end="")
         _remind(opened, "users")
     return console.DONE
 
@@ -62,7 +63,7 @@ def add_key(name: str, questions_per_minute: int | None, course: str | None, con
     key = new_key()
     with open_course(config=config, course=course) as opened:
         _file(opened).change(lambda logins: logins.with_key(name, key, questions_per_minute))
-        console.say(f"{key}\n", sys.stdout)
+        terminal.say(key)
     return console.DONE
 
 
@@ -95,7 +96,7 @@ def _change(course: str | None, config: Path | None, change: Callable[[Logins], 
 def _show(course: str | None, config: Path | None, part: Callable[[Logins], Collection[str]]) -> int:
     with open_course(config=config, course=course) as opened:
         names = sorted(part(_file(opened).read()))
-    console.say("".join(f"{console.printable(name)}\n" for name in names), sys.stdout)
+    terminal.say("".join(f"{name}\n" for name in names), end="")
     return console.DONE
 
 
@@ -123,7 +124,7 @@ def _asked(prompt: str) -> str:
     """A password that is typed twice, or one line of what is piped in."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
-    given = getpass.getpass(prompt, sys.stderr)
+    given = getpass.getpass(terminal.visible(prompt), sys.stderr)
     if getpass.getpass("Again: ", sys.stderr) != given:
         raise LmmError("the two are not the same")
     return given
@@ -132,4 +133,6 @@ def _asked(prompt: str) -> str:
 def _remind(course: Course, login: str) -> None:
     """Say so if the configuration does not ask for what was just set."""
     if course.settings.serve.login != login:
-        console.say(f'note: it is asked for when config.toml has, under [serve]: login = "{login}"\n', sys.stderr)
+        terminal.say(
+            f'note: it is asked for when config.toml has, under [serve]: login = "{login}"\n', err=True, end=""
+        )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.live import columns
 from lmm_education.course import Hit, Place
 from lmm_education.open_course import open_course
 from lmm_education.search.found import FoundSection, SearchResult
@@ -21,7 +19,6 @@ from lmm_education.search.run import open_search
 WIDTH = 400
 """How much of a passage is shown, in characters."""
 _INDENT = "    "
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each with a space after it
 
 
@@ -56,17 +53,17 @@ def search(
     if threshold is not None and result.relevance is not None and result.relevance < threshold:
         notices.append(f"nothing fits well: relevance {result.relevance:.2f}, the threshold is {threshold:g}")
     for notice in notices:
-        console.say(f"{console.style('note:', 'yellow', sys.stderr)} {console.printable(notice)}\n", sys.stderr)
+        terminal.note(notice)
     if as_json:
-        console.say(json.dumps(result.as_json(), ensure_ascii=False, indent=1, default=str) + "\n", sys.stdout)
+        terminal.say_json(result.as_json(), indent=1)
     else:
-        console.say("".join(_shown(result, sections=sections, full=full or bool(ids))), sys.stdout)
+        terminal.say("".join(_shown(result, sections=sections, full=full or bool(ids))), end="")
     return console.DONE if result.hits else console.FAILED
 
 
 def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]:
     if result.questions:
-        yield "also asked:\n" + "".join(f"  {console.printable(q)}\n" for q in result.questions) + "\n"
+        yield "also asked:\n" + "".join(f"  {q}\n" for q in result.questions) + "\n"
     if not result.hits:
         yield "nothing was found\n"
         return
@@ -79,26 +76,26 @@ def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]
 
 def _hit(rank: int, hit: Hit, result: SearchResult, *, full: bool) -> str:
     score = f"  {hit.score:.3f}" if result.text else ""
-    kind = f"  [{console.printable(hit.kind)}]" if hit.kind != "text" else ""
+    kind = f"  [{hit.kind}]" if hit.kind != "text" else ""
     head = f"{rank:>2}{_style(score, 'green')}  {_place(hit.place, hit.title)}{kind}\n"
     languages = (hit.language,) if hit.language else result.languages
     spans = matching_words(hit.text, result.text, languages) if result.text else []
     part = (0, len(hit.text)) if full else excerpt(hit.text, spans, WIDTH)
-    text = marked(hit.text, spans, part, _mark, console.printable, keep_lines=full)
-    fields = "".join(f"    {_style(console.printable(name), 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
+    text = marked(hit.text, spans, part, _mark, terminal.visible, keep_lines=full)
+    fields = "".join(f"    {_style(name, 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
     return f"{head}{_indented(text)}{fields}\n"
 
 
 def _section(rank: int, section: FoundSection) -> str:
-    passages = console.count(len(section.hits), "passage")
+    passages = terminal.count(len(section.hits), "passage")
     beside = [f"{word} “{title}”" for word, title in (("after", section.before), ("before", section.after)) if title]
     more = f"; {', '.join(beside)}" if beside else ""
-    return f"{rank:>2}  {_place(section.place, section.title)}  ({passages}{console.printable(more)})\n"
+    return f"{rank:>2}  {_place(section.place, section.title)}  ({passages}{more})\n"
 
 
 def _place(place: Place, title: str) -> str:
     path = " > ".join(place.headings) or title
-    return f"{_style(console.printable(str(place)), 'cyan')}  {_style(console.printable(path), 'bold')}"
+    return f"{_style(str(place), 'cyan')}  {_style(path, 'bold')}"
 
 
 def _mark(word: str) -> str:
@@ -108,17 +105,17 @@ def _mark(word: str) -> str:
 
 
 def _style(text: str, name: str) -> str:
-    return console.style(text, name, sys.stdout)
+    return terminal.styled(text, name)
 
 
 def _value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return console.printable(" ".join(text.split()))
+    return " ".join(text.split())
 
 
 def _indented(text: str) -> str:
     """In a terminal also broken into lines that fit."""
-    width = shutil.get_terminal_size().columns - len(_INDENT) if sys.stdout.isatty() else 0
+    width = terminal.width() - len(_INDENT) if terminal.is_terminal() else 0
     lines = [part for line in text.split("\n") for part in (wrapped(line, width) if width > 0 else [line])]
     return "".join(f"{_INDENT}{line}\n" for line in lines)
 
@@ -126,15 +123,15 @@ def _indented(text: str) -> str:
 def wrapped(line: str, width: int) -> list[str]:
     """A line in lines of at most `width` columns, broken at spaces; styles take no room, longer words stay whole.
 
-    >>> wrapped("one \\x1b[33mtwo\\x1b[0m three four", 8)
-    ['one \\x1b[33mtwo\\x1b[0m', 'three', 'four']
+    >>> wrapped("one two three four", 8)
+    ['one two', 'three', 'four']
     >>> wrapped("    x <- 1", 80)
     ['    x <- 1']
     """
     lines, used = [""], 0
     for piece in _PIECES.findall(line):
-        room = columns(_STYLE.sub("", piece))
-        if used and lines[-1].strip() and used + columns(_STYLE.sub("", piece.rstrip())) > width:
+        room = terminal.columns(piece)
+        if used and lines[-1].strip() and used + terminal.columns(piece.rstrip()) > width:
             lines[-1] = lines[-1].rstrip()
             lines.append("")
             used = 0

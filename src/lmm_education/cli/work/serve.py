@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import logging
 import socket
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.config_files import CONFIG
 from lmm.errors import ConfigError, LmmError
@@ -48,7 +47,7 @@ def serve(
             _check_course(one)
         with listen(host, port) as listener:
             names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
-            console.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)\n", sys.stderr)
+            terminal.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
             _run(app, listener)
     return console.DONE
 
@@ -103,7 +102,7 @@ def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
                 hint="set login under [serve], or add --public if everybody who reaches it may ask, at your cost",
             )
         if settings.login in ("password", "users") and not settings.trusted_proxy:
-            console.note("without TLS, passwords can be read on their way: see Recipes in docs/serve.md")
+            terminal.note("without TLS, passwords can be read on their way: see Recipes in docs/serve.md")
 
 
 def _check_course(course: Course) -> None:
@@ -112,10 +111,10 @@ def _check_course(course: Course) -> None:
     for settings in (models.major, *([models.aux] if history != "none" else [])):
         shared_chat(settings)
     for notice in course.encoder.notices:
-        console.note(notice)
+        terminal.note(notice)
     if course.store.manifest() is None:
         name = course.settings.storage.course
-        console.note(f"there is nothing to ask about yet in {name}: lmm ingest PATH, which needs no restart")
+        terminal.note(f"there is nothing to ask about yet in {name}: lmm ingest PATH, which needs no restart")
 
 
 def _check_installed() -> None:
@@ -138,7 +137,7 @@ def server_options() -> dict[str, Any]:
 def _run(app: Any, listener: socket.socket) -> None:
     import uvicorn
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    terminal.log_to_stderr("%(asctime)s %(levelname)s %(message)s")
     config = uvicorn.Config(app, **server_options())
     with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises again when all is closed
         uvicorn.Server(config).run(sockets=[listener])

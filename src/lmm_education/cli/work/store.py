@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.live import clipped
 from lmm.errors import ConfigError
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.writing import remove_document, stored_documents
@@ -34,9 +31,9 @@ def status(as_json: bool, course: str | None, config: Path | None) -> int:
         found = store.status()
         documents = [(each.file, each.id, each.title) for each in stored_documents(store)] if found.manifest else []
     if as_json:
-        sys.stdout.write(json.dumps(_as_json(found, documents), ensure_ascii=False, indent=2) + "\n")
+        terminal.say_json(_as_json(found, documents), indent=2)
     else:
-        sys.stdout.write(_as_text(found, documents))
+        terminal.say(_as_text(found, documents), end="")
     return console.DONE
 
 
@@ -49,7 +46,7 @@ def compact(course: str | None, config: Path | None) -> int:
         store.compact()
         after = store.status().size
     gained = f": {_size(before)} before, {_size(after)} now" if before is not None and after is not None else ""
-    sys.stdout.write(f"compacted {store.location}{gained}\n")
+    terminal.say(f"compacted {store.location}{gained}")
     return console.DONE
 
 
@@ -74,7 +71,7 @@ def delete(document: str, course: str | None, config: Path | None) -> int:
         with store.writing(manifest) as writer:
             for each in chosen:
                 remove_document(writer, each.id)
-    sys.stdout.write("".join(f"removed {each.file} from the store\n" for each in chosen))
+    terminal.say("".join(f"removed {each.file} from the store\n" for each in chosen), end="")
     return console.DONE
 
 
@@ -101,22 +98,21 @@ def _copy(source: StorageSettings, target: StorageSettings) -> int:
     if (source.url, source.folder.resolve()) == (target.url, target.folder.resolve()):
         raise ConfigError("that is this store itself", where=source.url or str(source.folder))
     done = 0
-    shown = sys.stderr.isatty()
+    shown = terminal.is_terminal(err=True)
 
     def on_points(count: int) -> None:
         nonlocal done
         done += count
         if shown:
-            console.say(f"\r{done:,} points", sys.stderr)
+            terminal.say(f"{terminal.ERASE_LINE}{done:,} points", err=True, end="")
 
     with _opened(source) as old, _opened(target) as new:
         copied = copy_store(old, new, on_points=on_points)
         place = new.location
-    if shown:
-        console.say("\r\x1b[K", sys.stderr)
-    sys.stdout.write(
-        f"{place} is up to date: {console.count(copied.written, 'point')} written, "
-        f"{copied.same:,} there already, {copied.removed:,} removed\n"
+    terminal.erase_bar()
+    terminal.say(
+        f"{place} is up to date: {terminal.count(copied.written, 'point')} written, "
+        f"{copied.same:,} there already, {copied.removed:,} removed"
     )
     return console.DONE
 
@@ -183,8 +179,7 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
 
 def _fitting(value: str) -> str:
     """On a terminal what its line has room for, so that rows stay rows."""
-    value = console.printable(value)
-    return clipped(value, shutil.get_terminal_size().columns - 13) if sys.stdout.isatty() else value
+    return terminal.clipped(value, terminal.width() - 13) if terminal.is_terminal() else value
 
 
 def _detail(name: str, value: object) -> str:

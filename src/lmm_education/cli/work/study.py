@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lmm import terminal
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError, LmmError
@@ -68,7 +67,7 @@ def cards(
         reading, failures = report.reading, report.failures
         told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
         told += [usage_text(report.usage)] if report.usage != Usage() else []
-        console.say("".join(f"{line}\n" for line in told), sys.stderr)
+        terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
     study = settings.study
     made = study_cards(reading.documents, without=(*study.exercises, *study.solutions, "topic"))
     _show(made, output, deck, as_json)
@@ -78,13 +77,13 @@ def cards(
 def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -> None:
     if output is not None:
         save_cards(output, made, deck=deck)
-        console.say(f"{output}: {console.count(len(made), 'card')}\n", sys.stderr if as_json else sys.stdout)
+        terminal.say(f"{output}: {terminal.count(len(made), 'card')}", err=as_json)
     if as_json:
         _print_json([card_as_values(card) for card in made])
     elif output is None:
         _print(cards_as_markdown(made))
     if not made:
-        console.say("no questions in the metadata: lmm annotate --questions, or --model, makes some\n", sys.stderr)
+        terminal.say("no questions in the metadata: lmm annotate --questions, or --model, makes some", err=True)
 
 
 def exercises(paths: list[Path], solutions: bool, kinds: tuple[str, ...], as_json: bool, config: Path | None) -> int:
@@ -98,7 +97,7 @@ def exercises(paths: list[Path], solutions: bool, kinds: tuple[str, ...], as_jso
         _print(exercises_as_markdown(found, solutions=solutions))
         without = sum(not exercise.solution for exercise in found)
         if solutions and without:
-            console.say(f"{without} of {console.count(len(found), 'exercise')} without a solution\n", sys.stderr)
+            terminal.say(f"{without} of {terminal.count(len(found), 'exercise')} without a solution", err=True)
     return _ended(reading)
 
 
@@ -113,15 +112,15 @@ def _read(paths: list[Path], config: Path | None) -> tuple[CourseSettings, Readi
 def _ended(reading: Reading, failures: Sequence[LmmError] = ()) -> int:
     """Tell what was passed over and what failed; the exit code."""
     for path, reason in reading.skipped:
-        console.say(f"{path}: left out: {reason}\n", sys.stderr)
+        terminal.say(f"{path}: left out: {reason}", err=True)
     for error in (*reading.errors, *failures):
-        console.tell_error(error)
+        terminal.tell_error(error)
     return console.FAILED if reading.errors or failures else console.DONE
 
 
 def _print(text: str) -> None:
-    console.say(console.printable(text), sys.stdout)
+    terminal.say(text, end="")
 
 
 def _print_json(value: Any) -> None:
-    console.say(json.dumps(value, ensure_ascii=False, indent=2) + "\n", sys.stdout)
+    terminal.say_json(value, indent=2)

@@ -208,7 +208,7 @@ def test_what_is_shown_cannot_hide_anything(prompts: Prompts) -> None:
     assert len(question.splitlines()) == 2
     assert "\x1b" not in question
     assert "\u202e" not in question
-    assert "rm -rf / \\x1b[8m \\u202e" in question
+    assert "rm -rf / \\x1b[8m \\u{202e}" in question
 
 
 def test_a_tool_that_does_not_exist_is_an_error(prompts: Prompts) -> None:

@@ -59,7 +59,7 @@ def test_one_folder(course: Path) -> None:
         "big.bin (1.2 MB)",
         "image.png (8 B)",
         "inside.md -> notes/cells.md",
-        "line\\nbreak (0 B)",
+        "line\\x0abreak (0 B)",
         "node_modules/",
         "notes/",
         "old.txt (12 B)",

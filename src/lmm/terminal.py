@@ -1,0 +1,207 @@
+"""The one exit to the terminal: what is printed moves no cursor and misleads nobody, wherever it came from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from typing import IO, Any
+
+from lmm.errors import LmmError
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+# Controls but tab and newline; what has no width; what turns the direction of writing; tags; halves of characters.
+# The joiner U+200D stays (emoji), and the non-joiner where Arabic and Indic scripts need it.
+_UNSEEN = (
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
+    "|(?<![\u0600-\u1cff])\u200c|\u200c(?![\u0600-\u1cff])"
+)
+_IN_TEXT = re.compile(_UNSEEN)
+_IN_LINE = re.compile(f"{_UNSEEN}|[^\\S ]")
+# Our own codes begin with what no text from elsewhere can know, so that `say` tells them from those of others.
+_OURS = f"\x1b{os.urandom(8).hex()}"
+_CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")
+ERASE_LINE = f"{_OURS}\r{_OURS}[K"
+"""For `say` on a terminal: what stands on this line goes."""
+ERASE_BELOW = f"{_OURS}[J"
+"""For `say` on a terminal: what stands from here to the end of the screen goes."""
+
+
+# -- what may be seen ------------------------------------------------------------------------------
+
+
+def visible(text: str, *, line: bool = False) -> str:
+    r"""Spell out what a terminal would act upon, what cannot be seen, and what turns the direction of writing.
+
+    Tabs and ends of lines stay; with `line` (names, commands, paths) they are spelled out too, like other blanks
+    that are not the plain space.
+
+    >>> print(visible("a\x1b[31mb\u202ec"), visible("a\nb", line=True))
+    a\x1b[31mb\u{202e}c a\x0ab
+    """
+    if line:
+        return _IN_LINE.sub(_spelled, text)
+    return _IN_TEXT.sub(_spelled, text.replace("\r\n", "\n"))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
+
+
+def clipped(text: str, width: int) -> str:
+    """`text` on one line, cut to so many columns; what a terminal would act upon becomes a space.
+
+    >>> clipped("a residual", 20), clipped("a residual", 5), clipped("日本語", 5), clipped("a\\nb", 9)
+    ('a residual', 'a re…', '日本…', 'a b')
+    """
+    text = "".join(char if char.isprintable() else " " for char in text)
+    if columns(text) <= width:
+        return text
+    used, kept = 1, ""  # the ellipsis
+    for char in text:
+        used += _columns(char)
+        if used > width:
+            break
+        kept += char
+    return kept + "…"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes; styles take none.
+
+    >>> columns("añb"), columns("日本")
+    (3, 4)
+    """
+    return sum(map(_columns, _CODE.sub("", text)))
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "reply"), count(2, "reply"), count(3, "file")
+    ('1 reply', '2 replies', '3 files')
+    """
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+# -- what is printed -------------------------------------------------------------------------------
+
+
+def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
+    """Print `text`, made `visible`, on standard output or standard error; styles and codes from here are kept.
+
+    The reader may have gone away (head, less): then the rest goes nowhere, and the work goes on.
+    """
+    pieces = _CODE.split(text + end)
+    shown = (visible(piece) if at % 2 == 0 else _as_code(piece) for at, piece in enumerate(pieces))
+    _write("".join(shown), _stream(err))
+
+
+def say_document(text: str) -> None:
+    """Write a document or table to standard output: its exact bytes into a file or pipe, `visible` on a terminal."""
+    if is_terminal():
+        say(text, end="")
+        return
+    sys.stdout.flush()
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _forget(sys.stdout)
+
+
+def say_json(value: object, *, indent: int | None = None) -> None:
+    """Print a value as JSON; what is not `visible` is escaped as JSON has it, so that it reads back as it was."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    _write(_IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n", sys.stdout)
+
+
+def note(text: str) -> None:
+    """Tell on standard error what somebody should know who asked for something else."""
+    say(f"{styled('note:', 'yellow', err=True)} {text}", err=True)
+
+
+def tell_error(error: LmmError) -> None:
+    """One line on standard error: where, what, and what to do next."""
+    say(f"{styled('lmm:', 'red', err=True)} {error}", err=True)
+
+
+def show_bar(done: int, total: int, *, before: str = "", after: str = "") -> None:
+    """Draw a progress bar on the line where a terminal's standard error stands; elsewhere nothing."""
+    if is_terminal(err=True):
+        filled = 30 * min(done, total) // max(total, 1)
+        bar = f"{before}[{'█' * filled}{'·' * (30 - filled)}] {done}/{total} {after}".rstrip()
+        say(ERASE_LINE + clipped(bar, width() - 1), err=True, end="")
+
+
+def erase_bar() -> None:
+    """Take the bar away."""
+    if is_terminal(err=True):
+        say(ERASE_LINE, err=True, end="")
+
+
+def styled(text: str, style: str, *, err: bool = False) -> str:
+    """`text` in a style that `say` keeps, if it goes to a terminal that has styles and NO_COLOR is not set."""
+    if not is_terminal(err=err) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"{_OURS}[{_STYLES[style]}m{text}{_OURS}[0m"
+
+
+def upwards(rows: int) -> str:
+    """For `say` on a terminal: to the start of the line so many rows above."""
+    return f"{_OURS}[{rows}F" if rows else ""
+
+
+def is_terminal(*, err: bool = False) -> bool:
+    """Whether standard output, or standard error, is shown on a terminal."""
+    return _stream(err).isatty()
+
+
+def width() -> int:
+    """Columns of the terminal."""
+    return shutil.get_terminal_size().columns
+
+
+def log_to_stderr(layout: str) -> None:
+    """Let warnings of libraries go to standard error, made `visible`."""
+    import logging  # only servers need it, and every command starts here
+
+    class Visible(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return visible(super().format(record))
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Visible(layout))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+
+def _as_code(code: str) -> str:
+    return code if code == "\r" else f"\x1b{code}"
+
+
+def _stream(err: bool) -> IO[str]:
+    return sys.stderr if err else sys.stdout
+
+
+def _write(text: str, stream: IO[str]) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        _forget(stream)
+
+
+def _forget(stream: IO[Any]) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
