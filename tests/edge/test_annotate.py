@@ -391,7 +391,7 @@ def test_a_progress_bar_on_a_terminal(server: ScriptedServer, document: Path) ->
     shown = os.read(main, 100_000).decode()
     os.close(main)
     assert process.returncode == 0
-    assert shown.endswith(f"\rd.md [{'█' * 30}] 7/7\r\x1b[K")
+    assert shown.endswith(f"\r\x1b[Kd.md [{'█' * 30}] 7/7\r\x1b[K")
     assert out == b"d.md: made titles 3, summary 4; 3 calls, 33 tokens in, 21 out\n"
 
 
