@@ -217,6 +217,20 @@ def test_requests_that_cannot_be_read(address: str, body: object, status: int) -
     assert (got, told["error"]["type"]) == (status, "invalid_request_error")
 
 
+def test_a_conversation_without_end_is_refused(address: str, server: ScriptedServer) -> None:
+    """Before any work: 40,000 pairs in one request once stopped the course for everybody for half a minute."""
+    status, told = send(f"{address}/chat", {"question": "Why is a leaf green?", "history": [["a", "b"]] * 40_000})
+    assert (status, told["error"]["param"]) == (400, "history")
+    said = [{"role": role, "content": "a"} for role in ("user", "assistant") * 6_000]
+    asked = {"model": "course", "messages": [*said, {"role": "user", "content": "Why is a leaf green?"}]}
+    status, told = send(f"{address}/v1/chat/completions", asked)
+    assert (status, told["error"]["param"], told["error"]["type"]) == (400, "messages", "invalid_request_error")
+    status, told = send(f"{address}/chat", {"question": "Why?", "history": [["a", "x" * 70_000]]})
+    assert (status, told["error"]["param"]) == (413, "history")
+    assert send(f"{address}/search", {"query": "leaf", "documents": ["Botany"] * 50_000})[0] == 400
+    assert not server.requests
+
+
 def test_other_pages_cannot_ask(address: str, server: ScriptedServer) -> None:
     """A page elsewhere can send forms and plain text unasked, or point a name of its own at this machine."""
     question = {"question": "Why is a leaf green?"}

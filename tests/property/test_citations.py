@@ -21,6 +21,10 @@ TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=25)
 @example(["`", "``", "a`"])
 @example(["\n```\n", "\n", "[9]"])
 @example(["[1,", "\n\n", "9]", "\n\n", "x"])
+@example([" ", "``", "`", "[9]"])
+@example(["`````\n[9]\n", "```\n", "[9]"])
+@example(["`", "a [9] " * 30, "`", " [9]"])
+@example(["$5 ", "[9] " * 30, "\n\n", "[9]"])
 def test_streaming_is_cleaning(pieces: list[str]) -> None:
     """However an answer is cut into pieces, what is shown is the cleaned answer, and nothing is taken back."""
     stream = CitationStream({1, 2})

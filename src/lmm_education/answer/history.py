@@ -84,7 +84,12 @@ def conversation_text(history: Sequence[Exchange]) -> str:
     <BLANKLINE>
     Answer: Green [1].
     """
-    parts = [f"Question: {e.question}\n\nAnswer: {e.answer}" for e in history]
-    while len(parts) > 1 and sum(map(len, parts)) > _MOST:
-        parts.pop(0)
-    return "\n\n".join(parts)[-_MOST:]
+    latest: list[str] = []
+    length = 0
+    for exchange in reversed(history):
+        part = f"Question: {exchange.question}\n\nAnswer: {exchange.answer}"
+        length += len(part)
+        if latest and length > _MOST:
+            break
+        latest.append(part)
+    return "\n\n".join(reversed(latest))[-_MOST:]

@@ -19,6 +19,7 @@ _RENAMED = {"type": "kind", "doc": "document", "lang": "language"}
 _TYPE = re.compile(r"(?<![*\w])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![*\w])")
 _DOCUMENT = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|([^\s\"@]+))")
 _PUNCTUATION = ".,;:!?)]}'’”…"
+_MOST_NOTICES = 5  # of names that nobody knows: for each, all that are known are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
     def take_type(match: re.Match[str]) -> int:
         name = known.get(match[1].casefold())
         if name is None:
-            if close := _close(match[1], types, likeness=0.8):  # else it is emphasis
+            few = len(notices) < _MOST_NOTICES
+            if few and (close := _close(match[1], types, likeness=0.8)):  # else it is emphasis
                 notices.append(f"no passage is of the type '{match[1]}'; did you mean '*{close}*'?")
             return 0
         asked_types.append(name)
@@ -114,6 +116,8 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
             if found:
                 asked_documents.extend(found)
                 return length
+        if len(notices) >= _MOST_NOTICES:
+            return 0
         name = (match[1] or match[2]).rstrip(_PUNCTUATION)
         close = _close(name, [part for each in stored for part in each.names])
         meant = f"did you mean '@{_quoted(close)}'?" if close else "it was looked up as a word"

@@ -23,6 +23,7 @@ from lmm_education.web.service import NO_STORE, Service, read_json, server_sent,
 
 _OWNER = "lmm"
 _LEFT = 499  # nobody reads it
+_MOST_VALUES = 100  # of each condition of a search
 
 
 async def models(request: Request) -> Response:
@@ -68,8 +69,8 @@ def _search_options(body: Mapping[str, Any]) -> SearchOptions:
         raise RequestError("'limit' must be a whole number from 1 to 100", param="limit")
     if companion is not None and not isinstance(companion, bool):
         raise RequestError("'companion' must be true or false", param="companion")
-    if not isinstance(where, Mapping):
-        raise RequestError("'where' must be an object", param="where")
+    if not isinstance(where, Mapping) or len(where) > _MOST_VALUES:
+        raise RequestError(f"'where' must be an object of up to {_MOST_VALUES} keys", param="where")
     conditions = {key: _values(value, "where") for key, value in where.items()}
     types, documents = (tuple(map(str, _values(body.get(name, []), name))) for name in ("types", "documents"))
     return SearchOptions(limit, types, documents, conditions, companion=companion)
@@ -77,6 +78,8 @@ def _search_options(body: Mapping[str, Any]) -> SearchOptions:
 
 def _values(value: object, name: str) -> tuple[str | int | bool, ...]:
     values = value if isinstance(value, list) else [value]
+    if len(values) > _MOST_VALUES:
+        raise RequestError(f"'{name}' has more than {_MOST_VALUES} values", param=name)
     if not all(isinstance(item, str | int | bool) for item in values):
         raise RequestError(f"'{name}' must have texts, numbers, or lists of them", param=name)
     return tuple(values)

@@ -18,6 +18,10 @@ from lmm_education.errors import RequestError
 
 _REFUSED = ("tools", "functions", "audio", "logprobs")
 _OWN = ("system", "developer")
+MOST_MESSAGES = 1000
+"""Messages in a request: far more of a conversation than is read."""
+LONGEST_MESSAGE = 64 * 1024
+"""Characters of an earlier message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +77,51 @@ def checked_question(question: object, longest: int) -> str:
     return question.strip()
 
 
+def check_number(messages: int, param: str) -> None:
+    """Refuse a conversation of too many messages.
+
+    Raises:
+        RequestError: there are more than `MOST_MESSAGES`.
+    """
+    if messages > MOST_MESSAGES:
+        hint = "leave out the oldest: only the latest are read"
+        raise RequestError(f"there are {messages} messages, at most {MOST_MESSAGES} are read", hint=hint, param=param)
+
+
+def checked_length(text: str, param: str) -> str:
+    """A message that is not too long.
+
+    Raises:
+        RequestError: it has more than `LONGEST_MESSAGE` characters.
+    """
+    if len(text) > LONGEST_MESSAGE:
+        raise RequestError(f"a message has more than {LONGEST_MESSAGE} characters", status=413, param=param)
+    return text
+
+
 def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchange, ...]:
     """Questions with the answers that follow them, without the lists of sources; what has no answer is left out."""
-    found, question = [], ""
+    found, questions = [], list[str]()
     for role, text in messages:
         if role == "user":
-            question = f"{question}\n\n{text}" if question else text
-        elif question:
-            found.append(Exchange(question, text.rpartition(_above_sources(heading))[0] or text))
-            question = ""
+            questions.append(text)
+        elif any(questions):
+            answer = text.rpartition(_above_sources(heading))[0] or text
+            found.append(Exchange("\n\n".join(filter(None, questions)), answer))
+            questions = []
     return tuple(found)
 
 
 def _messages(messages: object) -> list[tuple[str, str]]:
     if not isinstance(messages, list) or not messages:
         raise RequestError("'messages' must be a list with a question", param="messages")
+    check_number(len(messages), "messages")
     found = []
     for message in messages:
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant", *_OWN):
             raise RequestError("a message must have the role user, assistant or system", param="messages")
         if message["role"] not in _OWN:
-            found.append((str(message["role"]), _text(message.get("content"))))
+            found.append((str(message["role"]), checked_length(_text(message.get("content")), "messages")))
     if not found:
         raise RequestError("there is no question", param="messages")
     return found

@@ -16,13 +16,15 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from lmm_education.answer.history import Exchange
 from lmm_education.errors import RequestError
 from lmm_education.web.chat_events import PageAnswer
-from lmm_education.web.completions import checked_question
+from lmm_education.web.completions import check_number, checked_length, checked_question
 from lmm_education.web.contents import Hidden, section_values
 from lmm_education.web.identify import caller_of
 from lmm_education.web.logged import Asked, student_of
 from lmm_education.web.rendering import to_html
 from lmm_education.web.service import NO_STORE, Service, read_json, server_sent, service_of
 from lmm_education.web.static_files import static_text
+
+_NO_PAIRS = "'history' must be a list of pairs of texts"
 
 
 async def index(request: Request) -> Response:
@@ -96,10 +98,12 @@ async def chat(request: Request) -> Response:
 
 
 def _history(pairs: object) -> list[Exchange]:
-    found = [pair for pair in pairs if _is_pair(pair)] if isinstance(pairs, list) else None
-    if found is None or len(found) < len(pairs):  # type: ignore[arg-type]
-        raise RequestError("'history' must be a list of pairs of texts", param="history")
-    return [Exchange(question, answer) for question, answer in found]
+    if not isinstance(pairs, list):
+        raise RequestError(_NO_PAIRS, param="history")
+    check_number(2 * len(pairs), "history")
+    if not all(map(_is_pair, pairs)):
+        raise RequestError(_NO_PAIRS, param="history")
+    return [Exchange(*(checked_length(text, "history") for text in pair)) for pair in pairs]
 
 
 def _is_pair(pair: Any) -> bool:

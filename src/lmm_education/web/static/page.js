@@ -8,6 +8,7 @@ export const texts = JSON.parse(document.body.dataset.texts);
 const form = $("#form"), question = $("#question"), ask = $("#ask"), conversation = $("#conversation");
 export { conversation, newExchange, showAnswer, openSection, fetchJson };
 let history = [];      // pairs of question and answer, as text
+const REMEMBERED = 20; // of them are sent: the server reads the latest only
 let running = null;    // what stops the answer that is on its way
 
 export const make = (tag, attributes = {}, ...children) => {
@@ -50,7 +51,7 @@ async function answer(text) {
     const response = await fetch("chat", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ question: text, history }),
+      body: JSON.stringify({ question: text, history: history.slice(-REMEMBERED) }),
       signal: running.signal,
     });
     if (!response.ok) throw new Told((await response.json()).error.message, { cause: response });

@@ -55,6 +55,8 @@ def test_parts_of_text_are_one_text() -> None:
         ([{"role": "system", "content": "a"}], {}, 400),
         (["Why?"], {}, 400),
         ([user("Why?")], {"messages": "Why?"}, 400),
+        ([user("Why?")] * 1001, {}, 400),
+        ([user("x" * 70_000), {"role": "assistant", "content": "a"}, user("Why?")], {}, 413),
     ],
 )
 def test_what_is_not_done_is_refused(messages: list[Any], more: dict[str, Any], status: int) -> None:
