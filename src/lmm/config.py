@@ -203,6 +203,19 @@ def _field_name(key: str) -> str:
     return "summary" if key == "summaries" else key
 
 
+def is_chosen(settings: Settings, tier: str) -> bool:
+    """Whether somebody chose the model for a tier, or for minor, which aux follows; not just one for everything.
+
+    >>> settings = load_settings('major = "Ollama/large"\\nminor = "Ollama/small"', {})
+    >>> is_chosen(settings, "aux"), is_chosen(load_settings('major = "Ollama/large"', {}), "aux")
+    (True, False)
+    """
+    origin = getattr(settings, tier).origin
+    if origin == "follows minor":
+        return is_chosen(settings, "minor")
+    return origin != "environment LMM_SOURCE" and not origin.startswith(("default", "follows"))
+
+
 def read_toml(text: str, *, where: str = "config.toml") -> tuple[dict[str, Any], tuple[str, ...]]:
     """Parse and check configuration text: known tables and keys, values of the right kind; and hints.
 
@@ -302,9 +315,11 @@ class _Names:
         has_key = bool(self.env.get("OPENAI_API_KEY"))
         source = PROVIDERS["openai" if has_key else "builtin"]
         reason = "default: OPENAI_API_KEY is set" if has_key else "default: no OPENAI_API_KEY"
-        major = self._explicit("major", source.name) or (ModelName(source.name, source.major), reason)
+        major = self._explicit("major", source.name, "LMM_SOURCE") or (ModelName(source.name, source.major), reason)
         small = PROVIDERS[major[0].provider.lower()]
-        minor = self._explicit("minor", small.name) or (
+        # Where somebody named the major model, minor goes with that, and not with what stands for both.
+        both = "LMM_SOURCE" if major[1].startswith(("default", "environment")) else ""
+        minor = self._explicit("minor", small.name, both) or (
             ModelName(small.name, small.minor or major[0].model),
             "follows major",
         )
@@ -317,19 +332,22 @@ class _Names:
             "embedding": (*embedding, ""),
         }
 
-    def _explicit(self, tier: str, source: str) -> tuple[ModelName, str] | None:
-        """The name that somebody asked for, the strongest voice first."""
+    def _explicit(self, tier: str, source: str, both: str = "") -> tuple[ModelName, str] | None:
+        """The name that somebody asked for, the strongest voice first.
+
+        `both` is the variable that names the source of this tier and others, if it counts.
+        """
         if value := self.overrides.get(tier):
             return parse_name(value, where="command line"), "command line"
         if value := self.header.get(tier):
             return parse_name(value, where=self.header_name), self.header_name
         if (value := self.toml.get(tier, {}).get("model")) and value != "default":
             return parse_name(value, where=f"{self.toml_name} [{tier}]"), self.toml_name
-        return self._from_environment(tier, source)
+        return self._from_environment(tier, source, both)
 
-    def _from_environment(self, tier: str, source: str) -> tuple[ModelName, str] | None:
+    def _from_environment(self, tier: str, source: str, both: str) -> tuple[ModelName, str] | None:
         upper = tier.upper()
-        variables = [f"LMM_SOURCE_{upper}", *(["LMM_SOURCE"] if tier in ("major", "minor") else [])]
+        variables = [f"LMM_SOURCE_{upper}", *([both] if both else [])]
         found = next((v for v in variables if self.env.get(v)), None)
         model_variable = f"LMM_MODEL_{upper}"
         model = self.env.get(model_variable, "")

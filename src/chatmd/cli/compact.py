@@ -25,7 +25,7 @@ def compact(
         typer.Option(min=1, metavar="TOKENS", help="Keep fewer turns, if that is needed to get down to this."),
     ] = None,
     model: Annotated[
-        Optional[str], typer.Option(metavar="NAME", help="The model that summarises, instead of the aux model.")
+        Optional[str], typer.Option(metavar="NAME", help="The model that summarises, instead of the file's own.")
     ] = None,
     config: Annotated[
         Optional[Path], typer.Option(metavar="FILE", help="The configuration file.", dir_okay=False)

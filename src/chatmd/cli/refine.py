@@ -54,7 +54,9 @@ def refine(
     proposer: Annotated[
         str, typer.Option(metavar="NAME", help="The model that proposes versions, instead of the major one.")
     ] = "",
-    judge: Annotated[str, typer.Option(metavar="NAME", help="The model that judges, instead of the minor one.")] = "",
+    judge: Annotated[
+        str, typer.Option(metavar="NAME", help="The model that judges, instead of the minor or the file's own.")
+    ] = "",
     config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
     record: Annotated[
         Optional[Path],

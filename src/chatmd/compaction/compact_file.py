@@ -30,6 +30,7 @@ from lmm.errors import DocumentBusy, FileWriteError, LmmError
 from lmm.loop import run, run_async
 from lmm.messages import Image
 from lmm.models.chat import shared_chat
+from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
 from lmm.prompts.load import load_prompts
 
@@ -89,22 +90,29 @@ async def compact_text(
     settings: Settings,
     options: CompactOptions = CompactOptions(),
     *,
+    model: ChatModel | None = None,
     path: Path | None = None,
     roots: Sequence[Path] = (),
 ) -> Compacted:
     """The compacted text of a conversation that somebody holds, as a run does; `path` is where it is on disk.
 
+    `model` summarises, else the aux model.
     With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
     stood for (`chatmd.content.recorded.Recorded.carry_over`). Raises what `compact` does.
     """
-    done = await _compacted(text, settings, options, path, roots)
+    done = await _compacted(text, settings, options, path, roots, model)
     if done.original is not None:
         await asyncio.to_thread(keep, text, done.original)
     return done
 
 
 async def _compacted(
-    text: str, settings: Settings, options: CompactOptions, path: Path | None, roots: Sequence[Path]
+    text: str,
+    settings: Settings,
+    options: CompactOptions,
+    path: Path | None,
+    roots: Sequence[Path],
+    model: ChatModel | None = None,
 ) -> Compacted:
     """The new text; nothing is written."""
     document, items = _read(text, path, roots)
@@ -112,7 +120,7 @@ async def _compacted(
     original = free_name(folder / FOLDER, path, datetime.now()) if folder and path else None
     compaction = await compacted(
         items,
-        shared_chat(settings.aux),
+        model or shared_chat(settings.aux),
         load_prompts(settings.prompts_folder, package="chatmd.prompts", slots=SLOTS),
         window=settings.aux.context_window,
         options=options,

@@ -21,10 +21,10 @@ from chatmd.refine.results import Refined, RefineOptions, Task
 from chatmd.refine.run import Progress, refined
 from chatmd.refine.versions import find_instructions
 from chatmd.runtime.limits import Limits, Tally, parse_budget
+from chatmd.runtime.models import configuration_for, settings_for_text
 from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.workplace import FOLDER
 from lmm.config import ModelSettings, Settings
-from lmm.config_files import settings_for
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document
 from lmm.errors import DocumentBusy, LmmError
@@ -162,7 +162,8 @@ def _prepared(request: RefineRequest, hooks: Hooks) -> tuple[Task, tuple[Case, .
         raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
     lines = tool_lines(text, path, request.run.roots)
     task = Task(text, find_instructions(document, request.role), lines)
-    settings = settings_for(path, config=request.run.config, overrides=_overrides(request))
+    configuration = configuration_for(path, request.run.config, model=request.run.model)
+    settings = settings_for_text(text, path, configuration, roots=request.run.roots, overrides=_overrides(request))
     limits = parse_budget(request.budget) if request.budget else Limits()
     purse = Purse(limits)
     judge = _model(settings.minor, "judge", "--judge", limits) if any(case.is_judged for case in cases) else None

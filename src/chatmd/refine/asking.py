@@ -19,6 +19,7 @@ from chatmd.refine.checks import Outcome
 from chatmd.refine.purse import Purse
 from chatmd.runtime.conversation import Conversation
 from chatmd.runtime.limits import Tally
+from chatmd.runtime.models import settings_of
 from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.step import gap, user_text
 from chatmd.runtime.transcript import TextTranscript
@@ -118,7 +119,8 @@ def open_runs(
     tree = tree_for(path, folder, options, hooks)
     tree = agreed(tree, text, str(path), folder, options, hooks)
     spec = _spec(text, path, tree)
-    place = Workplace(folder, tree.configuration.settings(), _nobody, tree.rules, tree.environment)
+    settings = settings_of(spec.config, tree.configuration)
+    place = Workplace(folder, settings, _nobody, tree.rules, tree.environment)
     copies = any(file.asking for file in declared_by(spec, place))
     if copies and not in_place:
         _check_copy(folder, spec.tools)

@@ -17,7 +17,7 @@ from chatmd.language.items import AgentSpec, MessageItem, SubAgent
 from chatmd.language.parser import parse
 from chatmd.language.transcript import messages_of
 from chatmd.rendering.rendered import Rendered, RenderedMessage, RenderedTool, texts_of
-from chatmd.runtime.models import model_settings
+from chatmd.runtime.models import model_settings, settings_of
 from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.payloads import Payloads
 from chatmd.runtime.repair import repair
@@ -74,7 +74,8 @@ async def _render(path: Path, options: RunOptions, hooks: Hooks, run_agents: boo
     settings = model_settings(spec.config, tree.configuration)
     unasked = _Unasked()
     ask = partial(tree.ask, tree, (str(path),)) if run_agents else unasked.ask
-    place = Workplace(folder, tree.configuration.settings(), ask, tree.rules, tree.environment, tree.protected)
+    everything = settings_of(spec.config, tree.configuration)
+    place = Workplace(folder, everything, ask, tree.rules, tree.environment, tree.protected)
     messages = await _messages(spec, place, Recorded(path, only=options.replay, keeps=False))
     tools, missing = await _tools(spec, place, servers)
     if spec.waits_for_user:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from chatmd.compaction.compact_file import Compacted, compact_text
 from chatmd.compaction.plan import CompactOptions, is_time
+from chatmd.runtime.models import Configuration, OpenModel, settings_for_text
 from chatmd.workplace import Rules
-from lmm.config import ModelSettings, Settings
+from lmm.config import ModelSettings, Settings, is_chosen
 from lmm.errors import LmmError
 from lmm.messages import Usage
 from lmm.models.tokens import count_tokens
@@ -22,13 +24,13 @@ _COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
 class Compactor:
     """Watches how much of its window a conversation takes with `model`. `path` is its file, if it has one.
 
-    The aux model summarises, or where it is the built-in one, which cannot, the conversation's own. After a
-    failure nothing more is tried in this run.
+    The aux model of its `settings` summarises. After a failure nothing more is tried in this run.
     """
 
     model: ModelSettings
     settings: Settings
     rules: Rules
+    open_model: OpenModel
     path: Path | None = None
     _used: int = 0
     _failed: bool = False
@@ -61,17 +63,29 @@ class Compactor:
         Raises:
             LmmError: there is no summary, and `text` stays as it is.
         """
-        settings = self.settings
-        if settings.aux.model.provider == "Builtin":
-            settings = replace(settings, aux=self.model)
         try:
             options = CompactOptions(to=self.model.context_window // 4)
-            done = await compact_text(text, settings, options, path=self.path, roots=self.rules.roots)
+            model = self.open_model(self.settings.aux)
+            done = await compact_text(text, self.settings, options, model=model, path=self.path, roots=self.rules.roots)
         except LmmError:
             self._failed = True
             raise
         self._used = 0
         return done
+
+
+def summarising(
+    text: str, path: Path, configuration: Configuration, *, model: str = "", roots: Sequence[Path] = ()
+) -> Settings:
+    """The settings with which the conversation in a file is compacted by its aux model; `model` names another.
+
+    Unless somebody chose an aux model, it is the file's own that summarises.
+
+    Raises:
+        ConfigError: there is no such model.
+    """
+    configured = configuration.settings({"aux": model} if model else None)
+    return configured if is_chosen(configured, "aux") else settings_for_text(text, path, configuration, roots=roots)
 
 
 def _estimate(text: str) -> int:

@@ -26,7 +26,7 @@ from chatmd.language.parser import parse
 from chatmd.language.transcript import messages_of
 from chatmd.runtime import events
 from chatmd.runtime.compacting import Compactor
-from chatmd.runtime.models import model_settings
+from chatmd.runtime.models import model_settings, settings_of
 from chatmd.runtime.opening import open_tools
 from chatmd.runtime.payloads import Payloads
 from chatmd.runtime.remote import confined, refuse_imports
@@ -97,11 +97,12 @@ class Conversation:
         if self.waits_for_user and not though_waiting:
             self._leave_turn()
             return False
-        settings = model_settings(self.spec.config, self.tree.configuration, own=len(self.chain) == 1)
-        everything = self.tree.configuration.settings()
+        own = len(self.chain) == 1
+        settings = model_settings(self.spec.config, self.tree.configuration, own=own)
+        everything = settings_of(self.spec.config, self.tree.configuration, own=own)
         self._place = place = self._workplace(everything)
         self._payloads = Payloads(self.transcript.folder, self.spec.config.show_tool_call)
-        self._compactor = Compactor(settings, everything, self.tree.rules, self.transcript.path)
+        self._compactor = Compactor(settings, everything, self.tree.rules, self.tree.open_model, self.transcript.path)
         self.tree.consent.check(self.spec, place)
         self.tree.tally.check_price(str(settings.model))
         self._model = self.tree.open_model(settings)

@@ -13,15 +13,13 @@ from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element
 from chatmd.runtime.agents import ask_agent
 from chatmd.runtime.limits import Limits, Tally, parse_budget
-from chatmd.runtime.models import Configuration, open_model
+from chatmd.runtime.models import configuration_for, open_model, settings_of
 from chatmd.runtime.repair import repair
 from chatmd.runtime.settings import read_rules
 from chatmd.runtime.step import parsed
 from chatmd.runtime.tree import Listener, Tree, ignore
 from chatmd.tools.consent import Approve, Confirm, consent
 from chatmd.workplace import AgentRequest, Workplace
-from lmm.config_files import find_config
-from lmm.disk.files import read_document
 from lmm.models.port import ChatModel
 
 AskUser = Callable[[], Awaitable[str | Element | None]]
@@ -77,16 +75,15 @@ def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks)
         ConfigError: config.toml or an option asks for something that we do not know.
     """
     environment = dict(os.environ)
-    config = find_config(options.config, file or folder / "text", environment)
-    toml_text = read_document(config) if config else ""
-    rules = read_rules(toml_text, config_file=config)
+    configuration = configuration_for(file or folder / "text", options.config, environment, options.model)
+    rules = read_rules(configuration.toml_text, config_file=configuration.file)
     rules = replace(rules, roots=(*rules.roots, *options.roots))
     budget = parse_budget(options.budget) if options.budget else Limits()
     limits = replace(budget, turns=rules.max_turns if options.max_turns is None else options.max_turns)
     model = hooks.model
     return Tree(
         ask_agent,
-        Configuration(toml_text, config, environment, options.model),
+        configuration,
         rules,
         Tally(limits),
         environment,
@@ -94,7 +91,7 @@ def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks)
         listener=hooks.listener,
         open_model=open_model if model is None else lambda settings: model,
         replay=options.replay,
-        protected=tuple(path.resolve() for path in (file, config) if path is not None),
+        protected=tuple(path.resolve() for path in (file, configuration.file) if path is not None),
     )
 
 
@@ -107,7 +104,8 @@ def agreed(tree: Tree, text: str, name: str, folder: Path, options: RunOptions, 
     """
     document = resolve_imports(parsed(repair(text).text, name), roots=tree.rules.roots)
     spec = read_agent(document)
-    place = Workplace(folder, tree.configuration.settings(), _ask_nobody, tree.rules, tree.environment)
+    settings = settings_of(spec.config, tree.configuration)
+    place = Workplace(folder, settings, _ask_nobody, tree.rules, tree.environment)
     return replace(tree, consent=consent(spec, place, yes=options.yes, confirm=hooks.confirm))
 
 

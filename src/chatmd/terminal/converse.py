@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chatmd.compaction.compact_file import acompact
+from chatmd.runtime.compacting import summarising
 from chatmd.runtime.limits import parse_budget
 from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.runtime.runner import Runner
@@ -17,6 +18,7 @@ from chatmd.terminal.slash_commands import help_rows, read_command
 from chatmd.terminal.styled import Line, Span, clean, columns, indented, wrapped
 from chatmd.terminal.view import requests, used
 from chatmd.workplace import FOLDER
+from lmm.disk.files import read_document
 from lmm.errors import LmmError
 
 _WIDEST_NAME = 20
@@ -135,7 +137,9 @@ class Conversation(Session):
 
     async def _compact(self) -> None:
         self.print(self.view.note("a summary is being made …"))
-        done = await acompact(self.path, self.tree.configuration.settings(), roots=self.tree.rules.roots)
+        roots, text = self.tree.rules.roots, await asyncio.to_thread(read_document, self.path)
+        settings = summarising(text, self.path, self.tree.configuration, roots=roots)
+        done = await acompact(self.path, settings, roots=roots)
         compaction, kept = done.compaction, f"{FOLDER}/{done.original.name}" if done.original else ""
         self.tally.add(compaction.model, compaction.usage)
         self.print(

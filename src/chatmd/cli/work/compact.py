@@ -15,10 +15,12 @@ from chatmd.compaction.summary import is_summary
 from chatmd.compaction.telling import told
 from chatmd.errors import NothingToCompact
 from chatmd.language.items import Item
+from chatmd.runtime.compacting import summarising
+from chatmd.runtime.models import configuration_for
 from lmm import terminal
 from lmm.cli import console
 from lmm.cli.work.progress import usage_text
-from lmm.config_files import settings_for
+from lmm.disk.files import read_document
 
 _TOKENS_PER_WORD = 1.5
 _AT_ONCE = 8  # lines of a run of items that are shown whole; of a longer one, its ends
@@ -39,7 +41,8 @@ def compact(
     options = CompactOptions(keep, to)
     if dry_run:
         return _show(file, plan_file(file, options, roots=roots), options, as_json)
-    settings = settings_for(file, config=config, overrides={"aux": model} if model else None)
+    configuration = configuration_for(file, config)
+    settings = summarising(read_document(file), file, configuration, model=model or "", roots=roots)
     try:
         done = compact_file(file, settings, options, roots=roots)
     except NothingToCompact as nothing:
