@@ -115,6 +115,7 @@ def test_what_the_author_configured_counts(
     transcript.write_text(text)
     assert "summary by OpenAI/small" in lmm(capsys, "compact", str(transcript), "--keep", "1").out
     config.write_text(before)
+    monkeypatch.delenv("LMM_SOURCE")
     monkeypatch.setenv("LMM_MODEL_MINOR", "OpenAI/minor")
     transcript.write_text(text)
     assert "summary by OpenAI/minor" in lmm(capsys, "compact", str(transcript), "--keep", "1").out

@@ -52,10 +52,10 @@ def refine(
     ] = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="The model of the file, instead of its own.")] = "",
     proposer: Annotated[
-        str, typer.Option(metavar="NAME", help="The model that proposes versions, instead of the major one.")
+        str, typer.Option(metavar="NAME", help="The model that proposes versions, instead of the file's own.")
     ] = "",
     judge: Annotated[
-        str, typer.Option(metavar="NAME", help="The model that judges, instead of the minor or the file's own.")
+        str, typer.Option(metavar="NAME", help="The judge, instead of the minor model or the file's own.")
     ] = "",
     config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
     record: Annotated[
