@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 ORDER = [
     "lmm.errors",
     "lmm.terminal",
+    "lmm.csv_table",
     "lmm.messages",
     "lmm.disk",
     "lmm.markdown",

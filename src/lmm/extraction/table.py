@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import io
 import json
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmm.csv_table import csv_text
 from lmm.disk.files import check_writable, replace, shown
 from lmm.errors import ConfigError
 from lmm.extraction.run import Record
@@ -79,20 +79,8 @@ def _jsonl(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        cells = row | {"headings": " > ".join(row["headings"])}
-        writer.writerow([_cell(cells.get(name)) for name in columns])
-    return text.getvalue().encode()
-
-
-def _cell(value: Any) -> str:
-    """Text as it is, nothing for null, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    cells = [row | {"headings": " > ".join(row["headings"])} for row in rows]
+    return csv_text(columns, [[row.get(name) for name in columns] for row in cells]).encode()
 
 
 def _parquet(columns: Sequence[str], rows: Sequence[Row]) -> bytes:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from lmm.csv_table import csv_text
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, exchange_as_values
 from lmm_education.exchange_log.grouping import asked
 
 _REACTIONS = {1: "up", -1: "down", 0: ""}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_values(exchange: LoggedExchange) -> dict[str, Any]:
@@ -33,26 +32,13 @@ def as_jsonl(exchanges: Iterable[LoggedExchange]) -> str:
 
 def as_csv(exchanges: Iterable[LoggedExchange]) -> str:
     """A table for spreadsheets: sources as one text, and no cell that a spreadsheet would take for a formula."""
-    lines = _Lines()
-    writer = csv.DictWriter(lines, LoggedExchange.__slots__, lineterminator="\r\n")
-    writer.writeheader()
+    names = LoggedExchange.__slots__
+    rows = []
     for exchange in exchanges:
         cited = (f"{s.file}: {' > '.join(s.headings)}" for s in exchange.sources if s.cited)
         values = as_values(exchange) | {"sources": "; ".join(cited)}
-        writer.writerow({name: _harmless(value) for name, value in values.items()})
-    return "".join(lines)
-
-
-class _Lines(list[str]):
-    """What a CSV writer writes into."""
-
-    def write(self, text: str) -> None:
-        self.append(text)
-
-
-def _harmless(value: Any) -> Any:
-    """Text that begins like a formula gets an apostrophe, which spreadsheets do not show: students write it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+        rows.append([values[name] for name in names])
+    return csv_text(names, rows, newline="\r\n")
 
 
 # -- for lmm eval ----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import importlib.util
 import io
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from lmm.csv_table import csv_text
 from lmm.disk import files
 from lmm.errors import ConfigError, FileWriteError
 from lmm_education.study.card_html import to_html
@@ -74,13 +74,8 @@ def save_cards(path: str | Path, cards: Sequence[Card], *, deck: str = "", now: 
 
 
 def _csv(cards: Sequence[Card], deck: str, now: float) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for card in cards:
-        values = card_as_values(card) | {"headings": " > ".join(card.headings)}
-        writer.writerow([values[name] for name in COLUMNS])
-    return text.getvalue().encode("utf-8", "surrogatepass")
+    rows = (card_as_values(card) | {"headings": " > ".join(card.headings)} for card in cards)
+    return csv_text(COLUMNS, [[row[name] for name in COLUMNS] for row in rows]).encode("utf-8", "surrogatepass")
 
 
 def _json(cards: Sequence[Card], deck: str, now: float) -> bytes:

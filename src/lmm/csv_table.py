@@ -1,0 +1,39 @@
+"""Tables as CSV that a spreadsheet shows and does not run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+# What spreadsheets take for a formula when a cell begins so, also in the wide forms of East Asian keyboards.
+_FORMULA = re.compile(r"\s*[=+\-@\uff0b\uff0d\uff1d\uff20]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?%?")
+_QUOTED = re.compile(r"[\",;\t\r\n|]|^\s|\s$")  # also what a spreadsheet of another country parts cells by
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\n") -> str:
+    r"""Columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON.
+
+    >>> print(csv_text(["name", "size"], [["=HYPERLINK(1)", -5], ["a;b", None]]), end="")
+    name,size
+    '=HYPERLINK(1),-5
+    "a;b",
+    """
+    return "".join(",".join(map(_cell, row)) + newline for row in (columns, *rows))
+
+
+def harmless(text: str) -> str:
+    """A text that a spreadsheet would take for a formula gets an apostrophe before it, which it does not show.
+
+    >>> harmless("=1+1"), harmless("@SUM(A1)"), harmless("-5.2"), harmless("a = b")
+    ("'=1+1", "'@SUM(A1)", '-5.2', 'a = b')
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = harmless(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text

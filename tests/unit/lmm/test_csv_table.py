@@ -1,0 +1,51 @@
+"""Tables that a spreadsheet shows and does not run."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmm.csv_table import csv_text, harmless
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['=HYPERLINK("http://x")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1"],
+)
+def test_a_formula_is_text(text: str) -> None:
+    """As OWASP has it, also where blanks or wide signs come first."""
+    assert harmless(text) == f"'{text}"
+    ((cell,),) = csv.reader(io.StringIO(csv_text([text], []), newline=""))
+    assert cell == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["-5", "+1.5", "-1,234.50", "1e-3", "-.5", "+3 %"[:2], "a-b", "x=1", "", "'quoted'"])
+def test_numbers_and_text_stay(text: str) -> None:
+    """What is no formula is not touched."""
+    assert harmless(text) == text
+
+
+def test_numbers_stay_numbers() -> None:
+    """Values that are no text are as JSON has them."""
+    assert csv_text(["a"], [[-5], [-1.5], [True], [None], [["=1"]]]) == 'a\n-5\n-1.5\ntrue\n\n"[""=1""]"\n'
+
+
+@given(st.lists(st.lists(st.text(alphabet=st.characters(codec="utf-8")), min_size=2, max_size=2)))
+def test_a_reader_gets_every_cell(rows: list[list[str]]) -> None:
+    """Nothing but the apostrophe is added, whatever is in a cell."""
+    text = csv_text(["one", "two"], rows)
+    found = list(csv.reader(io.StringIO(text, newline="")))
+    assert found == [["one", "two"], *([harmless(cell) for cell in row] for row in rows)]
+
+
+@given(st.text(alphabet='=+-@;,\t"|a1 \n', max_size=12))
+def test_no_other_separator_makes_a_formula(text: str) -> None:
+    """A spreadsheet that parts cells by a semicolon or a tab finds none either."""
+    for separator in ";\t|":
+        for row in csv.reader(io.StringIO(csv_text([text, "b"], []), newline=""), delimiter=separator):
+            for cell in row:
+                assert harmless(cell) == cell or cell.startswith("'")
