@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmm.disk.shared import Merged
 from lmm.errors import MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.align import align, look
@@ -30,16 +31,8 @@ _LIKE = 0.3
 _NOTHING = "---\n---\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The merged text, and the sources of our blocks that found no place in it."""
-
-    text: str
-    unplaced: tuple[str, ...] = ()
-
-
 def merge(base: str, ours: str, theirs: str) -> Merged:
-    """Apply what changed from `base` to `ours` onto `theirs`.
+    """Apply what changed from `base` to `ours` onto `theirs`; `unplaced` are the sources of blocks without a place.
 
     >>> base = "---\\n?: why?\\n---\\nBecause.\\n"
     >>> ours = "---\\n~chat_:\\n  - query: why?\\n    ~reply: Yes.\\n---\\nBecause.\\n"

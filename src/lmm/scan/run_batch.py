@@ -26,11 +26,11 @@ from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.scan.annotations import Annotations, annotate, chosen
 from lmm.scan.batch import Batch, BatchFunction, find_batch_model, run_batch
+from lmm.scan.document_file import is_sound, open_document
 from lmm.scan.edits import old_view
 from lmm.scan.fields import BatchListener, FieldFailed, Waiting
 from lmm.scan.header import check_header
 from lmm.scan.into_blocks import found_in, with_changes
-from lmm.scan.save import locked, save_merged, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,17 +242,17 @@ async def _scan_file(
 ) -> BatchReport:
     if options.estimate:
         return await _scan_text(files.read_document(path), chosen, options, model, listener, files.title_of(path), path)
-    async with locked(path, lambda: listener(Waiting(str(path)))):
-        base = files.read_document(path)
+    document = open_document(path)
+    async with document.alocked(on_wait=lambda: listener(Waiting(str(path)))):
         files.check_writable(path)
         failed = None
         try:
-            report = await _scan_text(base, chosen, options, model, listener, files.title_of(path), path)
+            report = await _scan_text(document.base, chosen, options, model, listener, files.title_of(path), path)
         except BatchFailed as error:
             failed, report = error, error.report
         if report.changed:
-            report.interrupted |= not await settled(path, base, options.settle)
-            saved = save_merged(path, base, report.text)
+            report.interrupted |= not await document.still(options.settle)
+            saved = document.save(report.text, check=is_sound)
             report.text, report.side_file = saved.text, saved.side_file
         if report.usage.requests:
             journal.forget_old()

@@ -23,9 +23,9 @@ from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.scan import events
 from lmm.scan.answering import Answering, Outcome
+from lmm.scan.document_file import is_sound, open_document
 from lmm.scan.header import check_header
 from lmm.scan.messages import Thread, plan, threads_at
-from lmm.scan.save import locked, save_merged, settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +119,16 @@ async def ascan_messages_text(
 async def _scan_messages(
     path: Path, options: MessageOptions, model: ChatModel | None, listener: events.Listener
 ) -> Outcome:
-    async with locked(path, lambda: listener(events.Waiting(str(path)))):
-        base = files.read_document(path)
+    document = open_document(path)
+    async with document.alocked(on_wait=lambda: listener(events.Waiting(str(path)))):
+        base = document.base
         blocks = parse_markdown_text(base)
         if any(isinstance(b, MetadataBlock) and b.prompts for b in blocks):
             files.check_writable(path)
         outcome = await _answer_text(base, options, model, listener, title=files.title_of(path), document=path)
         if outcome.text != base:
-            outcome.interrupted |= not await settled(path, base, options.settle)
-            saved = save_merged(path, base, outcome.text)
+            outcome.interrupted |= not await document.still(options.settle)
+            saved = document.save(outcome.text, check=is_sound)
             outcome.text, outcome.side_file, outcome.merged = saved.text, saved.side_file, saved.merged
         if outcome.usage.requests:
             journal.forget_old()

@@ -8,13 +8,15 @@ from itertools import zip_longest
 from pathlib import Path
 
 from lmm.disk import files
+from lmm.disk.shared import SharedFile
+from lmm.errors import DocumentError
 from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.scan.chat_log import clear_chat, unless_emptied
+from lmm.scan.document_file import is_sound, open_document
 from lmm.scan.edits import Verdict, resolve
 from lmm.scan.header import complete_header
 from lmm.scan.problems import Problem, find_problems, header_gaps
-from lmm.scan.save import save_merged
 
 # -- scan ----------------------------------------------------------------------------------------
 
@@ -37,13 +39,11 @@ def scan(path: str | Path, *, check: bool = False) -> ScanReport:
         DocumentError: the file cannot be read or written.
     """
     path = Path(path)
-    with contextlib.nullcontext() if check else files.document_lock(path):
-        base = files.read_document(path)
-        report = scan_text(base, name=files.title_of(path), check=check)
+    document = open_document(path)
+    with contextlib.nullcontext() if check else document.locked():
+        report = scan_text(document.base, name=files.title_of(path), check=check)
         if report.changed:
-            files.check_writable(path)
-            saved = save_merged(path, base, report.text)
-            return ScanReport(saved.text, report.problems, True)
+            return ScanReport(_save(document, report.text), report.problems, True)
         return report
 
 
@@ -68,14 +68,12 @@ def clear_messages(path: str | Path, *, pending: bool = False) -> bool:
 
     A metadata block that held nothing else goes with them.
     """
-    path = Path(path)
-    with files.document_lock(path):
-        base = files.read_document(path)
-        text = clear_messages_text(base, pending=pending)
-        if text == base:
+    document = open_document(Path(path))
+    with document.locked():
+        text = clear_messages_text(document.base, pending=pending)
+        if text == document.base:
             return False
-        files.check_writable(path)
-        save_merged(path, base, text)
+        _save(document, text)
         return True
 
 
@@ -136,10 +134,29 @@ def reject_edits_text(text: str, *, line: int | None = None) -> str:
 
 
 def _resolve_file(path: Path, verdict: Verdict, line: int | None) -> int:
-    with files.document_lock(path):
-        base = files.read_document(path)
-        blocks, count = resolve(parse_markdown_text(base), verdict, line=line)
+    document = open_document(path)
+    with document.locked():
+        blocks, count = resolve(parse_markdown_text(document.base), verdict, line=line)
         if count:
-            files.check_writable(path)
-            save_merged(path, base, serialize(blocks))
+            _save(document, serialize(blocks))
         return count
+
+
+# -- saving --------------------------------------------------------------------------------------
+
+
+def _save(document: SharedFile, text: str) -> str:
+    """Save what became of a document; its text now.
+
+    Raises:
+        DocumentError: it cannot be written, or a part found no place, as the author saved meanwhile.
+    """
+    files.check_writable(document.path)
+    saved = document.save(text, check=is_sound)
+    if saved.side_file is not None:
+        raise DocumentError(
+            "the file was changed meanwhile, and a part of what we made found no place in it",
+            where=str(document.path),
+            hint=f"it is in {saved.side_file}; the file holds what its author saved",
+        )
+    return saved.text

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from lmm.markdown.merge import Merged, merge
+from lmm.disk.shared import Merged
+from lmm.markdown.merge import merge
 
 LOG = "~chat_:\n  - query: why?\n    ~reply: So.\n"
 ASKED, ANSWERED = "---\n?: why?\n---\n", f"---\n{LOG}---\n"

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lmm.disk.shared import Saved
 from lmm.errors import FileReadError
 from lmm.markdown import MetadataBlock, parse_markdown_text
 from lmm.scan.chat_log import read_log
+from lmm.scan.document_file import is_sound, open_document
 from lmm.scan.messages import plan, with_reply
-from lmm.scan.save import save_merged
 
 BASE = "# A\n\n---\n?: why?\n---\nOne.\n"
 
@@ -19,6 +20,13 @@ def answered(text: str, reply: str = "So.") -> str:
     """`text` with its first question answered."""
     blocks = parse_markdown_text(text)
     return "".join(block.source for block in with_reply(blocks, plan(blocks)[0].asks[0], reply, "M/m"))
+
+
+def save_merged(path: Path, base: str, ours: str) -> Saved:
+    """Save what was made of `base`, which the file held when it was read."""
+    document = open_document(path)
+    document.base = base
+    return document.save(ours, check=is_sound)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from lmm.disk.changes import Roots
 from lmm.errors import ConfigError, ModelUnavailable
 from lmm.models.testing import ScriptedModel
 from lmm.scan import Outcome, WatchOptions, WatchReport, events, scan_messages_text, watch_documents
-from lmm.scan.save import save_merged
+from lmm.scan.document_file import open_document
 from lmm.scan.watch import Gone, Heard, Saved, Scanned, Troubled, Watcher, WatchEvent, Watching
 
 T = TypeVar("T")
@@ -103,7 +103,9 @@ class Scanner:
             if self.error:
                 raise self.error
             outcome = scan_messages_text(base, model=self.model, listener=told)
-            saved = save_merged(path, base, outcome.text)
+            document = open_document(path)
+            document.base = base
+            saved = document.save(outcome.text)
             outcome.text, outcome.merged = saved.text, saved.merged
             self.at_the_end()
             return outcome

@@ -1,0 +1,201 @@
+"""A text on disk that others write too: read, locked, and saved into whatever has become of it meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lmm.disk import files
+from lmm.disk.changes import Signature, signature
+from lmm.disk.undo import remember
+from lmm.errors import Changed, DocumentBusy, FileReadError, FileWriteError, LmmError
+
+_LOCK_POLL = 0.1  # seconds
+_STILL_ROUNDS = 60  # an author who never stops does not get the reply never
+_PAUSE = 0.05  # seconds without a change, after a save in the moment of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A merged text, and what of ours found no place in it."""
+
+    text: str
+    unplaced: tuple[str, ...] = ()
+
+
+Merge = Callable[[str, str, str], Merged]
+"""From what both began with, ours and theirs, a text with both; pure."""
+Check = Callable[[str, str], bool]
+"""Whether the second text may be written in the place of the first; pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """What stands on disk and is not as we left it; `trouble` is why it cannot be gone on with, if it cannot."""
+
+    text: str
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What became of a save: the text now on disk, and the side file that holds what found no place."""
+
+    text: str
+    merged: bool = False
+    side_file: Path | None = None
+
+
+@dataclass(slots=True)
+class SharedFile:
+    """A file that its author may write at any moment. `base` is what stood there when we read it."""
+
+    path: Path
+    base: str
+    merge: Merge
+    _seen: Signature | None
+    _locked: bool = field(default=False, init=False)
+
+    @classmethod
+    def open(cls, path: Path, *, merge: Merge) -> SharedFile:
+        """Read a file; it is not locked.
+
+        Raises:
+            FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
+        """
+        seen = signature(path)
+        return cls(path, files.read_document(path), merge, seen)
+
+    # -- the lock --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def locked(self, *, wait: float = -1, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Hold the file's advisory lock; `base` is what stands there once we have it.
+
+        Raises:
+            DocumentBusy: another process has it after `wait` seconds; negative waits for ever.
+        """
+        if self._locked:
+            yield
+            return
+        with files.document_lock(self.path, on_wait=on_wait, timeout=wait):
+            yield from self._holding()
+
+    @contextlib.asynccontextmanager
+    async def alocked(self, *, on_wait: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+        """`locked` without blocking the loop; waits for ever, and calls `on_wait` once if it has to."""
+        with contextlib.ExitStack() as stack:
+            waited = False
+            while not self._locked:
+                try:
+                    stack.enter_context(self.locked(wait=0))
+                except DocumentBusy:
+                    if not waited:
+                        on_wait()
+                    waited = True
+                    await asyncio.sleep(_LOCK_POLL)
+            yield
+
+    def _holding(self) -> Iterator[None]:
+        self._locked = True
+        try:
+            if self.changed():
+                self._seen = signature(self.path)
+                self.base = files.read_document(self.path)
+            yield
+        finally:
+            self._locked = False
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def changed(self) -> bool:
+        """Whether the file was written since we read it, or is gone: one look at its time, size and inode."""
+        return signature(self.path) != self._seen
+
+    def look(self) -> Theirs | None:
+        """What stands on disk now; None if that is `base`."""
+        try:
+            text = files.read_document(self.path)
+        except FileReadError as error:  # gone, or in the middle of being written
+            return Theirs("", error.message)
+        return None if text == self.base else Theirs(text, "" if text.strip() else "the file was emptied")
+
+    async def still(self, seconds: float = 0.1) -> bool:
+        """Wait until the file is `base`, or has not changed for so many seconds.
+
+        An editor may be in the middle of writing it, or between removing the old file and writing the new one.
+        False if the wait was cut short by cancellation: then is the last chance to save.
+        """
+        before, now = None, self.look()
+        try:
+            for _ in range(_STILL_ROUNDS):
+                if now is None or now == before:
+                    break
+                await asyncio.sleep(seconds)
+                before, now = now, self.look()
+        except asyncio.CancelledError:
+            return False
+        return True
+
+    # -- saving ----------------------------------------------------------------------------------
+
+    def save(self, ours: str, *, check: Check = lambda before, after: True, undo: bool = True) -> Saved:
+        """Write `ours`, which was made from `base`, into a file that may have changed meanwhile.
+
+        What its author wrote since stays, also what is saved in the very moment in which we write; what cannot be
+        placed goes to ``FILE.unplaced``. Where `check` refuses what we would write, all of `ours` does. The result
+        is the new `base`; with `undo`, `lmm undo` can take it back.
+
+        Raises:
+            FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
+        """
+        while True:
+            theirs = files.read_document(self.path)
+            merged = self.merge(self.base, ours, theirs)
+            if merged.text != theirs and not check(theirs, merged.text):
+                merged = Merged(theirs, (ours,))
+            try:
+                if merged.text != theirs:
+                    files.replace(self.path, merged.text, expected=theirs.encode("utf-8"))
+            except Changed:
+                self._pause()
+                continue
+            side = _write_aside(self.path, merged.unplaced) if merged.unplaced else None
+            saved = Saved(merged.text, theirs != self.base, side)
+            if merged.text != theirs:
+                self._written(theirs, merged.text, undo)
+            return saved
+
+    def _written(self, before: str, after: str, remembered: bool) -> None:
+        self._seen, self.base = signature(self.path), after
+        files.remove_leftovers(self.path.resolve().parent)
+        if remembered:
+            with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
+                remember(self.path, before, after)
+
+    def _pause(self) -> None:
+        """Wait until whoever saves this moment has ended: some programs write in several steps."""
+        before, now = self.look(), None
+        for _ in range(_STILL_ROUNDS):
+            time.sleep(_PAUSE)
+            now = self.look()
+            if now == before and not (now and now.trouble):
+                break
+            before = now
+
+
+def _write_aside(path: Path, pieces: tuple[str, ...]) -> Path:
+    """Add to ``FILE.unplaced`` what is not in it yet."""
+    side = path.with_name(path.name + ".unplaced")
+    if side.is_symlink():
+        hint = f"remove it, and run again: answers are remembered (rm {side})"
+        raise FileWriteError("what found no place is not written through a link", where=str(side), hint=hint)
+    before = side.read_bytes() if side.exists() else b""
+    new = b"".join(data for piece in pieces if (data := piece.encode("utf-8")) not in before)
+    if new:
+        files.replace(side, before + new)
+    return side
