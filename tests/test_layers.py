@@ -31,6 +31,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("course", "settings", "encode.encodings", "store.manifest", "store.port"),
     ("payloads", "prompts"),
     ("encode", "store"),
+    ("withheld",),
     ("open_course",),
     ("ingestion",),
     ("search", "exports", "exchange_log"),

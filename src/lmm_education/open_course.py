@@ -20,6 +20,7 @@ from lmm_education.settings import CourseSettings, StorageSettings, load_course_
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Store
+from lmm_education.withheld import WithheldStore
 
 
 @dataclass
@@ -59,6 +60,18 @@ class Course:
             ModelError: the embedding model cannot be opened.
         """
         return open_encoder(self.settings, self.models.embedding, embedder=self.embedder)
+
+    def for_students(self) -> Course:
+        """The same course without the texts that ``[serve] withhold`` names, whoever asks it for what.
+
+        Raises:
+            StoreError: the store cannot be opened.
+            ModelError: the embedding model cannot be opened.
+        """
+        encoder, store = self.encoder, WithheldStore(self.store, self.settings.serve.withhold)
+        served = replace(self, given_store=store)
+        served.encoder = encoder  # one model in memory for both
+        return served
 
     @cached_property
     def manifest(self) -> Manifest:

@@ -26,6 +26,8 @@ class ServeSettings:
     `login` asks for the course's password, for a user's, or believes the name that a proxy writes into `proxy_header`;
     only peers with addresses in `trusted_proxy` are believed. A session ends after `session_hours`.
 
+    Texts whose type `withhold` names reach no student: not as sources, not in what the model is asked, not in the API.
+
     `log` is the file in which questions and answers are kept, for `log_days`; none if empty.
     """
 
@@ -48,6 +50,7 @@ class ServeSettings:
     trusted_proxy: tuple[str, ...] = ()
     log: str = ""
     log_days: int = 180
+    withhold: tuple[str, ...] = ("solution",)
 
 
 SERVE: dict[str, str] = {
@@ -70,6 +73,7 @@ SERVE: dict[str, str] = {
     "trusted_proxy": NAMES,
     "log": TEXT,
     "log_days": COUNT,
+    "withhold": NAMES,
 }
 """Every key with the kind of its value."""
 SERVE_CHOICES: dict[str, tuple[str, ...]] = {

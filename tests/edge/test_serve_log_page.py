@@ -65,7 +65,7 @@ def course(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> I
     (folder / "notes/moss.md").write_text(MOSS)
     write_config(folder, model)
     with (folder / "config.toml").open("a") as config:
-        config.write('[answer]\nhistory = "none"\n[serve]\ntitle = "Plants"\nlog = "log.sqlite"\n')
+        config.write('[answer]\nhistory = "none"\n[serve]\ntitle = "Plants"\nlog = "log.sqlite"\nwithhold = []\n')
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("LMM_STATE_DIR", str(folder / "state"))

@@ -87,10 +87,11 @@ async def open_published_course(
         StoreError: the store cannot be read.
     """
     with open_course(config=config, course=course, model=model) as opened:
-        answering = open_answering(opened)
+        served = opened.for_students()
+        answering = open_answering(served)
         lookup = Lookup(answering.searching)
         tools = (_ask_tool(answering), *course_tools(lookup, among_others=False))
-        yield PublishedCourse(opened, lookup, tools)
+        yield PublishedCourse(served, lookup, tools)
 
 
 def _with_headings(sections: Sequence[Section]) -> Iterator[str]:

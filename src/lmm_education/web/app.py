@@ -70,6 +70,7 @@ def create_app(course: Course, *, options: AskOptions | None = None, hosts: Sequ
     Raises:
         ConfigError: [serve] asks for something unknown.
     """
+    course = course.for_students()
     answering, settings = open_answering(course, options), course.settings.serve
     contents = Contents(
         answering.searching.searcher, course.settings.preparation.language, course.settings.study.solutions

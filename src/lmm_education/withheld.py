@@ -1,0 +1,264 @@
+"""A course's store as students have it: without the texts of some types, solutions above all.
+
+Whatever is read goes through here: the question to the store leaves them out, so that limits and ranking are right, and
+every payload is looked at once more on its way. A section that has such texts among others is given without them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from lmm_education.payloads import types_in
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import (
+    CollectionName,
+    Contains,
+    Fields,
+    Leg,
+    Match,
+    Scored,
+    Store,
+    Stored,
+    StoreStatus,
+    Where,
+    Writer,
+)
+
+_ALL = 10_000  # more different types than a course has
+_FEW = 200  # sections whose texts are asked for by name
+_NEEDED = ("what", "document", "section", "kind", "headings", "level", "order", "metadata")
+Payload = Mapping[str, Any]
+
+
+class WithheldStore:
+    """A `Store` without the texts whose type is one of `types`, in upper or lower case.
+
+    The type of a text is its own or the one it inherits; of several, each counts. What stands in metadata under the
+    name of such a type (``solution:``) is not there either, and nothing is found by it.
+    """
+
+    def __init__(self, store: Store, types: Iterable[str]) -> None:
+        self._store = store
+        self._types = frozenset(map(_folded, types))
+        self._known: tuple[Manifest | None, tuple[str, ...]] = (None, ())
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def manifest(self) -> Manifest | None:
+        """See `Reader.manifest`."""
+        return self._store.manifest()
+
+    def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
+        """See `Reader.search`."""
+        if self._asks_for_withheld(where):
+            return [[] for _ in legs]
+        found = self._store.search(legs, where=self._without(where), fields=_with_needed(fields) if fields else False)
+        if not fields:
+            return found
+        return [
+            [replace(each, payload=self._stripped(each.payload)) for each in leg if self._may_show(each.payload)]
+            for leg in found
+        ]
+
+    def get(
+        self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
+    ) -> list[Stored]:
+        """See `Reader.get`."""
+        points = self._store.get(collection, ids, fields=_with_needed(fields), vectors=vectors)
+        return self._chunks(points) if collection == "chunks" else self._documents(points)
+
+    def scroll(
+        self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
+    ) -> Iterator[Stored]:
+        """See `Reader.scroll`."""
+        if self._asks_for_withheld(where):
+            return iter(())
+        wanted = _with_needed(fields)
+        if collection == "documents":
+            return iter(self._documents(list(self._store.scroll(collection, where=where, fields=wanted))))
+        points = self._store.scroll(collection, where=self._without(where), fields=wanted, vectors=vectors)
+        return chain.from_iterable(self._chunks([point]) for point in points)
+
+    def count(self, collection: CollectionName, *, where: Where = ()) -> int:
+        """See `Reader.count`."""
+        return sum(1 for _ in self.scroll(collection, where=where, fields=False))
+
+    def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
+        """See `Reader.facet`."""
+        if self._asks_for_withheld([Match(key, ()), *where]):
+            return {}
+        found = self._store.facet(key, where=self._without(where), limit=limit + len(self._types))
+        # Of several types of one text, the others are counted with it.
+        shown = [(name, number) for name, number in found.items() if key != "kind" or not self._is_withheld(name)]
+        return dict(shown[:limit])
+
+    # -- the rest of a store -----------------------------------------------------------------------
+
+    @property
+    def location(self) -> str:
+        """See `Store.location`."""
+        return self._store.location
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """See `Store.notices`."""
+        return self._store.notices
+
+    def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:
+        """See `Store.writing`."""
+        return self._store.writing(manifest, anew=anew)
+
+    def compact(self) -> None:
+        """See `Store.compact`."""
+        self._store.compact()
+
+    def status(self) -> StoreStatus:
+        """See `Store.status`."""
+        return self._store.status()
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._store.close()
+
+    # -- what may be shown -------------------------------------------------------------------------
+
+    def _may_show(self, payload: Payload) -> bool:
+        """Whether a text may be shown, by all types that its payload gives it."""
+        kind = payload.get("kind")
+        kinds = [*(kind if isinstance(kind, list) else [kind]), *types_in(payload.get("metadata") or {})]
+        return not any(map(self._is_withheld, kinds))
+
+    def _is_withheld(self, kind: object) -> bool:
+        return _folded(kind) in self._types
+
+    def _stripped(self, payload: Payload) -> Payload:
+        """A payload without what its metadata give away."""
+        metadata = payload.get("metadata")
+        if not isinstance(metadata, Mapping) or not any(map(self._is_withheld, metadata)):
+            return payload
+        kept = {name: value for name, value in metadata.items() if not self._is_withheld(name)}
+        return {**payload, "metadata": kept}
+
+    def _asks_for_withheld(self, where: Where) -> bool:
+        """Whether a condition is on metadata that are not shown: what fits it would tell what stands there."""
+        parts = (part for condition in where for part in re.split(r'[."\[\]]+', condition.key))
+        return any(map(self._is_withheld, parts))
+
+    def _kinds(self) -> tuple[str, ...]:
+        """The types to leave out as the store spells them. The embedded store's manifest is the same object for as long
+        as its content is the same."""
+        manifest = self._store.manifest()
+        if manifest is None or manifest is not self._known[0]:
+            facet = self._store.facet("kind", limit=_ALL) if manifest is not None else {}
+            self._known = manifest, tuple(filter(self._is_withheld, facet))
+        return self._known[1]
+
+    def _without(self, where: Where) -> list[Match | Contains]:
+        kinds = self._kinds()
+        return [*where, *([Match("kind", kinds, negate=True)] if kinds else [])]
+
+    def _chunks(self, points: Iterable[Stored]) -> list[Stored]:
+        return [replace(p, payload=self._stripped(p.payload)) for p in points if self._may_show(p.payload)]
+
+    def _documents(self, points: Sequence[Stored]) -> list[Stored]:
+        """Sections and records of documents: without those of which nothing may be shown, and other sections without
+        the texts that may not."""
+        sections = [point for point in points if point.payload.get("what") == "section"]
+        secret = self._texts_of(sections, withheld=True) if sections and self._kinds() else {}
+        typed = _inherited_types(sections)
+        doubtful = [p for p in sections if p.id in secret or any(map(self._is_withheld, typed[p.id]))]
+        open_texts = self._texts_of(doubtful, withheld=False) if doubtful else {}
+        gone = {point.id for point in doubtful if point.id not in open_texts}
+        shown = []
+        for point in points:
+            is_section = point.payload.get("what") == "section"
+            if point.id in gone or (not is_section and self._is_secret_document(point.payload)):
+                continue
+            payload = self._stripped(point.payload)
+            if point.id in secret and "text" in payload:
+                payload = {**payload, "text": redacted(payload, secret[point.id], open_texts[point.id])}
+            shown.append(replace(point, payload=payload))
+        return shown
+
+    def _texts_of(self, sections: Collection[Stored], *, withheld: bool) -> dict[str, list[Payload]]:
+        """The chunks of sections that may not be shown, or those that may; summaries aside, in their order."""
+        ids = {point.id for point in sections}
+        kinds = self._kinds()
+        where = [Match("kind", kinds, negate=not withheld)] if kinds else []
+        where += [Match("section", tuple(ids))] if len(ids) <= _FEW else []
+        found: dict[str, list[Payload]] = {}
+        for point in self._store.scroll("chunks", where=where, fields=(*_NEEDED, "text")):
+            summary = point.payload.get("kind") == "summary"
+            if point.payload.get("section") in ids and not summary and self._may_show(point.payload) != withheld:
+                found.setdefault(point.payload["section"], []).append(point.payload)
+        return {id: sorted(texts, key=lambda text: text.get("order", 0)) for id, texts in found.items()}
+
+    def _is_secret_document(self, payload: Payload) -> bool:
+        """Whether a document's header withholds it, and nothing in it has another type."""
+        if not any(map(self._is_withheld, types_in(payload.get("metadata") or {}))):
+            return False
+        inside = [Match("document", (payload["document"],))]
+        return not any(self._may_show(p.payload) for p in self._store.scroll("chunks", where=inside, fields=_NEEDED))
+
+
+def redacted(section: Payload, secret: Sequence[Payload], shown: Sequence[Payload]) -> str:
+    """The text of a section without its `secret` texts.
+
+    Where they stand as they are, between blank lines, they are taken out; else it is made of what may be `shown`.
+
+    >>> text = {"text": "Why?\\n\\nBecause.", "headings": ["A"]}
+    >>> redacted(text, [{"text": "Because.", "headings": ["A"]}], [{"text": "Why?", "headings": ["A"]}])
+    'Why?'
+    """
+    text, path = f"\n\n{section['text']}\n\n", section.get("headings")
+    for each in secret:
+        inside = f"\n\n{each['text']}\n\n"
+        if inside not in text or each.get("headings") != path:
+            return _put_together(section, shown)
+        while inside in text:
+            text = text.replace(inside, "\n\n")
+    return text.strip("\n")
+
+
+def _put_together(section: Payload, shown: Sequence[Payload]) -> str:
+    """Texts, with the headings that stand above them inside of the section."""
+    parts, above = list[str](), list(section.get("headings") or ())
+    depth, level = len(above), int(section.get("level") or 0)
+    for each in shown:
+        path = list(each.get("headings") or ())
+        new = [i for i in range(depth, len(path)) if path[: i + 1] != above[: i + 1]]
+        parts += [f"{'#' * (level + i + 1 - depth)} {path[i]}" for i in new]
+        above = path
+        parts.append(str(each.get("text", "")))
+    return "\n\n".join(parts)
+
+
+def _inherited_types(sections: Iterable[Stored]) -> dict[str, tuple[str, ...]]:
+    """The types that headings give what stands under them: their own, or those of the nearest above that has some."""
+    found: dict[str, tuple[str, ...]] = {}
+    by_path: dict[tuple[Any, ...], tuple[str, ...]] = {}
+
+    def place(point: Stored) -> tuple[Any, ...]:
+        return point.payload.get("document"), *(point.payload.get("headings") or ())
+
+    for point in sorted(sections, key=lambda point: len(place(point))):
+        path = place(point)
+        above = next((by_path[path[:end]] for end in range(len(path) - 1, 0, -1) if path[:end] in by_path), ())
+        found[point.id] = by_path[path] = types_in(point.payload.get("metadata") or {}) or above
+    return found
+
+
+def _with_needed(fields: Fields) -> Fields:
+    """Fields with those by which we see whether a text may be shown."""
+    if isinstance(fields, bool):
+        return True if fields else _NEEDED
+    return tuple(dict.fromkeys([*fields, *_NEEDED]))
+
+
+def _folded(kind: object) -> str:
+    return str(kind).strip().casefold()

@@ -1,0 +1,259 @@
+"""What students must not see: a marker in every solution that no answer of the server has, and no request of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from edge.serving import serving
+from edge.support import run_here
+from fakes.openai_server import Action, ScriptedServer
+
+import lmm_education
+from lmm_education.agent_tools.published import open_published_course
+from lmm_education.answer.answers import AskOptions
+from lmm_education.answer.run import open_answering
+from lmm_education.open_course import open_course
+from lmm_education.web.app import ROUTES
+
+MARK = "sesquipedalian"  # in every text that is withheld, and nowhere else; "umbellule" is what one would look for
+COURSE = {
+    "notes/leaves.md": f"""---
+title: Leaves
+docid: leaves
+---
+# Leaves
+
+Leaves are green because of chlorophyll, which umbellule plants have too.
+
+---
+type: exercise
+solution: In metadata, the umbellule {MARK}.
+---
+Why are leaves green, in an umbellule?
+
+---
+type: solution
+---
+Since the umbellule is {MARK}.
+And once more, {MARK} umbellule.
+
+---
+topic: colour
+---
+Autumn is yellow, and the umbellule falls.
+
+---
+type: [exercise, Solution]
+---
+Of two types: the umbellule {MARK}.
+
+---
+type: " SOLUTION "
+---
+In capitals: the umbellule {MARK}.
+
+---
+type: solution
+summary: The umbellule, {MARK} in short.
+questions: ["Is the {MARK} umbellule one?"]
+---
+# Answers {MARK}
+
+Below a heading, the umbellule is {MARK}.
+
+In a second paragraph, the umbellule is {MARK}.
+
+## Deeper {MARK}
+
+By inheritance, the umbellule is {MARK}.
+
+---
+type: text
+---
+# Roots
+
+Roots have an umbellule of their own.
+""",
+    "notes/all-answers.md": f"""---
+title: Sheet {MARK}
+docid: sheet
+type: solution
+---
+# First {MARK}
+
+The whole umbellule document is {MARK}.
+""",
+}
+SHOWN = ("which umbellule plants have too", "the umbellule falls", "Roots have an umbellule")
+HEADERS = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(params=["heading", "level", "size"])
+def course(folder: Path, server: ScriptedServer, request: pytest.FixtureRequest) -> Path:
+    """The course, ingested with sections of each kind; the scripted server is every model."""
+    text = (folder / "config.toml").read_text()
+    rag = f'[RAG]\ndocuments = "{request.param}"\nlevel = 1\nannotation_model = {{ own_properties = ["questions"] }}\n'
+    (folder / "config.toml").write_text(text + text.replace("[major]", "[aux]") + rag)
+    for name, written in COURSE.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(written)
+    lmm_education.ingest("notes")
+    return folder / "config.toml"
+
+
+def send(address: str, path: str, body: object = None) -> str:
+    """All that comes back, whatever its status."""
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(f"{address}{path}", data, HEADERS)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as response:
+            return f"{response.headers}{response.read().decode('utf-8', 'replace')}"
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"{error.headers}{error.read().decode('utf-8', 'replace')}"
+
+
+def stored_ids(config: Path) -> tuple[list[str], list[str]]:
+    """Sections and passages, those too that nobody may know of."""
+    with open_course(config=config) as course:
+        return [[p.id for p in course.store.scroll(name, fields=False)] for name in ("documents", "chunks")]  # type: ignore[return-value]
+
+
+def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
+    """By route of the application, what is sent to it."""
+    sections, passages = stored_ids(config)
+    ids = [f"/sections/{each}" for each in [*sections, *passages]]
+    ids += [f"/sections/{s}?passage={p}" for s, p in itertools.product([*sections, "x"], passages)]
+    ids += [f"/sections/{each}?searched=umbellule" for each in sections]
+    questions = ["umbellule", "*solution* umbellule", "*Solution*", "umbellule @sheet", "umbellule @all-answers.md"]
+    wheres = [{}, {"solution": [f"In metadata, the umbellule {MARK}."]}, {"type": ["solution", " SOLUTION "]}]
+    searches = [
+        {"query": question, "limit": 100, "where": where, "companion": companion, **types}
+        for question, where, companion in itertools.product(questions, wheres, (True, False))
+        for types in ({}, {"types": ["solution"]}, {"documents": ["sheet"]})
+    ]
+    history = [["What is an umbellule?", "A thing [1]."]]
+    asked = [{"role": "user", "content": question} for question in questions]
+    return {
+        "/": [("/", None)],
+        "/static/{name}": [("/static/page.js", None)],
+        "/contents": [("/contents", None)],
+        "/sections/{id}": [(each, None) for each in ids],
+        "/material": [("/material", None)],
+        "/material/{kind}": [
+            (f"/material/{kind}{more}", None)
+            for kind in ("plan", "cards", "exercises", "solutions")
+            for more in ("", "?solutions=true", "?solutions=1")
+        ],
+        "/login": [("/login", None), ("/login", {"password": "umbellule"})],
+        "/logout": [("/logout", {})],
+        "/consent": [("/consent", None), ("/consent", {"consent": "umbellule"})],
+        "/pictures/{address}": [("/pictures/umbellule", None)],
+        "/chat": [("/chat", {"question": each, "history": history}) for each in questions],
+        "/reactions": [("/reactions", {"exchange": "umbellule", "reaction": "up"})],
+        "/teacher": [("/teacher", None)],
+        "/teacher/sections/{id}": [(f"/teacher/sections/{each}", None) for each in [*sections, *passages]],
+        "/teacher/login": [("/teacher/login", {"password": "umbellule"})],
+        "/teacher/logout": [("/teacher/logout", {})],
+        "/metrics": [("/metrics", None)],
+        "/search": [("/search", each) for each in searches],
+        "/v1/chat/completions": [
+            ("/v1/chat/completions", {"model": "course", "messages": [each], "stream": stream})
+            for each, stream in itertools.product(asked, (True, False))
+        ],
+        "/v1/models": [("/v1/models", None)],
+        "/v1/models/{name}": [("/v1/models/course", None)],
+        "/healthz": [("/healthz", None)],
+    }
+
+
+def test_no_route_gives_it_away(course: Path, server: ScriptedServer) -> None:
+    """Nor does any prompt; what stands beside it is there."""
+    requests = requests_to(course)
+    assert set(requests) == {path for _, path, _ in ROUTES}, "a new route needs its row"
+    server.answer = lambda request: "It is the umbellule [1][2]."
+    with serving(course) as address:
+        answers = [(path, body, send(address, path, body)) for each in requests.values() for path, body in each]
+    assert not [(path, body) for path, body, answer in answers if MARK in answer]
+    together = "".join(answer for _, _, answer in answers)
+    assert all(text in together for text in SHOWN)
+    assert MARK not in prompts(server)
+    assert all(text in prompts(server) for text in SHOWN)
+
+
+def prompts(server: ScriptedServer) -> str:
+    """All that the model server received."""
+    return "".join(json.dumps(dict(request.body)) for request in server.requests)
+
+
+CALLS = (
+    ("search", '{"query": "umbellule", "limit": 20}'),
+    ("mentions", '{"term": "umbellule"}'),
+    ("open_section", '{"number": 1}'),
+    ("next_section", '{"number": 1}'),
+    ("previous_section", '{"number": 2}'),
+    ("table_of_contents", "{}"),
+)
+
+
+def test_no_tool_of_the_model_gives_it_away(course: Path, server: ScriptedServer) -> None:
+    """In agent mode, everything that a tool returns is in the next request."""
+    calls = tuple((str(i), name, arguments) for i, (name, arguments) in enumerate(CALLS))
+    server.queue(Action(calls=calls, finish="tool_calls"), "Done [1].")
+
+    async def answered() -> list[str]:
+        with open_course(config=course) as opened:
+            answering = open_answering(opened.for_students(), AskOptions(agent=True))
+            return [repr(event) async for event in answering.stream("Where is the umbellule?")]
+
+    told = "".join(asyncio.run(answered()))
+    assert MARK not in told + prompts(server)
+    assert all(text in prompts(server) for text in SHOWN)
+    assert all(name in prompts(server) for name, _ in CALLS)
+
+
+def test_what_is_published_does_not_give_it_away(course: Path, server: ScriptedServer) -> None:
+    """The tools of `lmm mcp`, and the documents that it offers."""
+
+    async def told() -> list[str]:
+        async with open_published_course(course, None, None) as published:
+            files = [file for file, _ in published.documents()]
+            texts = [published.read(file) for file in files]
+            tools = {tool.definition.name: tool for tool in published.tools}
+            calls: dict[str, dict[str, object]] = {
+                "search": {"query": "umbellule", "limit": 20},
+                "ask": {"question": "umbellule"},
+                "contents": {},
+                "mentions": {"term": "umbellule"},
+            }
+            said = [(await tools[name].call(arguments)).text for name, arguments in calls.items()]
+            return [*files, *texts, *said, repr(published.documents())]
+
+    together = "".join(asyncio.run(told()))
+    assert MARK not in together + prompts(server)
+    assert all(text in together for text in SHOWN)
+
+
+def test_its_author_sees_it(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`lmm search`, and `lmm exercises` when one asks for solutions; students too, where nothing is withheld."""
+    assert MARK in run_here(capsys, "search", "umbellule *solution*").out
+    assert MARK in run_here(capsys, "exercises", "notes", "--solutions").out
+    course.write_text(course.read_text() + "[serve]\nwithhold = []\n")
+    with serving(course) as address:
+        assert MARK in send(address, "/search", {"query": "umbellule", "limit": 100})
+
+
+def test_other_types_are_withheld(course: Path) -> None:
+    """In whatever case they are written."""
+    course.write_text(course.read_text() + '[serve]\nwithhold = ["Solution", "EXERCISE"]\n')
+    with serving(course) as address:
+        told = send(address, "/search", {"query": "umbellule", "limit": 100}) + send(address, "/material/exercises")
+    assert MARK not in told
+    assert "Why are leaves green" not in told
+    assert "Roots have an umbellule" in told
