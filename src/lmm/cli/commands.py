@@ -26,6 +26,7 @@ COMMANDS = (
     Command("watch", "lmm.cli.watch", "answer on every save"),
     Command("accept", "lmm.cli.edits", "keep the new text of edits that wait"),
     Command("reject", "lmm.cli.edits", "restore the old text of edits that wait"),
+    Command("undo", "lmm.cli.edits", "take back our last change to a document"),
     Command("annotate", "lmm.cli.batch", "add titles, questions, keywords, summaries to sections"),
     Command("batch", "lmm.cli.batch", "run a batch model of yours"),
     Command("extract", "lmm.cli.extract", "structured data from sections, by a Pydantic model or JSON schema"),

@@ -1,4 +1,4 @@
-"""`lmm accept` and `lmm reject`."""
+"""`lmm accept`, `lmm reject` and `lmm undo`."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def accept(files: Files, line: Line = None) -> int:
 def reject(files: Files, line: Line = None) -> int:
     """Restore the old text of waiting edits, byte for byte."""
     return work.reject(files, line)
+
+
+@app.command()
+def undo(files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Documents that lmm has changed.")]) -> int:
+    """Take back the last change that lmm made to each file, byte for byte; what you wrote elsewhere since stays.
+
+    Several undos in a row go further back.
+    """
+    return work.undo(files)

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from lmm.disk import files
 from lmm.disk.changes import Signature, signature
+from lmm.disk.folder import check_named
 from lmm.disk.undo import remember
 from lmm.errors import Changed, DocumentBusy, FileReadError, FileWriteError, LmmError
 
 _LOCK_POLL = 0.1  # seconds
 _STILL_ROUNDS = 60  # an author who never stops does not get the reply never
-_PAUSE = 0.05  # seconds without a change, after a save in the moment of ours
+_PAUSE, _PAUSES = 0.05, 20  # seconds without a change, after a save in the moment of ours; and how often at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,10 @@ class SharedFile:
         """Read a file; it is not locked.
 
         Raises:
+            LinkOutside: it is a link that leads out of its folder.
             FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
         """
+        check_named(path)
         seen = signature(path)
         return cls(path, files.read_document(path), merge, seen)
 
@@ -154,10 +157,12 @@ class SharedFile:
             FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
         """
         while True:
-            theirs = files.read_document(self.path)
+            theirs = self._whole()
             merged = self.merge(self.base, ours, theirs)
             if merged.text != theirs and not check(theirs, merged.text):
                 merged = Merged(theirs, (ours,))
+            if merged.unplaced and self._pause() != theirs:  # it was not yet all that was to come
+                continue
             try:
                 if merged.text != theirs:
                     files.replace(self.path, merged.text, expected=theirs.encode("utf-8"))
@@ -177,15 +182,29 @@ class SharedFile:
             with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
                 remember(self.path, before, after)
 
-    def _pause(self) -> None:
-        """Wait until whoever saves this moment has ended: some programs write in several steps."""
-        before, now = self.look(), None
-        for _ in range(_STILL_ROUNDS):
-            time.sleep(_PAUSE)
+    def _whole(self) -> str:
+        """The text on disk; one that is gone, emptied or torn is waited for, as it may be about to be written."""
+        for _ in range(_PAUSES):
             now = self.look()
-            if now == before and not (now and now.trouble):
+            if now is None or not now.trouble:
+                return self.base if now is None else now.text
+            time.sleep(_PAUSE)
+        return files.read_document(self.path)
+
+    def _pause(self) -> str:
+        """Wait until whoever writes at this moment has ended: some programs write in several steps. The text then."""
+        before = self._now()
+        for _ in range(_PAUSES):
+            time.sleep(_PAUSE)
+            now = self._now()
+            if now == before:
                 break
             before = now
+        return before
+
+    def _now(self) -> str:
+        now = self.look()
+        return self.base if now is None else now.text
 
 
 def _write_aside(path: Path, pieces: tuple[str, ...]) -> Path:

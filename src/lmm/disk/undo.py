@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lmm.disk.files import check_writable, document_lock, read_document, replace, state_folder
+from lmm.disk.folder import check_named
 from lmm.disk.versions import Conflict, hunks, three_way
 from lmm.errors import Changed, LmmError
 
@@ -58,7 +59,7 @@ def take_back(path: Path) -> TakenBack:
         LmmError: no change is remembered, or the same place was changed since.
         FileReadError, FileWriteError: the file cannot be read or written.
     """
-    with document_lock(path):
+    with document_lock(check_named(path)):
         now = read_document(path)
         check_writable(path)
         for record in sorted(_records(path), reverse=True):
