@@ -62,8 +62,8 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
             reader.read(node)
         elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
             reader.stray_text(node)
-    spec = AgentSpec(reader.config or Config(), tuple(reader.tools), tuple(reader.items), document.file)
-    return spec, tuple(reader.problems)
+    config, tools, items = reader.config or Config(), tuple(reader.tools), tuple(reader.items)
+    return AgentSpec(config, tools, items, file=document.file, imported=document.imported), tuple(reader.problems)
 
 
 def attribute_span(element: Element, name: str) -> Span:

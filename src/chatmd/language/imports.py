@@ -40,7 +40,8 @@ def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = ()) -> Synt
     path = Path(document.file or "document")
     resolver = _Resolver(document, tuple(folder.resolve() for folder in (path.parent, *roots)))
     children = resolver.nodes(document.children, ((path, path.resolve()),), document.is_body)
-    return replace(document, children=children, problems=(*document.problems, *resolver.problems))
+    imported = frozenset(str(real) for real, _ in resolver.read)
+    return replace(document, children=children, problems=(*document.problems, *resolver.problems), imported=imported)
 
 
 def _has_imports(children: tuple[Node, ...]) -> bool:

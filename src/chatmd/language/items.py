@@ -181,12 +181,16 @@ def is_inline(img: Img) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """What a document means: how the model is called, its tools, and the conversation so far."""
+    """What a document means: how the model is called, its tools, and the conversation so far.
+
+    `imported` names the files that parts of it come from.
+    """
 
     config: Config = Config()
     tools: tuple[Tool, ...] = ()
     items: tuple[Item, ...] = ()
     file: str = ""
+    imported: frozenset[str] = frozenset()
 
     @property
     def waits_for_user(self) -> bool:

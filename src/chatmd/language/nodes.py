@@ -170,7 +170,7 @@ class Problem:
 class SyntaxTree:
     """A parsed text. `problems` are those of its form; `chatmd.check` finds the others too.
 
-    `is_body` if the text was read as the inside of a message.
+    `is_body` if the text was read as the inside of a message. `imported` are the files that were put in place.
     """
 
     children: tuple[Node, ...]
@@ -178,6 +178,7 @@ class SyntaxTree:
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
     strict: bool = field(default=False, compare=False)
     is_body: bool = field(default=False, compare=False)
+    imported: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property
     def file(self) -> str:

@@ -49,7 +49,7 @@ class Runner(Protocol):
         """What its model would get.
 
         Raises:
-            LmmError: it cannot be read.
+            LmmError: it cannot be read, or nobody agreed to what it does.
         """
         ...
 

@@ -8,13 +8,15 @@ agents it asks included. The answer is kept with a hash of what was declared, so
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import operator
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from chatmd.errors import ConsentNeeded
 from chatmd.language.items import AgentSpec
-from chatmd.tools.declared import DeclaringFile, declared_by, in_prose, own_declarations, remote_digest
+from chatmd.tools.declared import DeclaringFile, Traffic, declared_by, in_prose, own_declarations, remote_digest
 from chatmd.workplace import Workplace
 from lmm import trust
 from lmm.messages import ToolCall
@@ -43,11 +45,15 @@ _CHANGED = {
 }
 
 
+_NO_TRAFFIC = Traffic()
+
+
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What was agreed to, for one run: declarations by the file that they stand in."""
+    """What was agreed to, for one run: declarations by the file that they stand in, with what they do together."""
 
     agreed: frozenset[tuple[str, str]] = frozenset()
+    together: Traffic = _NO_TRAFFIC
 
     def check(self, spec: AgentSpec, place: Workplace) -> None:
         """Let an agent start only with tools that were agreed to: a tool may have written to its file meanwhile.
@@ -55,9 +61,16 @@ class Consent:
         Raises:
             ConsentNeeded: it has others.
         """
-        own = own_declarations(spec, place)
-        digests = {digest for _, digest in self.agreed}
-        if own.keys <= self.agreed or remote_digest(own.path) in digests:
+        own = own_declarations(spec, place, self.together)
+        if remote_digest(own.path) in {digest for _, digest in self.agreed}:
+            return
+        if own.traffic.reads and self.together == Traffic(sends=True):
+            raise ConsentNeeded(
+                "it reads what is here, which nothing did when it was looked at, and what is read could be sent",
+                where=visible(own.name),
+                hint="its file changed during the run: look at it, and run again",
+            )
+        if own.keys <= self.agreed:
             return
         raise ConsentNeeded(
             f"{_CHANGED[_has_tools((own,))]}: {_listed((own,))}",
@@ -81,7 +94,7 @@ def consent(spec: AgentSpec, place: Workplace, *, yes: bool = False, confirm: Co
     if not yes and not asked <= _kept_keys(before := _kept(files[0].path)):
         _ask(files, before, confirm)
         trust.remember(STORE, files[0].path, _record(files))
-    return Consent(asked)
+    return Consent(asked, functools.reduce(operator.or_, (file.traffic for file in files)))
 
 
 def is_agreed(spec: AgentSpec, place: Workplace) -> bool:

@@ -1,18 +1,22 @@
 """What a file and the agents that it asks declare, and what that could do, in plain words.
 
-So do documents that by their names hold keys or passwords: whoever wrote the file had them sent to a model.
+So do documents that by their names hold keys or passwords: whoever wrote the file had them sent to a model. What has to
+be agreed to, `is_asked` says.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
+import operator
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
@@ -35,6 +39,35 @@ _DOES: dict[Power, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """What files that work together do with their surroundings: read what is here, send to others than the model."""
+
+    reads: bool = False
+    sends: bool = False
+
+    def __or__(self, other: Traffic) -> Traffic:
+        return Traffic(self.reads or other.reads, self.sends or other.sends)
+
+
+_NO_TRAFFIC = Traffic()
+
+
+def is_asked(powers: Collection[Power], together: Traffic) -> bool:
+    """Whether somebody has to agree to a tool with these powers: the rule, whichever way a file is called.
+
+    What changes things or starts programs is asked about always. What sends is asked about where something that works
+    together with it reads what is here, be it a tool, a document, an image or an import: a model that was led
+    astray could send what was read.
+
+    >>> is_asked({"network"}, Traffic(sends=True)), is_asked({"network"}, Traffic(reads=True, sends=True))
+    (False, True)
+    >>> is_asked({"read"}, Traffic(reads=True, sends=True)), is_asked({"process"}, Traffic())
+    (False, True)
+    """
+    return bool({"write", "process"} & set(powers)) or ("network" in powers and together.reads)
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """One tool: what it can do, in words; `asks` if somebody has to agree to that.
 
@@ -50,12 +83,16 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class DeclaringFile:
-    """A file, by its real `path` and as it was named, and what it declares; `depth` counts the agents above it."""
+    """A file, by its real `path` and as it was named, and what it declares; `depth` counts the agents above it.
+
+    `traffic` is its own, not that of the agents that it asks.
+    """
 
     path: str
     name: str
     declarations: tuple[Declaration, ...]
     depth: int = 0
+    traffic: Traffic = _NO_TRAFFIC
 
     @property
     def asking(self) -> tuple[Declaration, ...]:
@@ -79,16 +116,34 @@ def declared_by(spec: AgentSpec, place: Workplace) -> tuple[DeclaringFile, ...]:
     path = _path_of(spec, place)
     for tool in spec.tools:
         kind_of(tool)
-    return tuple(_walk(spec, path, spec.file or str(place.folder), place, {path}, 0))
+    found = list(_walk(spec, path, spec.file or str(place.folder), place, {path}, 0))
+    together = functools.reduce(operator.or_, (traffic_of(one.spec, one.place) for one in found))
+    return tuple(
+        replace(own_declarations(one.spec, one.place, together), path=one.path, name=one.name, depth=one.depth)
+        for one in found
+    )
 
 
-def own_declarations(spec: AgentSpec, place: Workplace) -> DeclaringFile:
-    """What a file itself declares."""
-    reads = any(_powers(tool) & {"read", "agent"} for tool in spec.tools)
-    declarations = tuple(_declaration(tool, place, reads) for tool in spec.tools)
-    remote = (_remote(src) for src in _inline_agents(spec) if not src.local and place.rules.remote_tools)
-    sent = (_sending(real, part) for real, part in sent_files(spec, place).items())
-    return DeclaringFile(_path_of(spec, place), spec.file or str(place.folder), (*declarations, *remote, *sent))
+def own_declarations(spec: AgentSpec, place: Workplace, together: Traffic = Traffic()) -> DeclaringFile:
+    """What a file itself declares; `together` is the traffic of those that it works with."""
+    own = traffic_of(spec, place)
+    together |= own
+    declarations = [_declaration(tool, place, together) for tool in spec.tools]
+    declarations += [_inline(agent, place, together) for agent in _inline_agents(spec) if not agent.local]
+    declarations += [_sending(real, part) for real, part in sent_files(spec, place).items()]
+    name = spec.file or str(place.folder)
+    return DeclaringFile(_path_of(spec, place), name, tuple(dict.fromkeys(declarations)), traffic=own)
+
+
+def traffic_of(spec: AgentSpec, place: Workplace) -> Traffic:
+    """What a file itself reads and sends, without the agents that it asks: they are looked at as well."""
+    powers = frozenset[Power]().union(*map(_powers, spec.tools))
+    parts = tuple(_parts(spec))
+    shows = any(
+        part.local and not isinstance(part, SubAgent) and _real_path(part.src, place) is not None for part in parts
+    )
+    elsewhere = any(isinstance(part, SubAgent) and not part.local for part in parts)
+    return Traffic(reads=shows or bool(spec.imported) or "read" in powers, sends=elsewhere or "network" in powers)
 
 
 def remote_digest(url: str) -> str:
@@ -99,10 +154,18 @@ def remote_digest(url: str) -> str:
 # -- the files ---------------------------------------------------------------------------------------------
 
 
-def _walk(
-    spec: AgentSpec, path: str, name: str, place: Workplace, seen: set[str], depth: int
-) -> Iterator[DeclaringFile]:
-    yield replace(own_declarations(spec, place), path=path, name=name, depth=depth)
+class _File(NamedTuple):
+    """One of the files that work together."""
+
+    spec: AgentSpec
+    path: str
+    name: str
+    place: Workplace
+    depth: int
+
+
+def _walk(spec: AgentSpec, path: str, name: str, place: Workplace, seen: set[str], depth: int) -> Iterator[_File]:
+    yield _File(spec, path, name, place, depth)
     for src in _agents(spec):
         below = (place.folder / src).resolve() if "\0" not in src else place.folder
         found = None if str(below) in seen else _read(below, place)
@@ -202,24 +265,39 @@ def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
 
 
 def _powers(tool: Tool) -> frozenset[Power]:
+    """What a tool can do; an agent that comes from a URL is somebody else's."""
+    if tool.kind == "agent":
+        return frozenset(("agent",) if tool.local else ("network",))
     try:
         return kind_of(tool).powers
     except ChatmdError:
         return frozenset()
 
 
-def _declaration(tool: Tool, place: Workplace, reads: bool) -> Declaration:
-    """`reads` if the file has a tool that reads: what it read could leave with another's request."""
+def _declaration(tool: Tool, place: Workplace, together: Traffic) -> Declaration:
     if tool.kind == "agent" and not tool.local and place.rules.remote_tools:
         return _remote(SubAgent(tool.agent), tool.name)
     try:
-        powers = kind_of(tool).powers
+        kind_of(tool)
     except ChatmdError as error:
         return Declaration(tool.name, error.message, False, "")
-    asks = bool(powers & {"write", "process"}) or tool.kind == "mcp" or ("read" in powers and _reads_more(tool, place))
-    asks = asks or ("network" in powers and reads)
+    powers = _powers(tool)
+    asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, place))
     words = _WORDS[tool.kind](tool) if tool.kind in _WORDS else _builtin(tool, powers, place)
+    words += _LEAVES if asks and powers == {"network"} else ""
     return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, place))
+
+
+_LEAVES = ": what is read here could leave that way"
+
+
+def _inline(agent: SubAgent, place: Workplace, together: Traffic) -> Declaration:
+    """An agent from a URL in a message."""
+    if place.rules.remote_tools:
+        return _remote(agent)
+    asks = is_asked(frozenset[Power](("network",)), together)
+    digest = hashlib.sha256(json.dumps(["agent", agent.src]).encode()).hexdigest()
+    return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, digest, is_tool=False)
 
 
 def _remote(agent: SubAgent, name: str = "") -> Declaration:

@@ -66,6 +66,9 @@ def prompts(tmp_path: Path) -> Prompts:
         '<tool name="read_file"/><tool name="read_directory" roots="sub"/>',
         '<tool name="webpage_to_markdown"/>',
         '<tool name="import_image"/>',
+        '<user><doc src="notes.md" local/><agent src="missing.chatmd" local/></user>',
+        f'<tool name="webpage_to_markdown"/><user><doc src=".chatmd/{"a" * 32}.txt" local/></user>',  # its own result
+        '<user><agent src="https://example.org/b.chatmd"/></user>',
         '<tool name="a" agent="missing.chatmd" local/><tool name="b" agent="https://example.org/b.chatmd"/>',
     ],
 )
@@ -82,7 +85,7 @@ def test_tools_that_only_read_here_need_none(prompts: Prompts, declared: str) ->
         ('<tool name="append_to_file" roots="sub, ../out"/>', "deletes files in {folder}/sub and {above}/out\n"),
         ('<tool name="read_file" roots="., .."/>', "read_file  reads files in {folder} and {above}\n"),
         ('<tool name="get_contents" roots=".env"/>', "reads files in {folder}/.env\n"),
-        ('<tool name="webpage_to_markdown"/><tool name="read_file"/>', "markdown  fetches from the internet\n"),
+        ('<tool name="webpage_to_markdown"/><tool name="read_file"/>', "markdown  fetches from the internet: what is"),
         ('<tool mcp_server="stdio:npx wiki"/>', "starts the MCP server npx wiki for all its tools\n"),
         (
             '<tool mcp_server="https://mcp.example.org/v1?key=abc" includes="x, y" client_secret_env="S"/>',
@@ -95,6 +98,59 @@ def test_tools_that_can_do_more_are_told_in_words(prompts: Prompts, declared: st
     folder = prompts.place.folder
     assert words.format(folder=folder, above=folder.parent) in question
     assert "abc" not in question
+
+
+READS = {
+    "tool": '<tool name="read_file"/>',
+    "course": '<tool name="course_search"/>',
+    "doc": '<user><doc src="notes.md" local/></user>',
+    "img": '<user><img src="a.png" local/></user>',
+    "in an agent": '<user><agent src="quiet.chatmd" local><doc src="notes.md" local/></agent></user>',
+    "import": '<system><import src="notes.md"/></system>',
+    "agent": '<user><agent src="reads.chatmd" local/></user>',
+    "agent as a tool": '<tool name="r" agent="reads.chatmd" local/>',
+}
+SENDS = {
+    "tool": ('<tool name="webpage_to_markdown"/>', "fetches from the internet: what is read here could leave that way"),
+    "server": ('<tool mcp_server="https://mcp.example.org/v1"/>', "calls the MCP server https://mcp.example.org/v1"),
+    "remote": ('<tool name="f" agent="https://example.org/b.chatmd"/>', "asks the agent https://example.org/b.chatmd"),
+    "remote agent": ('<user><agent src="https://example.org/b.chatmd"/></user>', "asks the agent https://example.org/"),
+    "agent": ('<tool name="s" agent="sends.chatmd" local/>', "    webpage_to_markdown  fetches from the internet: "),
+    "program": ('<tool name="curl" command="curl"/>', "runs curl"),
+}
+
+
+@pytest.mark.parametrize("sends", SENDS)
+@pytest.mark.parametrize("reads", READS)
+def test_what_reads_and_what_sends_is_asked_about(prompts: Prompts, reads: str, sends: str) -> None:
+    """Whoever reads, whoever sends, in whichever of the files that work together; once."""
+    prompts.write("Buds.", "notes.md")
+    prompts.write("<user>Go.</user>", "quiet.chatmd")
+    prompts.write('<tool name="read_file"/><user>Go.</user>', "reads.chatmd")
+    prompts.write('<tool name="webpage_to_markdown"/><user>Go.</user>', "sends.chatmd")
+    how, words = SENDS[sends]
+    assert words in prompts.ask(READS[reads] + how)
+    assert prompts.ask() == ""
+    assert prompts.ask(READS[reads]) == ""
+
+
+def test_the_next_document_in_a_conversation_is_not_asked_about(prompts: Prompts) -> None:
+    web = '<tool name="webpage_to_markdown"/><user>Hello</user>'
+    assert prompts.ask(web) == ""
+    assert prompts.ask(f'{web}<user><doc src="a.md" local/></user>') != ""
+    assert prompts.ask(f'{web}<user><doc src="a.md" local/><doc src="b.md" local/></user>') == ""
+
+
+def test_an_agent_that_reads_all_of_a_sudden_does_not_start(prompts: Prompts) -> None:
+    """Nothing was read when its asker, which sends, was looked at, so that nobody was asked about that."""
+    path = prompts.write("<user>Go.</user>", "b.chatmd")
+    spec = read(prompts.write('<tool name="b" agent="b.chatmd" local/><tool name="webpage_to_markdown"/>'))
+    agreed = consent(spec, prompts.place)
+    agreed.check(read(path), prompts.place)
+    prompts.write('<user><doc src="notes.md" local/></user>', "b.chatmd")
+    with pytest.raises(ConsentNeeded, match="which nothing did when it was looked at"):
+        agreed.check(read(path), prompts.place)
+    consent(spec, prompts.place, yes=True).check(read(path), prompts.place)
 
 
 def test_it_is_asked_once_and_again_only_for_what_is_new(prompts: Prompts) -> None:
