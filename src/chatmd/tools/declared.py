@@ -129,10 +129,10 @@ def own_declarations(spec: AgentSpec, place: Workplace, together: Traffic = Traf
     own = traffic_of(spec, place)
     together |= own
     declarations = [_declaration(tool, place, together) for tool in spec.tools]
-    declarations += [_inline(agent, place, together) for agent in _inline_agents(spec) if not agent.local]
+    declarations += dict.fromkeys(_inline(one, place, together) for one in _inline_agents(spec) if not one.local)
     declarations += [_sending(real, part) for real, part in sent_files(spec, place).items()]
     name = spec.file or str(place.folder)
-    return DeclaringFile(_path_of(spec, place), name, tuple(dict.fromkeys(declarations)), traffic=own)
+    return DeclaringFile(_path_of(spec, place), name, tuple(declarations), traffic=own)
 
 
 def traffic_of(spec: AgentSpec, place: Workplace) -> Traffic:
