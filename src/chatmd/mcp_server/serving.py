@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from chatmd.mcp_server.library import Library
 from chatmd.mcp_server.protocol import Publisher, logger
 from lmm.errors import LmmError
+from lmm.listening import patient_protocol
 
 if TYPE_CHECKING:
     import socket
@@ -51,7 +52,9 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
 
     publisher = Publisher(library)
     app = http_app(publisher, public=public, token=token)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=_PATIENCE)
+    config = uvicorn.Config(
+        app, http=patient_protocol(), log_level="warning", access_log=False, timeout_graceful_shutdown=_PATIENCE
+    )
     server = uvicorn.Server(config)
     async with _watching(library, publisher):
         serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from lmm import loop
 from lmm.errors import LmmError
@@ -152,10 +152,13 @@ async def read_json(request: Request) -> Mapping[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError("the request must be JSON", hint="Content-Type: application/json", status=415)
     data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > LARGEST:
-            raise RequestError(f"the request has more than {LARGEST} bytes", status=413)
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > LARGEST:
+                raise RequestError(f"the request has more than {LARGEST} bytes", status=413)
+    except ClientDisconnect:
+        raise RequestError("the request has no end", status=408) from None
     try:
         body = json.loads(data)
     except (ValueError, RecursionError):

@@ -14,7 +14,7 @@ from lmm import terminal
 from lmm.cli import console
 from lmm.config_files import CONFIG
 from lmm.errors import ConfigError, LmmError
-from lmm.listening import is_loopback, listen, url_of
+from lmm.listening import PATIENCE, is_loopback, listen, patient_protocol, url_of
 from lmm.models.chat import shared_chat
 from lmm_education.open_course import Course, open_course
 
@@ -123,9 +123,11 @@ def _check_installed() -> None:
         raise LmmError(f"{', '.join(missing)} is not installed", hint="pip install 'lmmarkdown[web]'")
 
 
-def server_options() -> dict[str, Any]:
-    """How uvicorn is run. Headers of proxies are read where it is known who may be believed: web/identify.py."""
+def server_options(patience: float = PATIENCE) -> dict[str, Any]:
+    """How uvicorn is run; a request has `patience` seconds to arrive. Headers of proxies are read where it is known who
+    may be believed: web/identify.py."""
     return {
+        "http": patient_protocol(patience),
         "log_level": "warning",
         "access_log": False,
         "proxy_headers": False,

@@ -1,0 +1,106 @@
+"""Who sends half a request does not hold the course up: his connection ends, others are answered meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import logging
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from edge.serving import serving
+from edge.support import wait_until
+from fakes.openai_server import Action, ScriptedServer
+
+PATIENCE = 3.0
+HALVES = (
+    b"",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+    b"POST /chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{",
+)
+
+
+@pytest.fixture
+def address(folder: Path, server: ScriptedServer, ingested: Path) -> Iterator[str]:
+    """The course, served with little patience."""
+    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    with serving(folder / "config.toml", patience=PATIENCE) as running:
+        yield running
+
+
+@contextmanager
+def connections(address: str, number: int) -> Iterator[list[socket.socket]]:
+    """Connections to it, a third of each half."""
+    place = urlsplit(address)
+    with ExitStack() as closing:
+        opened = []
+        for i in range(number):
+            opened.append(closing.enter_context(socket.create_connection((place.hostname, place.port), 20)))
+            opened[-1].sendall(HALVES[i % len(HALVES)])
+        yield opened
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the server has ended a connection."""
+    connection.settimeout(0.05)
+    try:
+        return not connection.recv(65536) or is_closed(connection)
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def search(address: str) -> int:
+    """The status of a search on a connection of its own."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    body = json.dumps({"query": "Why is a leaf green?"})
+    connection.request("POST", "/search", body, {"Content-Type": "application/json"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_half_sent_requests_end(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    """1,500 of them stayed open for as long as their sender liked."""
+    assert search(address) == 200  # the models are there
+    with caplog.at_level(logging.WARNING), connections(address, 1500) as halves:
+        for _ in range(3):
+            assert search(address) == 200
+        assert all(map(is_closed, halves[:900]))  # more wait than may
+        wait_until(lambda: all(map(is_closed, halves[900:])))
+        assert search(address) == 200
+    assert not caplog.records
+
+
+def test_drops_are_no_request(address: str) -> None:
+    """The time is for the whole, not since the last byte; and a head has an end."""
+    with connections(address, 2) as (_, slow):
+        begun = time.monotonic()
+        while not is_closed(slow):
+            slow.sendall(b"x")
+            time.sleep(0.2)
+        assert PATIENCE - 1 < time.monotonic() - begun < PATIENCE + 3
+    with connections(address, 2) as (_, large), contextlib.suppress(ConnectionError):
+        for _ in range(100):
+            large.sendall(b"x" * 4096)
+            time.sleep(0.01)
+        pytest.fail("a head without end was read")
+
+
+def test_answers_take_their_time(address: str, server: ScriptedServer) -> None:
+    """A request that is there is not hurried, nor is the next one on its connection."""
+    server.answer = lambda request: Action("Slowly.", delay=PATIENCE + 1)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    asked = {"model": "course", "messages": [{"role": "user", "content": "Why is a leaf green?"}]}
+    for _ in range(2):
+        connection.request("POST", "/v1/chat/completions", json.dumps(asked), {"Content-Type": "application/json"})
+        assert json.loads(connection.getresponse().read())["choices"][0]["message"]["content"].startswith("Slowly.")
+    connection.close()
