@@ -10,6 +10,7 @@
     │   ├── DocumentBusy        another process holds the document's lock
     │   └── LinkOutside         a link leads out of the folder that it lies in
     ├── MetadataError           a metadata block cannot be read or edited safely
+    ├── EditError               accepting an edit would lose text
     ├── ConfigError             config.toml, the environment or a header asks for something we do not know
     │   └── UntrustedConfig     a config.toml would send a key to a server that nobody has approved
     └── ModelError              a model did not answer
@@ -25,6 +26,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -82,6 +84,16 @@ class MetadataError(LmmError):
     def __init__(self, message: str, *, line: int = 1, column: int = 1, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.line, self.column = line, column
+
+
+class EditError(LmmError):
+    """Accepting edits would lose text. `losses` has, per loss, the line of the edit's block and what would be lost."""
+
+    def __init__(self, losses: Sequence[tuple[int, str]], *, where: str = "", hint: str = "") -> None:
+        line, first = losses[0]
+        more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
+        super().__init__(f"accepting the edit at line {line} would lose text: {first}{more}", where=where, hint=hint)
+        self.losses = tuple(losses)
 
 
 class ConfigError(LmmError):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
 import pytest
-from edge.support import lmm, run_here
-from fakes.openai_server import ScriptedServer, hang
+from edge.support import exchanges_of, lmm, run_here
+from fakes.openai_server import Action, ScriptedServer, hang
 
+from lmm.errors import EditError
+from lmm.markdown import parse_markdown_text
 from lmm.scan import accept_edits, reject_edits, scan_messages
+from lmm.scan.edits import find_edits
 
 DOCUMENT = """---
 title: Leaves
@@ -230,6 +234,123 @@ def test_code_and_equations_in_a_reply_stay_as_they_are(server: ScriptedServer, 
     scan_messages(path)
     assert accept_edits(path) == 1
     assert path.read_text() == f"# T\n\n{reply}\n\nAfter.\n\n```r\ny\n```\n"
+
+
+LONG = """---
+title: Leaves
+docid: leaves
+---
+
+---
+=: say it shorter
+---
+# Colour
+
+A leaf is green, as @fox2015 says.[^1]
+
+[^1]: But not in autumn.
+"""
+
+
+def test_a_reply_that_was_cut_off(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is marked, also when it is remembered; scan tells it with its line; only --force accepts it."""
+    path = write(folder, LONG)
+    server.queue(Action(text="A leaf is green, as @fox2015 says.[^1]\n\n[^1]: But", finish="length"))
+    ran = run_here(capsys, "messages", str(path))
+    assert ran.code == 0
+    assert "warning: the reply was cut off at the model's output limit" in ran.out
+    edited = path.read_text()
+    assert "  ~~warning: the reply was cut off at the model's output limit\n" in edited
+    write(folder, LONG)
+    assert "remembered from an earlier run" in run_here(capsys, "messages", str(path)).out
+    assert path.read_text() == edited
+    assert len(server.requests) == 1
+    ran = run_here(capsys, "scan", "--check", str(path))
+    assert f"{path}:6:1: warning: the reply was cut off at the model's output limit (lmm accept would" in ran.out
+    ran = run_here(capsys, "accept", str(path))
+    assert (ran.code, ran.out, path.read_text()) == (1, "", edited)
+    assert f"{path}:6: accepting would lose text: the reply was cut off" in ran.err
+    assert "nothing was accepted (--force accepts it all the same; lmm reject --again --line 6" in ran.err
+    assert run_here(capsys, "accept", "--force", str(path)).out == f"{path}: accepted 1 edit\n"
+    assert path.read_text().endswith("\n[^1]: But\n")
+
+
+def test_an_answer_that_was_cut_off(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The screen, the log and scan tell it; the exchange is read as any other."""
+    path = write(folder, "---\ntitle: T\ndocid: t\n---\n\n---\n?: why?\n---\nA leaf is green.\n")
+    server.queue(Action(text="Because of", finish="length"))
+    assert "cut off at the model's output limit" in run_here(capsys, "messages", str(path)).out
+    assert exchanges_of(path) == [("why?", "Because of")]
+    ran = run_here(capsys, "scan", "--check", str(path))
+    assert f"{path}:11:5: warning: the reply was cut off at the model's output limit" in ran.out
+    assert ran.code == 0
+
+
+def test_labels_and_citations_that_the_new_text_drops(server: ScriptedServer, folder: Path) -> None:
+    """Accepting waits for --force, or for the author to put them back."""
+    path = write(folder, LONG)
+    server.queue("## Colour\n\nA leaf is green.")
+    assert "warning: it drops the citation or reference @fox2015" in lmm("messages", path).out
+    edited = path.read_text()
+    with pytest.raises(EditError, match="line 6 would lose text: it drops the citation or reference @fox2015"):
+        accept_edits(path)
+    assert path.read_text() == edited
+    new = "A leaf is green.\n\n<!-- lmm:end"
+    mended = edited.replace(new, "A leaf is green (@fox2015).[^1]\n\n[^1]: Not in autumn.\n\n<!-- lmm:end")
+    path.write_text(mended)
+    assert accept_edits(path) == 1  # a repeated heading is only mentioned
+    path.write_text(edited)
+    assert accept_edits(path, force=True) == 1
+    assert path.read_text().endswith("# Colour\n\n## Colour\n\nA leaf is green.\n")
+
+
+def test_what_the_author_adds_to_the_old_text(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Accept refuses and shows both; --again restores the old text, with what was added, and the question."""
+    path = write(folder, DOCUMENT)
+    server.queue("A leaf is green by chlorophyll.")
+    scan_messages(path)
+    edited = path.read_text()
+    path.write_text(edited.replace("A leaf is green because", "I add this. A leaf is green because"))
+    ran = run_here(capsys, "accept", str(path))
+    line = path.read_text().splitlines().index("###### old text") + 3
+    assert ran.code == 1
+    says = f"you changed the old text since the model saw it: line {line} 'I add this. A leaf is green because of the chlor"
+    assert f"{path}:7: accepting would lose text: {says}" in ran.err
+    assert "[-I add this.-]" in ran.err.replace(" -]", "-]")
+    assert "by chlorophyll.+}" in ran.err.replace("\n", "")
+    assert "I add this." in path.read_text()
+    assert lmm("reject", "--again", path).out == f"{path}: rejected 1 edit\n"
+    assert path.read_text() == DOCUMENT.replace("A leaf is green", "I add this. A leaf is green")
+    server.queue("Both.")
+    scan_messages(path)
+    assert "I add this. A leaf is green" in server.requests[1].last
+    path.write_text(edited)
+    without = re.sub("  ~~old: .*\n", "", edited).replace("in its cells.", "in its cells. More.")
+    path.write_text(without)  # as older versions wrote it
+    assert accept_edits(path) == 1
+
+
+def test_edits_of_text_inside_edits_and_metadata_are_no_changes_of_the_old_text(
+    server: ScriptedServer, folder: Path
+) -> None:
+    """An edit of a paragraph that waits, a chat or an annotation in the old text do not stand in accept's way."""
+    path = write(folder, "---\ntitle: T\n---\n\n---\n=: a\n---\n# A\n\nOne leaf.\n\nTwo leaves.\n")
+    server.queue("Leaves.")
+    scan_messages(path)
+    asked = path.read_text().replace("One leaf.", "---\n=: b\n---\nOne leaf.")
+    path.write_text(asked.replace("Two leaves.", "---\n~summary_: two\n---\nTwo leaves."))
+    server.queue("A leaf.")
+    scan_messages(path)
+    assert [edit.losses for edit in find_edits(parse_markdown_text(path.read_text()))] == [(), ()]
+    one = path.read_text()
+    assert accept_edits(path) == 2
+    path.write_text(one)
+    inner = one.splitlines().index("One leaf.") + 1
+    assert accept_edits(path, line=inner) == 1
+    with pytest.raises(EditError, match="you changed the old text"):  # the model of the outer one has not seen that
+        accept_edits(path)
 
 
 def test_an_edit_whose_block_is_gone_leaves_no_half(server: ScriptedServer, folder: Path) -> None:

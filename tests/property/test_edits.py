@@ -55,8 +55,15 @@ def test_reject_restores_every_byte(text: str, where: int, reply: str) -> None:
     original, with_prompt = asked(text, where)
     outcome = scan_messages_text(with_prompt, model=ScriptedModel([reply]))
     assume(not outcome.failed)
-    assert len(find_edits(parse_markdown_text(outcome.text))) == 1
+    [edit] = find_edits(parse_markdown_text(outcome.text))
+    assert not edit.old_changed
+    assert not edit.cut
     assert reject_edits_text(outcome.text) == original
+    again = reject_edits_text(outcome.text, again=True)
+    assert [p.text for b in parse_markdown_text(again) if isinstance(b, MetadataBlock) for p in b.prompts] == [
+        "change it"
+    ]
+    assert clear_messages_text(again, pending=True) == clear_messages_text(with_prompt, pending=True)
 
 
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
@@ -81,7 +88,7 @@ def test_accept_keeps_what_the_author_made_of_it(text: str, where: int, own: str
     _, with_prompt = asked(text, where)
     outcome = scan_messages_text(with_prompt, model=ScriptedModel(["A new text."]))
     assume(not outcome.failed and outcome.text.count("A new text.") == 1)
-    accepted = accept_edits_text(outcome.text.replace("A new text.", own + "A new text."))
+    accepted = accept_edits_text(outcome.text.replace("A new text.", own + "A new text."), force=True)
     assert own + "A new text." in accepted
     before, _ = with_prompt.split("---\n=: change it\n---\n", 1)
     assert accepted.startswith(before)

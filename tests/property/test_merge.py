@@ -19,6 +19,7 @@ from lmm.markdown.merge import merge
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import preorder
+from lmm.messages import Reply
 from lmm.scan.chat_log import read_log
 from lmm.scan.edits import damaged_edits
 from lmm.scan.header import complete_header
@@ -60,7 +61,7 @@ def rewritten(base: str) -> st.SearchStrategy[Ours]:
     """Every edit that is asked for, answered and waiting."""
     blocks = parse_markdown_text(base)
     asks = [ask for thread in plan(blocks) for ask in thread.asks if ask.is_edit]
-    placed, failed = with_replies(blocks, [(ask, NEW_TEXT, "m") for ask in asks])
+    placed, failed = with_replies(blocks, [(ask, Reply(NEW_TEXT, "m")) for ask in asks])
     refused = [id(ask) for ask, _ in failed]
     replies = tuple((ask.prompt.text, NEW_TEXT) for ask in asks if id(ask) not in refused)
     return st.just(Ours(serialize(placed), replies))

@@ -16,15 +16,27 @@ Line = Annotated[Optional[int], typer.Option(metavar="N", help="Only the edit th
 
 
 @app.command()
-def accept(files: Files, line: Line = None) -> int:
-    """Keep the new text of waiting edits, with your own changes to it."""
-    return work.accept(files, line)
+def accept(
+    files: Files,
+    line: Line = None,
+    force: Annotated[bool, typer.Option("--force", help="Accept even where text would be lost.")] = False,
+) -> int:
+    """Keep the new text of waiting edits, with your own changes to it.
+
+    Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops
+    labels, citations or footnotes, or you changed the old text since the model saw it.
+    """
+    return work.accept(files, line, force)
 
 
 @app.command()
-def reject(files: Files, line: Line = None) -> int:
+def reject(
+    files: Files,
+    line: Line = None,
+    again: Annotated[bool, typer.Option("--again", help="Put the question back, too, to be asked anew.")] = False,
+) -> int:
     """Restore the old text of waiting edits, byte for byte."""
-    return work.reject(files, line)
+    return work.reject(files, line, again)
 
 
 @app.command()

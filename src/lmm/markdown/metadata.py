@@ -165,6 +165,32 @@ def key_line(body: str, name: str) -> int | None:
     return next((_line(body, key) for key in keys if key.value == name), None)
 
 
+def scalars(body: str) -> list[tuple[tuple[str, ...], yaml.ScalarNode, yaml.ScalarNode]]:
+    """Every scalar value of a body at any depth: the keys that lead to it, its own key, and the value, in order.
+
+    >>> [(path, value.value) for path, _, value in scalars("a: 1\\nb:\\n  - c: 2\\n")]
+    [(('a',), '1'), (('b', 'c'), '2')]
+    """
+    found: list[tuple[tuple[str, ...], yaml.ScalarNode, yaml.ScalarNode]] = []
+    seen: set[int] = set()
+
+    def visit(node: yaml.Node | None, path: tuple[str, ...], key: yaml.ScalarNode | None) -> None:
+        if node is None or id(node) in seen:  # an alias
+            return
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            for name, value in node.value:
+                visit(value, (*path, yaml_core.key_text(name)), name)
+        elif isinstance(node, yaml.SequenceNode):
+            for item in node.value:
+                visit(item, path, key)
+        elif isinstance(node, yaml.ScalarNode) and key is not None:
+            found.append((path, key, node))
+
+    visit(yaml_core.compose(as_yaml(body)), (), None)
+    return found
+
+
 def _line(body: str, node: yaml.Node) -> int:
     return body.count("\n", 0, node.start_mark.index) + 1
 

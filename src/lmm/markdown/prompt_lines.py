@@ -73,6 +73,22 @@ def mask_prompts(body: str, prompts: tuple[Prompt, ...]) -> str:
     return "".join(parts) + body[at:]
 
 
+def add_prompt(body: str, word: str, text: str, *, newline: str = "\n") -> str:
+    """`body` with a prompt line at its end that reads back as `text`.
+
+    >>> add_prompt("type: x\\n", "edit", "shorter: please")
+    'type: x\\n=: shorter: please\\n'
+    """
+    spelling = next(spelling for spelling, meant in WORDS.items() if meant == word)
+    lines = "".join(f"  {line}".rstrip() + newline for line in text.split("\n"))
+    for written in (f" {text}{newline}", f" |{newline}{lines}", f" {yaml_core.quoted(text)}{newline}"):
+        prompts = find_prompts(f"{spelling}:{written}")
+        if [(prompt.text, prompt.end) for prompt in prompts] == [(text, len(spelling) + 1 + len(written))]:
+            break
+    separator = newline if body and not body.endswith("\n") else ""
+    return f"{body}{separator}{spelling}:{written}"
+
+
 def _prompt_text(source: str) -> str:
     if source.lstrip(" \t")[:1] in {'"', "'"} or _BLOCK_SCALAR.match(source.lstrip(" \t")):
         value = _yaml_text(source)

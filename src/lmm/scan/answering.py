@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -21,7 +22,7 @@ from lmm.scan import events
 from lmm.scan.batch import Batch
 from lmm.scan.chat_log import Exchange
 from lmm.scan.condense import NOTICE, condensed, fits, room
-from lmm.scan.messages import Ask, Thread, chat_before, request_for, with_replies, with_reply
+from lmm.scan.messages import Ask, Thread, chat_before, request_for, with_replies
 
 
 @dataclass(slots=True)
@@ -57,11 +58,26 @@ class Answering:
     major: ChatModel
     minor: ChatModel | None = None
 
-    async def thread(self, thread: Thread) -> None:
+    async def threads(self, threads: Sequence[Thread]) -> None:
+        """Ask what waits; what could take no reply costs nothing. Cancelled, it ends with what has arrived."""
+        empty = Reply("", self.major.name)
+        _, refused = with_replies(self.blocks, [(ask, empty) for thread in threads for ask in thread.asks])
+        reasons = {id(ask): error for ask, error in refused}
+        tasks = [asyncio.create_task(self._thread(thread, reasons)) for thread in threads]
+        try:
+            await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            self.outcome.interrupted = True
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _thread(self, thread: Thread, refused: Mapping[int, LmmError]) -> None:
         log = thread.log
         for ask in thread.asks:
             try:
-                with_reply(self.blocks, ask, "", self.major.name)  # a block that takes no reply costs nothing
+                if id(ask) in refused:
+                    raise refused[id(ask)]
                 reply = await self._reply(await self._fitting(ask), chat_before(ask, log))
             except LmmError as error:
                 self._fail(ask, error)
@@ -84,8 +100,7 @@ class Answering:
 
     def document(self) -> str:
         """The document with the replies placed; those that cannot be become failures (the journal has them)."""
-        answered = [(ask, reply.text, reply.model) for ask, reply in self.outcome.answered]
-        blocks, failed = with_replies(self.blocks, answered)
+        blocks, failed = with_replies(self.blocks, self.outcome.answered)
         for ask, error in failed:
             self.outcome.answered = [pair for pair in self.outcome.answered if pair[0] is not ask]
             self._fail(ask, error)
@@ -107,8 +122,8 @@ class Answering:
         asked = (self.settings.system, earlier, ask.prompt.text, ask.subject.text)
         key = journal.key_of(request.task, self.major.name, *asked)
         match None if self.again else journal.get(key):
-            case {"text": str(text), "model": str(model)}:
-                return self._keep(ask, Reply(text, model), "journal")
+            case {"text": str(text), "model": str(model), **rest}:
+                return self._keep(ask, Reply(text, model, cut=rest.get("cut") is True), "journal")
         self.listener(events.Asking(ask, request))
         async with contextlib.aclosing(self.major.stream(request)) as stream:
             async for event in stream:
@@ -120,8 +135,9 @@ class Answering:
                     if ask.condensed:
                         event = replace(event, text=f"{event.text.rstrip()}\n\n{NOTICE}")
                         self.listener(events.Piece(ask, f"\n\n{NOTICE}"))
+                    entry = {"text": event.text, "model": event.model} | ({"cut": True} if event.cut else {})
                     with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
-                        journal.put(key, {"text": event.text, "model": event.model})
+                        journal.put(key, entry)
                     self.outcome.usage += event.usage
                     return self._keep(ask, event, "model")
         raise RuntimeError(f"{self.major.name} ended its stream without a reply")

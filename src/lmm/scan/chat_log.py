@@ -18,28 +18,34 @@ from lmm.markdown.prompt_lines import Prompt
 LOG = "~chat_"
 OLD_LOG = "~chat"
 LOG_KEYS = (LOG, OLD_LOG)
+WARNING = "~~warning"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One prompt with the word it was asked with (``query`` or ``message``), its reply, and who replied."""
+    """One prompt with the word it was asked with (``query`` or ``message``), its reply, and who replied.
+
+    `warning` is what is wrong with the reply, if something is.
+    """
 
     word: str
     prompt: str
     reply: str
     model: str = ""
+    warning: str = ""
 
     def as_metadata(self) -> dict[str, str]:
         """The form in which it is written."""
         written = {self.word: self.prompt, "~reply": self.reply}
-        return written | {"~~model": self.model} if self.model else written
+        more = {"~~model": self.model, WARNING: self.warning}
+        return written | {key: value for key, value in more.items() if value}
 
 
 def read_log(values: Mapping[str, Any]) -> tuple[Exchange, ...]:
     """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
 
     >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
-    (Exchange(word='query', prompt='Why?', reply='Because.', model=''),)
+    (Exchange(word='query', prompt='Why?', reply='Because.', model='', warning=''),)
     """
     return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
 
@@ -52,7 +58,8 @@ def _exchanges(log: Any) -> list[Exchange]:
         word = "message" if metadata.lookup(item, "message") is not None else "query"
         prompt, reply = metadata.lookup(item, word), metadata.lookup(item, "reply")
         if prompt is not None and reply is not None:
-            found.append(Exchange(word, str(prompt), str(reply), str(item.get("~~model", ""))))
+            model, warning = str(item.get("~~model", "")), str(item.get(WARNING, ""))
+            found.append(Exchange(word, str(prompt), str(reply), model, warning))
     return found
 
 
@@ -61,20 +68,31 @@ def _old_exchanges(log: Any) -> list[Exchange]:
     return [Exchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False)]
 
 
+def logged_warnings(body: str) -> list[tuple[int, int, str]]:
+    """What is wrong with replies in the log of a metadata body: line and column, from 1, and the warning."""
+    if WARNING not in body:
+        return []
+    return [
+        (key.start_mark.line + 1, key.start_mark.column + 1, value.value)
+        for path, key, value in metadata.scalars(body)
+        if path[0] in LOG_KEYS and path[-1] == WARNING
+    ]
+
+
 def current_chat(log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
     """The exchanges that a continuation refers to: from the last ``query`` on."""
     starts = [i for i, exchange in enumerate(log) if exchange.word == "query"]
     return log[starts[-1] :] if starts else log
 
 
-def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str) -> MetadataBlock:
+def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str, *, warning: str = "") -> MetadataBlock:
     """`block` with a pending prompt moved into its log, beside the reply; all other lines stay.
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
     """
     word = "message" if prompt.word == "message" else "query"
-    exchange = Exchange(word, prompt.text, reply, model).as_metadata()
+    exchange = Exchange(word, prompt.text, reply, model, warning).as_metadata()
     prompt, body = waiting_prompt(block, prompt), block.body
     if LOG in block.values():
         body = metadata.append_item(body, LOG, exchange, newline=block.newline)

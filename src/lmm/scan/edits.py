@@ -23,32 +23,36 @@ document until it is accepted or rejected::
 The heading of an edited section stays above both. The two comments carry the edit's id, so that neither
 level-6 headings, nor another edit, nor what follows can be mistaken for a part of it; knitr, Pandoc and
 readers do not see them. Where there was no text, only the new text stands there.
+
+The record also holds ``~~old``, by which a later change of the old text is noticed, and, where there was
+something to tell when the edit arrived, ``~~warning``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from lmm.errors import LmmError
+from lmm.errors import EditError, LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.join import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.prompt_lines import Prompt
-from lmm.scan.chat_log import unless_emptied, waiting_prompt, without_prompt
+from lmm.markdown.prompt_lines import Prompt, add_prompt
+from lmm.messages import Reply
+from lmm.scan.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
+from lmm.scan.edit_warnings import CUT, changed_since, code_notices, losses, marks_of, oddities, warnings
 
 EDIT = "~edit_"
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
 _MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
 _WRAPPED = re.compile(r"\A\s*```+(?:markdown|md)[ \t]*\n(?P<text>.*)\n```+\s*\Z", re.DOTALL)
-_CHUNK = re.compile(r"^[ \t>]*```+\s*\{([A-Za-z0-9_]+(?:[ ,][^}\n]*)?)\}[ \t]*\r?$", re.MULTILINE)
-_LABEL = re.compile(r"^\w+[ ,]+(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,9 @@ class Edit:
     """A waiting edit, by positions in the document's block list.
 
     `block` is its metadata block; `start` to `end` (exclusive) everything between the annotated heading
-    and the end marker, marker included; `old` and `new` the blocks of the two texts in there.
+    and the end marker, marker included; `old` and `new` the blocks of the two texts in there; `heading` the
+    title of the annotated heading, if it is one; `cut` tells that the model did not finish; `seen` is what the
+    old text that the model saw is recognised by.
     """
 
     block: int
@@ -69,6 +75,53 @@ class Edit:
     old: tuple[Block, ...]
     new: tuple[Block, ...]
     tail: str | None
+    heading: str = ""
+    cut: bool = False
+    seen: str = ""
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What would be lost if it were accepted now: what the model dropped, and what the author added since."""
+        found = losses(visible_text(self.old), visible_text(self.new))
+        return (*((CUT,) if self.cut else ()), *found, *self._written_since())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """`losses`, and what else is noticeable about the new text."""
+        old, new = visible_text(self.old), visible_text(self.new)
+        return (*self.losses, *oddities(old, new, heading=self.heading), *code_notices(old, new))
+
+    @property
+    def old_changed(self) -> bool:
+        """Whether the author changed the old text after the model had seen it."""
+        return bool(self._written_since())
+
+    def _written_since(self) -> tuple[str, ...]:
+        texts = _visible(self.old)
+        changed = changed_since(self.seen, [block.content for block in texts]) if self.seen else None
+        if changed is None:
+            return ()
+        positions, gone = changed
+        yours = [f"line {texts[i].line} {_excerpt(texts[i].content)}" for i in positions]
+        if not yours:
+            what = "a paragraph" if gone == 1 else f"{gone} paragraphs" if gone else "paragraphs"
+            return (f"you moved or removed {what} of the old text since the model saw it",)
+        return (f"you changed the old text since the model saw it: {', '.join(yours)}",)
+
+
+def _visible(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of a text that readers see, other edits in it left aside."""
+    return [block for block in old_view(blocks) if not isinstance(block, MetadataBlock)]
+
+
+def visible_text(blocks: Sequence[Block]) -> str:
+    """What readers see of `blocks`: no metadata, no edits that wait."""
+    return serialize(_visible(blocks))
+
+
+def _excerpt(text: str) -> str:
+    words = " ".join(text.split())
+    return f"'{words}'" if len(words) <= 50 else f"'{words[:48].rstrip()} …'"
 
 
 def marker(kind: Literal["new", "end"], edit_id: str) -> str:
@@ -84,18 +137,44 @@ def find_edits(blocks: Sequence[Block]) -> list[Edit]:
 
     `damaged_edits` names those.
     """
-    return [edit for i, block in enumerate(blocks) if (edit := _edit_at(blocks, i, block)) is not None]
+    return _read(blocks)[0]
 
 
 def damaged_edits(blocks: Sequence[Block]) -> list[int]:
     """Lines of metadata blocks that record an edit whose old and new text cannot be told apart any more."""
-    return [b.line for i, b in enumerate(blocks) if _record(b) and _edit_at(blocks, i, b) is None]
+    return _read(blocks)[1]
 
 
 def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
     """Lines of ``lmm:new`` and ``lmm:end`` comments that belong to no waiting edit."""
+    marks = [i for positions in _marks(blocks).values() for i in positions]
+    if not marks:
+        return []
     inside = {i for edit in find_edits(blocks) for i in range(edit.start, edit.end)}
-    return [b.line for i, b in enumerate(blocks) if i not in inside and _MARK.match(b.content)]
+    return sorted(blocks[i].line for i in marks if i not in inside)
+
+
+def _read(blocks: Sequence[Block]) -> tuple[list[Edit], list[int]]:
+    """The waiting edits, and the lines of those that are damaged."""
+    marks = _marks(blocks)
+    edits, damaged = list[Edit](), list[int]()
+    for i, block in enumerate(blocks):
+        if (record := _record(block)) is not None:
+            edit = _edit_at(blocks, i, record, marks)
+            if edit is None:
+                damaged.append(block.line)
+            else:
+                edits.append(edit)
+    return edits, damaged
+
+
+def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:
+    """Where each comment of ours stands."""
+    found: dict[str, list[int]] = {}
+    for i, block in enumerate(blocks):
+        if "<!-- lmm:" in block.source and _MARK.match(block.content):
+            found.setdefault(block.content, []).append(i)
+    return found
 
 
 def _record(block: Block) -> dict[str, Any] | None:
@@ -106,48 +185,47 @@ def _record(block: Block) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and record.get("~~id") else None
 
 
-def _edit_at(blocks: Sequence[Block], index: int, block: Block) -> Edit | None:
-    record = _record(block)
-    if record is None:
-        return None
+def _edit_at(
+    blocks: Sequence[Block], index: int, record: Mapping[str, Any], marks: Mapping[str, Sequence[int]]
+) -> Edit | None:
+    """The edit that the block at `index` records, or None if its marks are damaged."""
     edit_id = str(record["~~id"])
-    start = index + 1
-    if start < len(blocks) and _is_heading(blocks[start]) and not _is_mark(blocks[start], "old text"):
-        start += 1
-    new_mark = _find(blocks, start, marker("new", edit_id))
-    end_mark = _find(blocks, new_mark, marker("end", edit_id)) if new_mark is not None else None
+    start, heading = index + 1, ""
+    above = blocks[start] if start < len(blocks) else None
+    if isinstance(above, HeadingBlock) and not _is_mark(above, "old text"):
+        start, heading = start + 1, above.title
+    new_mark = _first_from(marks.get(marker("new", edit_id), ()), start)
+    end_mark = _first_from(marks.get(marker("end", edit_id), ()), new_mark) if new_mark is not None else None
     if new_mark is None or end_mark is None or not _is_mark(blocks[new_mark + 1], "new text"):
         return None
     has_old = new_mark > start
     if has_old and not _is_mark(blocks[start], "old text"):
         return None
-    old = tuple(blocks[start + 1 : new_mark]) if has_old else ()
-    new = tuple(blocks[new_mark + 2 : end_mark])
     tail = record.get("~~tail")
     return Edit(
-        index,
-        edit_id,
-        block.line,
-        str(record.get("edit", "")),
-        str(record.get("~~model", "")),
-        start,
-        end_mark + 1,
-        old,
-        new,
-        tail if isinstance(tail, str) else None,
+        block=index,
+        id=edit_id,
+        line=blocks[index].line,
+        prompt=str(record.get("edit", "")),
+        model=str(record.get("~~model", "")),
+        start=start,
+        end=end_mark + 1,
+        old=tuple(blocks[start + 1 : new_mark]) if has_old else (),
+        new=tuple(blocks[new_mark + 2 : end_mark]),
+        tail=tail if isinstance(tail, str) else None,
+        heading=heading,
+        cut=str(record.get(WARNING, "")).startswith(CUT),
+        seen=str(record.get("~~old", "")),
     )
 
 
-def _is_heading(block: Block) -> bool:
-    return isinstance(block, HeadingBlock)
+def _first_from(positions: Sequence[int], start: int) -> int | None:
+    at = bisect_left(positions, start)
+    return positions[at] if at < len(positions) else None
 
 
 def _is_mark(block: Block, title: str) -> bool:
     return isinstance(block, HeadingBlock) and (block.level, block.title) == (6, title)
-
-
-def _find(blocks: Sequence[Block], start: int, text: str) -> int | None:
-    return next((i for i in range(start, len(blocks)) if blocks[i].content == text), None)
 
 
 def old_view(blocks: Sequence[Block]) -> list[Block]:
@@ -174,28 +252,48 @@ def refusal(block: MetadataBlock, old: Sequence[Block]) -> str | None:
     return None
 
 
+def ids_for(document: str) -> Callable[..., str]:
+    """A maker of short ids that occur neither in `document` nor twice: for equal documents, the same ones."""
+    base = hashlib.sha256(document.encode("utf-8", "surrogatepass"))
+    given: set[str] = set()
+
+    def new_id(*parts: str) -> str:
+        own = base.copy()
+        own.update("\0".join(parts).encode("utf-8", "surrogatepass"))
+        digest = own.hexdigest()
+        pieces = (digest[i : i + 6] for i in range(len(digest) - 6))
+        found = next(piece for piece in pieces if piece not in given and piece not in document)
+        given.add(found)
+        return found
+
+    return new_id
+
+
 def place_edit(
-    blocks: Sequence[Block], index: int, extent: tuple[int, int], prompt: Prompt, reply: str, model: str
+    blocks: Sequence[Block], index: int, extent: tuple[int, int], prompt: Prompt, reply: Reply, edit_id: str
 ) -> list[Block]:
     """The document with an answered edit beside the text that it is about.
 
     `index` is the metadata block that asked; `extent` the blocks (start, end) of the text to be replaced,
-    empty where there is none.
+    empty where there is none. Whether it can be undone exactly is for `check_restorable` to say.
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
-        LmmError: an edit is waiting there already, or the old text could not be restored exactly.
+        LmmError: an edit is waiting there already.
     """
     block = blocks[index]
     assert isinstance(block, MetadataBlock)
     start, end = extent
-    if reason := refusal(block, blocks[start:end]):
-        raise LmmError(reason)
     old, newline = list(blocks[start:end]), block.newline
-    text = closed(unwrapped(reply)).replace("\n", newline)
-    edit_id = _new_id(prompt.text, serialize(old), reply, serialize(blocks))
+    if reason := refusal(block, old):
+        raise LmmError(reason)
+    text = closed(unwrapped(reply.text))
     new: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
-    new += [TextBlock(text.rstrip("\r\n") + newline * 2, 0), _text(marker("end", edit_id) + "\n\n", newline)]
+    new += [TextBlock(text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
+    new += [_text(marker("end", edit_id) + "\n\n", newline)]
+    above = blocks[start - 1]
+    heading = above.title if isinstance(above, HeadingBlock) else ""
+    record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model} | _noted(heading, old, text, reply)
     tail = None
     if old:
         # The heading must stand apart from the text; what has to be added for that is taken off again.
@@ -203,28 +301,41 @@ def place_edit(
         if spaced[len(old) - 1].source != old[-1].source:
             tail = old[-1].trailing
         new = [_text(OLD_HEADING, newline), *spaced]
-    elif start and insert_blocks(blocks[:start], start, new)[start - 1].source != blocks[start - 1].source:
-        tail = blocks[start - 1].trailing
-    record = {"edit": prompt.text, "~~id": edit_id, "~~model": model}
+    elif insert_blocks([above], 1, new)[0].source != above.source:
+        tail = above.trailing
     if tail is not None:
         record["~~tail"] = tail
-    changed = _recorded(block, prompt, record)
-    result = [*blocks[:start], *new, *blocks[end:]]
-    result[index] = changed
-    result = insert_blocks(result[:start], start, result[start:]) if start else result
-    _check_restorable(blocks, index, without_prompt(block, prompt), result, edit_id)
-    return result
+    before = [*blocks[:index], _recorded(block, prompt, record), *blocks[index + 1 : start]]
+    return [*before[:-1], *insert_blocks(before[-1:], 1, [*new, *blocks[end:]])]
 
 
-def _check_restorable(
-    blocks: Sequence[Block], index: int, unasked: MetadataBlock, result: Sequence[Block], edit_id: str
+def _noted(heading: str, old: Sequence[Block], new: str, reply: Reply) -> dict[str, str]:
+    """What the record says of the text that the model saw, and of what is wrong with its reply."""
+    if any(_record(block) for block in old):  # edits in it were placed, and not yet read
+        old = parse_markdown_text(serialize(old))
+    seen = _visible(old)
+    found = [*((CUT,) if reply.cut else ()), *warnings(serialize(seen), new, heading=heading)]
+    noted = {"~~old": marks_of(block.content for block in seen)} if old else {}
+    return noted | ({WARNING: "; ".join(found)} if found else {})
+
+
+def check_restorable(
+    blocks: Sequence[Block], asked: Sequence[tuple[int, Prompt]], placed: Sequence[Block], ids: Collection[str]
 ) -> None:
-    """The guard behind every edit: rejecting it must give back the document without the prompt, byte for byte."""
-    following = blocks[index + 1] if index + 1 < len(blocks) else None
-    original = serialize([*blocks[:index], *unless_emptied(unasked, following), *blocks[index + 1 :]])
-    placed = parse_markdown_text(serialize(result))
-    edit = next((e for e in find_edits(placed) if e.id == edit_id), None)
-    if edit is None or serialize(_rejected(placed, edit)) != original:
+    """The guard behind edits: rejecting those just `placed` must give back `blocks` without the prompts `asked`.
+
+    Raises:
+        LmmError: it does not, byte for byte.
+    """
+    original = list(blocks)
+    for index, prompt in sorted(asked, key=lambda pair: -pair[0]):
+        block = original[index]
+        assert isinstance(block, MetadataBlock)
+        following = original[index + 1] if index + 1 < len(original) else None
+        original[index : index + 1] = unless_emptied(without_prompt(block, prompt), following)
+    found = parse_markdown_text(serialize(placed))
+    edits = [edit for edit in find_edits(found) if edit.id in ids]
+    if len(edits) != len(asked) or serialize(_resolved(found, edits, "reject")) != serialize(original):
         raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
 
 
@@ -237,12 +348,6 @@ def _recorded(block: MetadataBlock, prompt: Prompt, record: dict[str, Any]) -> M
     prompt = waiting_prompt(block, prompt)
     body = metadata.set_key(block.body, EDIT, record, newline=block.newline, before=prompt.start)
     return without_prompt(block.with_body(body), prompt)
-
-
-def _new_id(*parts: str) -> str:
-    """A short id that does not occur in the document."""
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-    return next(digest[i : i + 6] for i in range(len(digest) - 6) if digest[i : i + 6] not in parts[-1])
 
 
 def unwrapped(reply: str) -> str:
@@ -266,38 +371,68 @@ def closed(text: str) -> str:
 # -- resolving -----------------------------------------------------------------------------------
 
 
-Verdict = Literal["accept", "reject"]
+Verdict = Literal["accept", "reject", "again"]
+_ADVICE = "--force accepts it all the same; lmm reject --again --line {line} restores the old text and the question"
 
 
-def resolve(blocks: Sequence[Block], verdict: Verdict, *, line: int | None = None) -> tuple[list[Block], int]:
-    """The document with its waiting edits accepted or rejected, and how many there were.
+def resolve(
+    blocks: Sequence[Block], verdict: Verdict, *, line: int | None = None, force: bool = False
+) -> tuple[list[Block], int]:
+    """The document with its waiting edits accepted, rejected, or about to be asked for again, and how many there were.
 
     With `line`, only the edit that covers it (the innermost, if one contains another). Rejecting restores
-    the old text byte for byte. Accepting keeps the new text with whatever the author made of it; metadata
-    blocks of the old text move to the same headings and paragraphs of the new.
+    the old text byte for byte; ``again`` does so, too, and puts the question back. Accepting keeps the new text with
+    whatever the author made of it; metadata blocks of the old text move to the same headings and paragraphs of
+    the new.
 
     Raises:
+        EditError: accepting would lose text, which `force` allows; nothing is accepted then.
         LmmError: an edit's marks are damaged, or no edit covers `line`.
     """
-    result, count = list(blocks), 0
-    while True:
-        edits = [e for e in find_edits(result) if line is None or _covers(result, e, line)]
-        if not edits:
-            break
-        edit = edits[-1]  # innermost and last first: the positions of the others stay right
-        result = (_accepted if verdict == "accept" else _rejected)(result, edit)
-        count += 1
-        if line is not None:
-            break
+    edits = find_edits(blocks)
+    chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
+    if verdict == "accept" and not force:
+        _check_losses(chosen)
+    result = _resolved(blocks, chosen, verdict)
     if damaged := damaged_edits(result):
         raise LmmError(
             f"the edit in the block at line {damaged[0]} has lost its marks",
             hint="restore '<!-- lmm:new … -->' and '<!-- lmm:end … -->', or mend the text and delete '~edit_'",
         )
-    if line is not None and not count:
-        lines = ", ".join(str(e.line) for e in find_edits(result))
+    if line is not None and not chosen:
+        lines = ", ".join(str(e.line) for e in edits)
         raise LmmError(f"no edit waits at line {line}", hint=f"edits wait at {lines}" if lines else "none waits")
-    return result, count
+    return result, len(chosen)
+
+
+def _check_losses(edits: Sequence[Edit]) -> None:
+    refused = [(edit.line, loss) for edit in edits for loss in edit.losses]
+    if refused:
+        raise EditError(refused, hint=_ADVICE.format(line=refused[0][0]))
+
+
+def _resolved(blocks: Sequence[Block], edits: Sequence[Edit], verdict: Verdict) -> list[Block]:
+    """`blocks` with the given edits, in the order of the document, accepted or rejected."""
+    result, changed_from = list(blocks), len(blocks)
+    for edit in reversed(edits):  # innermost and last first: the positions of the others stay right
+        whole = edit if edit.end <= changed_from else _read_again(result, edit)
+        if whole is not None:
+            above, text = (_accepted if verdict == "accept" else _rejected)(result, whole)
+            block = _without_record(above[0], whole.prompt if verdict == "again" else "")
+            after = [*above[1:], *text]
+            following = next(iter([*after, *result[whole.end : whole.end + 1]]), None)
+            result[edit.block : whole.end] = [*unless_emptied(block, following), *after]
+        changed_from = edit.block
+    return result
+
+
+def _read_again(blocks: Sequence[Block], edit: Edit) -> Edit | None:
+    """An edit after another one in it was resolved; no further than its end is read."""
+    marks, at = dict[str, list[int]](), edit.start
+    for mark in (marker("new", edit.id), marker("end", edit.id)):
+        at = next((i for i in range(at, len(blocks)) if blocks[i].content == mark), len(blocks))
+        marks[mark] = [at] if at < len(blocks) else []
+    return _edit_at(blocks, edit.block, _record(blocks[edit.block]) or {"~~id": edit.id}, marks)
 
 
 def _covers(blocks: Sequence[Block], edit: Edit, line: int) -> bool:
@@ -305,19 +440,22 @@ def _covers(blocks: Sequence[Block], edit: Edit, line: int) -> bool:
     return edit.line <= line < after
 
 
-def _rejected(blocks: list[Block], edit: Edit) -> list[Block]:
-    if not edit.old and edit.tail is not None:  # what stood before the empty place ended otherwise
-        blocks = [*_with_tail(blocks[: edit.start], edit.tail), *blocks[edit.start :]]
-    return _resolved(blocks, edit, _with_tail(list(edit.old), edit.tail))
+def _rejected(blocks: Sequence[Block], edit: Edit) -> tuple[list[Block], list[Block]]:
+    """What stands above the text and the text, if an edit is rejected."""
+    above = list(blocks[edit.block : edit.start])
+    if not edit.old:  # what stood before the empty place ended otherwise
+        above = _with_tail(above, edit.tail)
+    return above, _with_tail(list(edit.old), edit.tail)
 
 
-def _accepted(blocks: list[Block], edit: Edit) -> list[Block]:
+def _accepted(blocks: Sequence[Block], edit: Edit) -> tuple[list[Block], list[Block]]:
+    """What stands above the text and the text, if an edit is accepted."""
     old, _ = resolve(edit.old, "reject")
-    new = _with_metadata(old, list(edit.new))
     tail = edit.tail
     if tail is None and edit.old:
         tail = edit.old[-1].trailing
-    return _resolved(blocks, edit, _with_tail(new, tail if edit.old else None))
+    text = _with_tail(_with_metadata(old, list(edit.new)), tail if edit.old else None)
+    return list(blocks[edit.block : edit.start]), text
 
 
 def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
@@ -329,13 +467,11 @@ def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
     return blocks
 
 
-def _resolved(blocks: list[Block], edit: Edit, text: list[Block]) -> list[Block]:
-    """`blocks` with the edit's region replaced by `text` and its record taken out of the metadata."""
-    block = blocks[edit.block]
+def _without_record(block: Block, prompt: str) -> MetadataBlock:
+    """An edit's metadata block without its record; with `prompt`, the edit waits to be asked for again."""
     assert isinstance(block, MetadataBlock)
-    after = [*blocks[edit.block + 1 : edit.start], *text, *blocks[edit.end :]]
-    kept = unless_emptied(block.without_key(EDIT), after[0] if after else None)
-    return [*blocks[: edit.block], *kept, *after]
+    cleared = block.without_key(EDIT)
+    return cleared.with_body(add_prompt(cleared.body, "edit", prompt, newline=block.newline)) if prompt else cleared
 
 
 def _with_metadata(old: list[Block], new: list[Block]) -> list[Block]:
@@ -365,29 +501,3 @@ def _correspondence(old: list[str], new: list[str]) -> list[int]:
         lowest = best if scores.get(best, 0) > 0.5 else lowest
         place.append(min(lowest, len(new)))
     return [*place, len(new)]
-
-
-# -- reporting -----------------------------------------------------------------------------------
-
-
-def code_notices(edit: Edit) -> list[str]:
-    """What an author should know before knitting: chunks that the new text adds, changes or repeats."""
-    old, new = _chunks(serialize(edit.old)), _chunks(serialize(edit.new))
-    notices = []
-    labels = sorted(label for label in new if label in old and label)
-    if labels:
-        notices.append(f"chunk labels stand twice until the edit is resolved, and knitr stops: {', '.join(labels)}")
-    if any(code not in old.values() for code in new.values()):
-        notices.append("the new text adds or changes code that knitr will run")
-    return notices
-
-
-def _chunks(text: str) -> dict[str, str]:
-    """The executable chunks of a text, by label (or by header, where there is none)."""
-    found = {}
-    for block in parse_markdown_text(text):
-        match = _CHUNK.search(block.content)
-        if match:
-            label = _LABEL.match(match[1])
-            found[label[1] if label else ""] = block.content
-    return found

@@ -6,15 +6,20 @@ show stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from lmm.errors import LmmError
 from lmm.markdown.align import look
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, serialize
 from lmm.markdown.join import insert_blocks
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import Node
 from lmm.markdown.walk import preorder
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +52,48 @@ def with_changes(blocks: Sequence[Block], changes: Sequence[Found]) -> tuple[lis
     close it.
     """
     position = {id(block): i for i, block in enumerate(blocks)}
-    taken: list[Found] = []
-    refused: list[Node] = []
 
-    def sift(some: Sequence[Found]) -> None:
-        if _reads_back(_applied(blocks, position, [*taken, *some])):
+    def attempt(some: Sequence[Found]) -> list[Block]:
+        result = _applied(blocks, position, some)
+        if some and not _reads_back(result):
+            raise LmmError("metadata above is never closed")
+        return result
+
+    result, refused = sifted(changes, attempt)
+    return result, [found.node for found, _ in refused]
+
+
+def sifted(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, list[tuple[T, LmmError]]]:
+    """What `attempt` makes of all items but those that it refuses, and those, each with its reason.
+
+    Where nothing is refused, one attempt is made; else the items are halved until those are found.
+
+    >>> def attempt(some):
+    ...     if 3 in some:
+    ...         raise LmmError("no 3")
+    ...     return sum(some)
+    >>> total, refused = sifted([1, 2, 3, 4], attempt)
+    >>> total, [item for item, _ in refused]
+    (7, [3])
+    """
+    taken: list[T] = []
+    refused: list[tuple[T, LmmError]] = []
+    made: list[R] = []
+
+    def sift(some: Sequence[T]) -> None:
+        try:
+            made[:] = [attempt([*taken, *some])]
             taken.extend(some)
-        elif len(some) == 1:
-            refused.append(some[0].node)
-        else:
-            middle = len(some) // 2
-            sift(some[:middle])
-            sift(some[middle:])
+        except LmmError as error:
+            if len(some) == 1:
+                refused.append((some[0], error))
+                return
+            sift(some[: len(some) // 2])
+            sift(some[len(some) // 2 :])
 
-    if changes:
-        sift(changes)
-    return _applied(blocks, position, taken), refused
+    if items:
+        sift(items)
+    return made[0] if made else attempt([]), refused
 
 
 def _reads_back(blocks: Sequence[Block]) -> bool:

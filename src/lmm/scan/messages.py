@@ -6,8 +6,10 @@ Pure: a document goes in as blocks and comes out as blocks. `lmm.scan.run` asks 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
@@ -15,10 +17,12 @@ from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.prompt_lines import Prompt
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import annotated_text, preorder, without_metadata
-from lmm.messages import Attachment, ChatRequest, Message
+from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.prompts.templates import Prompts
 from lmm.scan.chat_log import Exchange, current_chat, place_reply, read_log
-from lmm.scan.edits import old_view, place_edit
+from lmm.scan.edit_warnings import CUT
+from lmm.scan.edits import check_restorable, ids_for, old_view, place_edit
+from lmm.scan.into_blocks import sifted
 
 _CLOSER = re.compile(r"`{3}|~{3}|\$\$|-->")
 
@@ -96,6 +100,7 @@ def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000)
 def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[Thread]:
     """The threads of the blocks in `seen`, a part of `blocks`."""
     at = {id(block): i for i, block in enumerate(blocks)}
+    visible = [at[id(block)] for block in seen]
     threads = []
     for node in preorder(blocks_to_tree(seen, title=title)):
         block = node.metadata_block
@@ -105,21 +110,24 @@ def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context
         subject = subject_of(node, context_limit=context_limit)
         asks = [Ask(at[id(block)], p, block.body_line + p.line - 1, subject, node=node) for p in prompts]
         if any(ask.is_edit for ask in asks):
-            extent = _extent(node, blocks, [at[id(b)] for b in seen])
+            extent = _extent(node, at, visible)
             body = replace(subject, text=body_text(node))
             asks = [replace(ask, subject=body, extent=extent) if ask.is_edit else ask for ask in asks]
         threads.append(Thread(tuple(asks), read_log(block.values())))
     return threads
 
 
-def _extent(node: Node, blocks: Sequence[Block], visible: Sequence[int]) -> tuple[int, int]:
-    """The positions of the blocks that a node's text consists of, its heading and metadata left out."""
-    at = {id(block): i for i, block in enumerate(blocks)}
+def _extent(node: Node, at: Mapping[int, int], visible: Sequence[int]) -> tuple[int, int]:
+    """The positions of the blocks that a node's text consists of, its heading and metadata left out.
+
+    `at` says where each block stands, `visible` where those stand that the tree shows.
+    """
     start = max(at[id(block)] for block in _above_text(node)) + 1
     if isinstance(node, TextNode):
         return start, start + (node.block is not None)
     last = max(at[id(block)] for block in tree_to_blocks(node))
-    return start, next((i for i in visible if i > last), len(blocks))
+    after = bisect_right(visible, last)
+    return start, visible[after] if after < len(visible) else len(at)
 
 
 def _above_text(node: Node) -> list[Block]:
@@ -231,21 +239,55 @@ def with_reply(blocks: Sequence[Block], ask: Ask, reply: str, model: str) -> lis
         LmmError: the block has a form that cannot be added to, an edit is waiting there, or the reply would
             close what the author left open above it.
     """
-    if ask.is_edit:
-        return place_edit(blocks, ask.block, ask.extent, ask.prompt, reply, model)
-    result = list(blocks)
-    block = result[ask.block]
-    assert isinstance(block, MetadataBlock)
-    result[ask.block] = place_reply(block, ask.prompt, reply, model)
-    if _CLOSER.search(reply):
-        _check_not_swallowed(result, ask.block)
+    result, failed = with_replies(blocks, [(ask, Reply(reply, model))])
+    for _, error in failed:
+        raise error
     return result
 
 
-def _check_not_swallowed(blocks: Sequence[Block], index: int) -> None:
+Answered = tuple[Ask, Reply]
+
+
+def with_replies(
+    blocks: Sequence[Block], answered: Sequence[Answered]
+) -> tuple[list[Block], list[tuple[Ask, LmmError]]]:
+    """The document with all replies placed; and those that could not be, and why.
+
+    Chats first: they leave all blocks where they are. Then edits, the last one first; one that contains
+    another grows by what the other added.
+    """
+    order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
+    chats, refused = sifted([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
+    whole = "\0".join([serialize(chats), *(reply.text for _, reply in answered)])
+    result, more = sifted([a for a in order if a[0].is_edit], lambda some: _with_edits(chats, some, ids_for(whole)))
+    return result, [(ask, error) for (ask, _), error in (*refused, *more)]
+
+
+def _with_chats(blocks: Sequence[Block], answered: Sequence[Answered]) -> list[Block]:
+    result, marks = list(blocks), set[int]()
+    for ask, reply in answered:
+        block = result[ask.block]
+        assert isinstance(block, MetadataBlock)
+        warning = CUT if reply.cut else ""
+        result[ask.block] = place_reply(block, ask.prompt, reply.text, reply.model, warning=warning)
+        if _CLOSER.search(reply.text):
+            marks.add(ask.block)
+    if marks:
+        _check_not_swallowed(result, marks)
+    return result
+
+
+def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> None:
     """The guard behind replies with equations or code: their marks must not close a construct that is open above."""
-    block = blocks[index]
-    if any(b.source == block.source and b.kind == block.kind for b in parse_markdown_text(serialize(blocks))):
+    starts = dict(zip(accumulate((len(b.source) for b in blocks), initial=0), blocks, strict=False))
+    at = 0
+    for parsed in parse_markdown_text(serialize(blocks)):
+        if at in starts and (parsed.source, parsed.kind) == (starts[at].source, starts[at].kind):
+            del starts[at]
+        at += len(parsed.source)
+    swallowed = {id(block) for block in starts.values()}
+    index = next((i for i in sorted(placed) if id(blocks[i]) in swallowed), None)
+    if index is None:
         return
     opened = [
         (b, found) for b in blocks[:index] if isinstance(b, TextBlock) and (found := unclosed_construct(b.content))
@@ -257,24 +299,18 @@ def _check_not_swallowed(blocks: Sequence[Block], index: int) -> None:
     )
 
 
-def with_replies(
-    blocks: Sequence[Block], answered: Sequence[tuple[Ask, str, str]]
-) -> tuple[list[Block], list[tuple[Ask, LmmError]]]:
-    """The document with all replies, (ask, reply, model), placed; and those that could not be, and why.
-
-    Chats first: they leave all blocks where they are. Then edits, the last one first; one that contains
-    another grows by what the other added.
-    """
-    result, failed = list(blocks), list[tuple[Ask, LmmError]]()
-    grown: list[tuple[int, int]] = []  # where edits were placed, and by how much the document grew there
-    order = sorted(answered, key=lambda a: (a[0].is_edit, a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
-    for ask, reply, model in order:
+def _with_edits(blocks: Sequence[Block], answered: Sequence[Answered], new_id: Callable[..., str]) -> list[Block]:
+    result, ids = list(blocks), list[str]()
+    grown: list[tuple[int, int]] = []  # where edits were placed, the first one last, and by how much each grew
+    for ask, reply in answered:
         start, end = ask.extent
-        inside = sum(growth for at, growth in grown if ask.block < at < end)
+        inside = 0
+        while grown and grown[-1][0] < end:
+            inside += grown.pop()[1]
         before = len(result)
-        try:
-            result = with_reply(result, replace(ask, extent=(start, end + inside)), reply, model)
-        except LmmError as error:
-            failed.append((ask, error))
-        grown.append((ask.block, len(result) - before))
-    return result, failed
+        ids.append(new_id(ask.prompt.text, serialize(result[start : end + inside]), reply.text))
+        result = place_edit(result, ask.block, (start, end + inside), ask.prompt, reply, ids[-1])
+        grown.append((ask.block, inside + len(result) - before))
+    if answered:
+        check_restorable(blocks, [(ask.block, ask.prompt) for ask, _ in answered], result, ids)
+    return result

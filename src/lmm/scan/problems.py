@@ -14,13 +14,15 @@ from lmm.errors import ConfigError, MetadataError
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.parse_markdown import unclosed_construct
-from lmm.scan.edits import code_notices, damaged_edits, find_edits, orphaned_marks
+from lmm.scan.chat_log import logged_warnings
+from lmm.scan.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.scan.header import missing_keys
 
 # What Pandoc takes for finished although no blank line follows: a fenced block, a comment of several lines.
 _FINISHED = re.compile(r"\n {0,3}(?:`{3,}|~{3,})[ \t]*\r?\Z|\A<!--[^\n]*\n(?s:.*)-->[ \t]*\r?\Z")
 _BLANK_LINE = re.compile(r"\n[ \t]*\r?\n\Z")
 _PANDOC_TAB = 4
+_RESOLVE = "lmm accept or lmm reject"
 _RULE_LIKE_METADATA = re.compile(r"---[ \t]*\r?\n[ \t]*[^\s]")
 
 
@@ -58,8 +60,10 @@ def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
     for line in orphaned_marks(blocks):
         yield Problem(line, 1, "this mark belongs to no edit", "delete the line", "warning")
     for edit in find_edits(blocks):
-        for notice in code_notices(edit):
-            yield Problem(edit.line, 1, notice, "lmm accept or lmm reject", "warning")
+        losses = edit.losses
+        for warning in edit.warnings:
+            hint = "lmm accept would lose text: mend the new text, or lmm reject" if warning in losses else _RESOLVE
+            yield Problem(edit.line, 1, warning, hint, "warning")
 
 
 def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
@@ -107,6 +111,8 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[P
     if shown is not None:
         yield shown
     yield from _prompt_problems(block, body, first)
+    for line, column, warning in logged_warnings(body):
+        yield Problem(first + line - 1, column, warning, "ask for the rest: +: go on", "warning")
     # A block that Pandoc shows as text is not refused, except where a list and a prompt stand in one block.
     if block.prompts and (shown is None or _is_list(block)):
         yield from _refused_by_pandoc(block, body, first)

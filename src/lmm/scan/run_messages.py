@@ -6,7 +6,6 @@ a file or on a string.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,14 +153,7 @@ async def _answer_text(
     major = model or open_chat(settings.major)
     prompts = load_prompts(settings.prompts_folder)
     chat = Answering(blocks, settings, prompts, options.again, listener, outcome, major, minor=model)
-    tasks = [asyncio.create_task(chat.thread(thread)) for thread in threads]
-    try:
-        await asyncio.gather(*tasks)
-    except asyncio.CancelledError:
-        outcome.interrupted = True
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    await chat.threads(threads)
     outcome.text = chat.document()
     return outcome
 

@@ -97,28 +97,30 @@ def clear_messages_text(text: str, *, pending: bool = False) -> str:
 # -- edits ---------------------------------------------------------------------------------------
 
 
-def accept_edits(path: str | Path, *, line: int | None = None) -> int:
+def accept_edits(path: str | Path, *, line: int | None = None, force: bool = False) -> int:
     """Keep the new texts of a file's waiting edits (with `line`, of the one that covers it); how many.
 
     What the author made of a new text meanwhile is kept with it.
 
     Raises:
+        EditError: text would be lost, by a reply that was cut off or drops what others refer to, or because the
+            author changed the old text meanwhile. `force` accepts it all the same.
         LmmError: no edit waits at `line`, or an edit has lost its marks.
     """
-    return _resolve_file(Path(path), "accept", line)
+    return _resolve_file(Path(path), "accept", line, force=force)
 
 
-def reject_edits(path: str | Path, *, line: int | None = None) -> int:
-    """Restore the old texts of a file's waiting edits, byte for byte; how many there were."""
-    return _resolve_file(Path(path), "reject", line)
+def reject_edits(path: str | Path, *, line: int | None = None, again: bool = False) -> int:
+    """Restore the old texts of a file's waiting edits, byte for byte (`again`: and the questions); how many."""
+    return _resolve_file(Path(path), "again" if again else "reject", line)
 
 
-def accept_edits_text(text: str, *, line: int | None = None) -> str:
+def accept_edits_text(text: str, *, line: int | None = None, force: bool = False) -> str:
     """`accept_edits` for a string."""
-    return serialize(resolve(parse_markdown_text(text), "accept", line=line)[0])
+    return serialize(resolve(parse_markdown_text(text), "accept", line=line, force=force)[0])
 
 
-def reject_edits_text(text: str, *, line: int | None = None) -> str:
+def reject_edits_text(text: str, *, line: int | None = None, again: bool = False) -> str:
     """`reject_edits` for a string.
 
     >>> from lmm.models.testing import ScriptedModel
@@ -127,16 +129,18 @@ def reject_edits_text(text: str, *, line: int | None = None) -> str:
     >>> edited = scan_messages_text(before, model=ScriptedModel(["A text."])).text
     >>> reject_edits_text(edited)
     '---\\ntype: x\\n---\\nA long text.\\n'
+    >>> reject_edits_text(edited, again=True) == before
+    True
     >>> accept_edits_text(edited)
     '---\\ntype: x\\n---\\nA text.\\n'
     """
-    return serialize(resolve(parse_markdown_text(text), "reject", line=line)[0])
+    return serialize(resolve(parse_markdown_text(text), "again" if again else "reject", line=line)[0])
 
 
-def _resolve_file(path: Path, verdict: Verdict, line: int | None) -> int:
+def _resolve_file(path: Path, verdict: Verdict, line: int | None, *, force: bool = False) -> int:
     document = open_document(path)
     with document.locked():
-        blocks, count = resolve(parse_markdown_text(document.base), verdict, line=line)
+        blocks, count = resolve(parse_markdown_text(document.base), verdict, line=line, force=force)
         if count:
             _save(document, serialize(blocks))
         return count

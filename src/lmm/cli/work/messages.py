@@ -19,7 +19,7 @@ from lmm.messages import Usage, render
 from lmm.prompts.load import load_prompts
 from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
 from lmm.scan.chat_log import Exchange
-from lmm.scan.edits import EDIT, code_notices, find_edits
+from lmm.scan.edits import EDIT, find_edits
 from lmm.scan.header import check_header
 from lmm.scan.messages import chat_before, request_for
 from lmm.scan.run_messages import pending
@@ -85,8 +85,8 @@ def _tell_edits(name: str, text: str, diff: bool, *, err: bool = False) -> None:
         if diff:
             old, new = serialize(edit.old).strip(), serialize(edit.new).strip()
             terminal.say(textwrap.indent(word_diff(old, new, err=err), "  "), err=err)
-        for notice in code_notices(edit):
-            terminal.say(terminal.styled(f"  {notice}", "yellow", err=err), err=err)
+        for warning in edit.warnings:
+            terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
     if edits:
         terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
 

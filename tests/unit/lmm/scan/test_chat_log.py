@@ -6,6 +6,7 @@ import pytest
 from golden_files import Case, read_cases
 
 from lmm.markdown import MetadataBlock, parse_markdown_text, serialize
+from lmm.messages import Reply
 from lmm.scan.chat_log import Exchange, clear_chat, current_chat, read_log, unless_emptied
 from lmm.scan.messages import plan, with_replies
 
@@ -19,7 +20,7 @@ def test_golden(case: Case) -> None:
     blocks = parse_markdown_text(before)
     asks = [ask for thread in plan(blocks) for ask in thread.asks]
     texts = [reply.removesuffix("\n") for reply in replies]
-    placed, failed = with_replies(blocks, [(ask, text, MODEL) for ask, text in zip(asks, texts, strict=True)])
+    placed, failed = with_replies(blocks, [(ask, Reply(text, MODEL)) for ask, text in zip(asks, texts, strict=True)])
     assert failed == []
     assert serialize(placed) == case.after
     found = parse_markdown_text(case.after)

@@ -6,6 +6,7 @@ import pytest
 from golden_files import Case, read_cases
 
 from lmm.markdown import parse_markdown_text, serialize
+from lmm.messages import Reply
 from lmm.scan.edits import find_edits, resolve
 from lmm.scan.messages import plan, with_replies
 
@@ -17,7 +18,9 @@ def test_golden(case: Case) -> None:
     blocks = parse_markdown_text(before)
     asks = [ask for thread in plan(blocks) for ask in thread.asks]
     texts = [reply.removesuffix("\n") for reply in replies]
-    placed, failed = with_replies(blocks, [(ask, text, "Scripted/m") for ask, text in zip(asks, texts, strict=True)])
+    placed, failed = with_replies(
+        blocks, [(ask, Reply(text, "Scripted/m")) for ask, text in zip(asks, texts, strict=True)]
+    )
     assert failed == []
     assert serialize(placed) == case.after
     found = parse_markdown_text(case.after)

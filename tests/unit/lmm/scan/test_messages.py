@@ -6,7 +6,7 @@ import pytest
 
 from lmm.errors import LmmError
 from lmm.markdown import parse_markdown_text, serialize
-from lmm.messages import Attachment, ChatRequest, Message
+from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.prompts.templates import Prompts
 from lmm.scan.chat_log import Exchange
 from lmm.scan.messages import Ask, Subject, chat_before, plan, request_for, threads_at, with_replies, with_reply
@@ -228,7 +228,7 @@ def test_a_reply_changes_one_block() -> None:
     (first, second) = [thread.asks[0] for thread in plan(blocks)]
     placed = with_reply(blocks, second, "Red.", "M/m")
     assert [i for i, (one, two) in enumerate(zip(blocks, placed, strict=True)) if one is not two] == [second.block]
-    both, failed = with_replies(blocks, [(second, "Red.", "M/m"), (first, "Light.", "M/m")])
+    both, failed = with_replies(blocks, [(second, Reply("Red.", "M/m")), (first, Reply("Light.", "M/m"))])
     assert failed == []
     assert plan(both) == []
 

@@ -1,0 +1,164 @@
+"""What an author should know before accepting an edit: what it would lose, tear, repeat, or run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+CUT = "the reply was cut off at the model's output limit"
+
+_FENCED = re.compile(r"^[ \t>]*(?P<mark>(?P<char>[`~])(?P=char){2,})(?P<info>[^\n]*)\n(?P<code>(?:.*\n)*?)"
+                     r"[ \t>]*(?P=mark)(?P=char)*[ \t]*(?:\n|\Z)", re.MULTILINE)  # fmt: skip
+_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
+_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+_DIV_OPENS = re.compile(r"^ {0,3}:{3,}[ \t]*(?:\{[^\n]*|[^\s:{][^\n]*)$", re.MULTILINE)
+_DIV_CLOSES = re.compile(r"^ {0,3}:{3,}[ \t]*$", re.MULTILINE)
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#@])[.)])[ \t]")
+_HEADING = re.compile(r"[ ]{0,3}#{1,6}[ \t]+(?P<title>[^\n]*?)[ \t]*#*[ \t]*(?:\{[^{}\n]*\})?[ \t]*(?:\n|\Z)")
+_CHUNK_HEADER = re.compile(r"[ \t]*\{(?P<header>[A-Za-z0-9_]+(?:[ ,][^}\n]*)?)\}[ \t]*\r?\Z")
+_CHUNK_LABEL = re.compile(r"\w+[ ,]+(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|\Z)")
+_CHUNK_OPTION = re.compile(r"^[ \t>]*#\|[ \t]*label:[ \t]*([^\s]+)", re.MULTILINE)
+_KEY = r"(\w+(?:[:.#$%&\-+?<>~/]\w+)*)"
+# What other places of a document may refer to, or what itself refers to another place: kind, and how it is written.
+_NAMES = (
+    ("id", re.compile(r"\{[^{}\n]*?(#[\w:.\-]+)[^{}\n]*\}|(\(\\#[\w:.\-]+\))|(\\label\{[^{}\n]+\})")),
+    ("citation or reference", re.compile(rf"(?<![\w.`\\])(@\{{?{_KEY})|(\\@ref\([^()\n]+\))|(\\\w*(?:ref|cite)\w*\{{[^{{}}\n]+\}})")),  # noqa: E501
+    ("footnote", re.compile(r"(\[\^[^\]\s]+\])(?!:)")),
+    ("footnote's text", re.compile(r"^ {0,3}(\[\^[^\]\s]+\]:)", re.MULTILINE)),
+    ("link's address", re.compile(r"^ {0,3}(\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S)", re.MULTILINE)),
+)  # fmt: skip
+_SHOWN = 5
+
+
+def warnings(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
+    """What is noticeable about `new` in the place of `old`; `heading` is the section's, which stays above both.
+
+    >>> warnings("As @fox2015 says, see {#sec-a}.", "As somebody says.")
+    ('it drops the id #sec-a', 'it drops the citation or reference @fox2015')
+    """
+    return (*losses(old, new), *oddities(old, new, heading=heading))
+
+
+def losses(old: str, new: str) -> tuple[str, ...]:
+    """What of `old` would be torn or lost if `new` took its place: fenced divs, and whatever others refer to."""
+    old_prose, new_prose = _prose(old), _prose(new)
+    found = [*_torn(old_prose, new_prose)]
+    for kind, pattern in _NAMES:
+        found += _dropped(kind, _names(pattern, old_prose), _names(pattern, new_prose))
+    found += _dropped("chunk label", chunk_labels(old), chunk_labels(new))
+    return tuple(found)
+
+
+def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
+    """What else an author may not have wanted: a list that ends, a heading that is repeated."""
+    found = []
+    first, now = old.lstrip("\r\n"), new.lstrip("\r\n")
+    if _ITEM.match(first) and now and not _ITEM.match(now):
+        found.append("the old text begins with a list, the new one does not")
+    elif first.startswith(("  ", "\t")) and now and not now.startswith(("  ", "\t")):
+        found.append("the old text is indented, as a part of what stands above it; the new one is not")
+    title = _HEADING.match(now)
+    if heading and title is not None and _plain(title["title"]) == _plain(heading):
+        found.append(f"it repeats the heading '{heading}'")
+    return tuple(found)
+
+
+def chunk_labels(text: str) -> list[str]:
+    """The labels of the chunks in a text that knitr or Quarto would run, in order.
+
+    >>> chunk_labels("```{r fit, echo=FALSE}\\nlm(y ~ x)\\n```\\n")
+    ['fit']
+    """
+    found = []
+    for fence in _FENCED.finditer(text):
+        if chunk := _CHUNK_HEADER.match(fence["info"]):
+            label = _CHUNK_LABEL.match(chunk["header"])
+            found += [label[1]] if label else []
+            found += _CHUNK_OPTION.findall(fence["code"])
+    return found
+
+
+def code_notices(old: str, new: str) -> tuple[str, ...]:
+    """What an author should know before knitting: chunks that the new text adds, changes or repeats."""
+    notices = []
+    before = chunk_labels(old)
+    if labels := sorted({label for label in chunk_labels(new) if label in before}):
+        notices.append(f"chunk labels stand twice until the edit is resolved, and knitr stops: {', '.join(labels)}")
+    if set(_chunks(new)) - set(_chunks(old)):
+        notices.append("the new text adds or changes code that knitr will run")
+    return tuple(notices)
+
+
+def _chunks(text: str) -> Iterator[tuple[str, str]]:
+    """Header and code of the chunks in a text."""
+    for fence in _FENCED.finditer(text):
+        if chunk := _CHUNK_HEADER.match(fence["info"]):
+            yield chunk["header"], fence["code"]
+
+
+def _prose(text: str) -> str:
+    """`text` without code and comments, in which marks mean nothing."""
+    return _HIDDEN.sub("", _INLINE_CODE.sub("`", _FENCED.sub("\n", text.replace("\r\n", "\n"))))
+
+
+def _torn(old: str, new: str) -> Iterator[str]:
+    opened, closed = (len(p.findall(new)) - len(p.findall(old)) for p in (_DIV_OPENS, _DIV_CLOSES))
+    if opened != closed:
+        yield "it tears a fenced div: its ::: lines do not belong together any more"
+    elif opened < 0:
+        yield f"it drops {-opened} fenced div{'s' if opened < -1 else ''} (:::)"
+
+
+def _names(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    for match in pattern.finditer(text):
+        yield next(group for group in match.groups() if group)
+
+
+def _dropped(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:
+    kept = set(new)
+    gone = list(dict.fromkeys(name for name in old if name not in kept))
+    if gone:
+        more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
+        yield f"it drops the {kind} {', '.join(gone[:_SHOWN])}{more}"
+
+
+def _plain(title: str) -> str:
+    return " ".join(re.sub(r"[*_`]", "", title).split()).casefold()
+
+
+# -- what the author changed while an edit waited -----------------------------------------------------
+
+
+def marks_of(texts: Iterable[str], digest: int = 8, each: int = 4) -> str:
+    """What texts are recognised by later: a hash of all of them, and a shorter one of each. White space does not count.
+
+    >>> marks_of(["One.", "Two."]) == marks_of(["One. ", "Two.\\n"])
+    True
+    """
+    found = [_hash(text) for text in texts]
+    return " ".join([_hash("".join(found))[:digest], *(mark[:each] for mark in found)])
+
+
+def changed_since(marks: str, texts: list[str]) -> tuple[list[int], int] | None:
+    """The positions of those `texts` that are not the ones of `marks`, and how many of those are gone; None if all are.
+
+    >>> changed_since(marks_of(["One.", "Two."]), ["One.", "Two and a half.", "Three."])
+    ([1, 2], 1)
+    """
+    if marks_of(texts).split()[0] == marks.split()[0]:
+        return None
+    left = Counter(marks.split()[1:])
+    other = []
+    for position, mark in enumerate(marks_of(texts).split()[1:]):
+        if left[mark]:
+            left[mark] -= 1
+        else:
+            other.append(position)
+    return other, left.total()
+
+
+def _hash(text: str) -> str:
+    lines = (line.rstrip() for line in text.splitlines())
+    return hashlib.sha256("\n".join(filter(None, lines)).encode("utf-8", "surrogatepass")).hexdigest()
