@@ -316,7 +316,7 @@ def test_what_the_author_adds_to_the_old_text(
     ran = run_here(capsys, "accept", str(path))
     line = path.read_text().splitlines().index("###### old text") + 3
     assert ran.code == 1
-    says = f"you changed the old text since the model saw it: line {line} 'I add this. A leaf is green because of the chlor"
+    says = f"you changed the old text since the model saw it: line {line} 'I add this. A leaf is green"
     assert f"{path}:7: accepting would lose text: {says}" in ran.err
     assert "[-I add this.-]" in ran.err.replace(" -]", "-]")
     assert "by chlorophyll.+}" in ran.err.replace("\n", "")

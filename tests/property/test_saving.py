@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -107,7 +108,7 @@ def test_all_else_is_read_as_what_it_was(operation: str, text: str) -> None:
     assert is_sound(text, after)
 
 
-@given(blank_documents(edits=True), st.sampled_from([accept_edits_text, reject_edits_text]))
+@given(blank_documents(edits=True), st.sampled_from([partial(accept_edits_text, force=True), reject_edits_text]))
 def test_edits_among_blank_lines(text: str, resolve: Callable[[str], str]) -> None:
     """Asked, answered, accepted or rejected: what the author wrote in metadata is metadata still."""
     answered = _answered(text)

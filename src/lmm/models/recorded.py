@@ -1,9 +1,9 @@
 """``Recorded/FILE``: replies that were recorded before, for demonstrations and tutorials without a model.
 
 The file is JSON: a list of objects with ``prompt`` and ``reply``, ``calls`` (objects with ``name`` and
-``arguments``), or both. A request gets the first record whose prompt its last message contains, be it what the
-user said or what a tool returned. Every reply carries the name ``Recorded/…``, so that nobody takes it for a
-model's.
+``arguments``), or both; ``"cut": true`` marks a reply that stops at the output limit. A request gets the first
+record whose prompt its last message contains, be it what the user said or what a tool returned. Every reply
+carries the name ``Recorded/…``, so that nobody takes it for a model's.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ class _Record:
     prompt: str
     reply: str
     calls: tuple[tuple[str, str], ...]
+    cut: bool
 
     @staticmethod
     def read(values: Mapping[str, Any]) -> _Record:
         calls = tuple((str(call["name"]), json.dumps(call["arguments"])) for call in values.get("calls", ()))
-        return _Record(str(values["prompt"]), str(values.get("reply", "") if calls else values["reply"]), calls)
+        reply = values.get("reply", "") if calls else values["reply"]
+        return _Record(str(values["prompt"]), str(reply), calls, values.get("cut") is True)
 
 
 class RecordedModel:
@@ -61,7 +63,7 @@ class RecordedModel:
         calls = tuple(ToolCall(f"call-{turn}-{n}", *call) for n, call in enumerate(record.calls, 1))
         for call in calls:
             yield call
-        yield Reply(record.reply, self.name, Usage(0, 0, 0.0, 1), calls=calls)
+        yield Reply(record.reply, self.name, Usage(0, 0, 0.0, 1), cut=record.cut, calls=calls)
 
 
 def _said(message: Message) -> str:
