@@ -87,6 +87,17 @@ def test_a_program_sees_its_folder_and_no_key(tmp_path: Path) -> None:
     assert seen["argv"] == ["two words", '"']
 
 
+@pytest.mark.parametrize("server", [command(PLAIN), "https://example.org/mcp"])
+@pytest.mark.parametrize("attribute", ["env", "client_id_env", "client_secret_env"])
+def test_keys_of_model_providers_are_handed_to_nobody(tmp_path: Path, server: str, attribute: str) -> None:
+    """Neither to a program nor to a server behind a URL, by whichever attribute they are named."""
+    name = "ANTHROPIC_API_KEY"
+    tool = declared(server, **{attribute: (name,) if attribute == "env" else name})
+    told = opening(tool, workplace(tmp_path, environment={name: "sk-12345", "S": "s"}))
+    assert f'{attribute}="{name}": a key of a model provider is not given to programs or servers' in told
+    assert "sk-12345" not in told
+
+
 def test_a_failure_is_told_as_one(tmp_path: Path) -> None:
     """The model reads what the server said."""
     (output,) = called(declared(command(PLAIN)), workplace(tmp_path), ("fail", {"why": "no such page"}))

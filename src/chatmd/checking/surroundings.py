@@ -25,11 +25,11 @@ from chatmd.runtime.models import Configuration, model_settings
 from chatmd.runtime.payloads import Payloads
 from chatmd.tools.agent import agent_in
 from chatmd.tools.declared import sent_files
-from chatmd.tools.environment import minimal_environment
+from chatmd.tools.environment import check_variables, minimal_environment
 from chatmd.tools.mcp_address import StdioAddress, read_address
 from chatmd.tools.registry import kind_of
 from chatmd.tools.roots import roots_of
-from chatmd.tools.shell import command_environment, command_folder, find_program, split_command
+from chatmd.tools.shell import command_folder, find_program, split_command
 from chatmd.workplace import Workplace
 from lmm.errors import ConfigError, LmmError
 from lmm.loop import run
@@ -122,10 +122,10 @@ _LOOKS: dict[str, tuple[tuple[Severity, Callable[[Tool, Workplace], object]], ..
     "command": (
         ("error", _look_for_words),
         ("error", command_folder),
-        ("warning", command_environment),
+        ("warning", check_variables),
         ("warning", _look_for_program),
     ),
-    "mcp": (("error", _look_for_address), ("warning", _look_for_server)),
+    "mcp": (("error", _look_for_address), ("warning", check_variables), ("warning", _look_for_server)),
     "agent": (),
 }
 

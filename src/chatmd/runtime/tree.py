@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +12,11 @@ from chatmd.runtime.events import RunEvent
 from chatmd.runtime.limits import Tally
 from chatmd.runtime.models import Configuration, OpenModel, open_model
 from chatmd.tools.consent import Approve, Consent
-from chatmd.tools.environment import keys_of
+from chatmd.tools.environment import SHORTEST_SECRET, is_secret, keys_of
 from chatmd.workplace import AgentRequest, Rules
 from lmm.config import Settings
 
 Listener = Callable[[RunEvent], None]
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|(?:\b|_)(?:PWD|PIN|DSN)(?:\b|_)", re.IGNORECASE)
-_SHORTEST_SECRET = 8  # what is shorter could stand in any text
 
 
 def ignore(event: RunEvent) -> None:
@@ -58,9 +55,9 @@ class Tree:
 def scrubber(settings: Settings, spec: AgentSpec, environment: Mapping[str, str]) -> Callable[[str], str]:
     """A function that takes keys and secrets of the environment out of a text."""
     names = keys_of(settings) | {name for tool in spec.tools for name in (tool.client_id_env, tool.client_secret_env)}
-    names |= {name for tool in spec.tools for name in tool.env if _SECRET.search(name)}
+    names |= {name for tool in spec.tools for name in tool.env if is_secret(name)}
     values = sorted((environment.get(name, "") for name in names), key=len, reverse=True)
-    secrets = [value for value in values if len(value) >= _SHORTEST_SECRET]
+    secrets = [value for value in values if len(value) >= SHORTEST_SECRET]
 
     def scrub(text: str) -> str:
         for secret in secrets:

@@ -23,6 +23,7 @@ from chatmd.language.agent import interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, CallItem, Content, Doc, Img, MessageItem, OutputItem, SubAgent, Tool
 from chatmd.language.parser import parse
+from chatmd.tools.environment import is_secret, variables_of
 from chatmd.tools.registry import Power, kind_of
 from chatmd.workplace import Workplace
 from lmm.disk.files import read_document
@@ -312,8 +313,8 @@ def _command(tool: Tool) -> str:
 def _circumstances(tool: Tool) -> str:
     """Where a program runs, and what it gets."""
     where = f", in {tool.cwd}" if tool.cwd else ""
-    keys = [name for name in (*tool.env, tool.client_id_env, tool.client_secret_env) if name]
-    return where + (f", and gives it {in_prose(keys)} of your environment" if keys else "")
+    given = [f"{name} (a secret, by its name)" if is_secret(name) else name for name in variables_of(tool)]
+    return where + (f", and gives it {in_prose(given)} of your environment" if given else "")
 
 
 def _agent(tool: Tool) -> str:

@@ -1,11 +1,18 @@
-"""The environment that programs get: what programs need, and what a prompt names; never a key of a model's provider."""
+"""The environment that programs get: what programs need, and what a prompt names; never a key of a model's provider.
+
+What it names is told in the question for consent, and taken out of what the model reads where it is a secret.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from chatmd.errors import ChatmdError
+from chatmd.language.items import Tool
+from chatmd.workplace import Workplace
 from lmm.config import TIERS, Settings
 from lmm.models.names import PROVIDERS
 
@@ -16,6 +23,57 @@ PASSED_ON = (
 """What every program gets, if it is set, besides all that begins with ``LC_``."""
 ALWAYS = {"TERM": "dumb", "NO_COLOR": "1"}
 """What every program gets: what it prints is read, not looked at."""
+
+
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|(?:\b|_)(?:PWD|PIN|DSN)(?:\b|_)", re.IGNORECASE)
+SHORTEST_SECRET = 8
+"""What is shorter could stand in any text."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable holds a secret, to judge by its name.
+
+    >>> is_secret("GH_TOKEN"), is_secret("db_pwd"), is_secret("EDITOR")
+    (True, True, False)
+    """
+    return _SECRET.search(name) is not None
+
+
+def environment_for(declared: Tool, place: Workplace) -> dict[str, str]:
+    """What the program of a declaration sees: what programs need, and the variables that the declaration names.
+
+    Raises:
+        ChatmdError: as `check_variables`.
+    """
+    check_variables(declared, place)
+    return minimal_environment(place.environment, variables_of(declared))
+
+
+def variables_of(declared: Tool) -> tuple[str, ...]:
+    """The variables that a declaration hands over."""
+    return tuple(filter(None, (*declared.env, declared.client_id_env, declared.client_secret_env)))
+
+
+def check_variables(declared: Tool, place: Workplace) -> None:
+    """See to it that what a declaration hands over, to a program or to a server, is there and may be handed over.
+
+    Raises:
+        ChatmdError: a variable is not set, or is one that holds a key of a model's provider.
+    """
+    keys = keys_of(place.settings)
+    for name in variables_of(declared):
+        if name in keys:
+            attribute = next(one for one in ("env", "client_id_env", "client_secret_env")
+                             if name in getattr(declared, one))  # fmt: skip
+            raise ChatmdError(
+                f'{attribute}="{name}": a key of a model provider is not given to programs or servers',
+                where=declared.span.where,
+                hint="take it out; what needs such a key gets one of its own, from a file or by another name",
+            )
+        if name not in place.environment:
+            raise ChatmdError(
+                f"the environment variable {name} is not set", where=declared.span.where, hint=f"export {name}=…"
+            )
 
 
 def minimal_environment(given: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
+from chatmd.tools.environment import SHORTEST_SECRET, check_variables, environment_for, is_secret
 from chatmd.tools.mcp_address import Address, HttpAddress
 from chatmd.tools.mcp_catalogue import ServerTool
 from chatmd.tools.mcp_http import LastRefusal, connection, credentials_for
 from chatmd.tools.mcp_results import output_of
-from chatmd.tools.mcp_stdio import StandardError, environment_for, program
+from chatmd.tools.mcp_stdio import StandardError, program
 from chatmd.workplace import Workplace
 from lmm.messages import ToolOutput
 
@@ -34,8 +34,6 @@ _MOST_PAGES = 100  # of a catalogue: a server that never comes to an end is wron
 _MOST_TOOLS = 1000
 _TOLD = 1000  # characters of standard error in a message
 _PATIENCE_AT_THE_END = 10.0  # seconds; the SDK needs up to 7 for a program that will not stop
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)  # names of variables that hold one
-_SHORTEST_SECRET = 8  # what is shorter could stand in any text
 logger = logging.getLogger("chatmd.mcp")
 # Like any library's, the SDK's log is shown if the program around us wants one, and not by itself.
 for _name in ("mcp", "client"):
@@ -162,13 +160,13 @@ class Connection:
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         place, declared, address = self.place, self.declared, self.address
         if isinstance(address, HttpAddress):
+            check_variables(declared, place)
             credentials = credentials_for(declared, address, place.environment)
             return connection(address, credentials, place.rules, self._refusal, self.patience)
         folder = (place.folder / declared.cwd).resolve()
         if not folder.is_dir():
             raise ChatmdError(f"there is no folder '{declared.cwd}'", hint="cwd is relative to the prompt's folder")
-        names = [name for name in (*declared.env, declared.client_id_env, declared.client_secret_env) if name]
-        return program(address.command, folder, environment_for(names, place.environment), self._errors)
+        return program(address.command, folder, environment_for(declared, place), self._errors)
 
     async def _live(self, transport: AbstractAsyncContextManager[Any], ready: asyncio.Future[Client]) -> None:
         """The life of a connection, in one task from beginning to end."""
@@ -242,10 +240,10 @@ class Connection:
 
     def _without_secrets(self, text: str) -> str:
         """A result without the secrets that the server was given: what it returns goes to the model and into files."""
-        names = [name for name in self.declared.env if _SECRET.search(name)]
+        names = [name for name in self.declared.env if is_secret(name)]
         for name in (*names, self.declared.client_secret_env):
             value = self.place.environment.get(name, "")
-            text = text.replace(value, "…") if len(value) >= _SHORTEST_SECRET else text
+            text = text.replace(value, "…") if len(value) >= SHORTEST_SECRET else text
         return text
 
     def _scrubbed(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""MCP servers that are programs: their environment, and what they write to their standard error."""
+"""MCP servers that are programs: how they run, and what they write to their standard error."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
-
-from chatmd.errors import ChatmdError
-from chatmd.tools.environment import minimal_environment
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -43,21 +40,6 @@ class StandardError:
         with os.fdopen(descriptor, "rb", buffering=0) as stream:
             while data := stream.read(65536):
                 self._tail = (self._tail + data)[-2 * _KEPT :]
-
-
-def environment_for(env: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """What a program is to see: what it needs to run, and the variables that its declaration names.
-
-    Raises:
-        ChatmdError: a variable that it names is not set.
-
-    >>> environment_for(["TOKEN"], {"PATH": "/bin", "LANG": "C", "TOKEN": "t", "OPENAI_API_KEY": "k"})
-    {'PATH': '/bin', 'LANG': 'C', 'TOKEN': 't', 'TERM': 'dumb', 'NO_COLOR': '1'}
-    """
-    missing = [name for name in env if name not in environment]
-    if missing:
-        raise ChatmdError(f"the environment variable {missing[0]} is not set", hint=f"export {missing[0]}=…")
-    return minimal_environment(environment, env)
 
 
 @asynccontextmanager

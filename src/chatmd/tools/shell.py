@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
-from chatmd.tools.environment import keys_of, minimal_environment
+from chatmd.tools.environment import environment_for
 from chatmd.tools.function_tool import FunctionTool, object_schema
 from chatmd.tools.process import FLOOD, Ended, Program, run_program
 from chatmd.tools.program_output import report
@@ -69,7 +69,7 @@ def open_command(declared: Tool, place: Workplace) -> AbstractAsyncContextManage
     where = declared.span.where
     words = split_command(declared.command, where)
     folder = command_folder(declared, place)
-    environment = command_environment(declared, place)
+    environment = environment_for(declared, place)
     program = find_program(words[0], place.folder, environment["PATH"], where)
     command = Command(
         (program, *words[1:]),
@@ -138,27 +138,6 @@ def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
     beside = folder / name
     hint = f'the file beside the prompt is command="./{name}"' if beside.is_file() else "install it, or name its file"
     raise ChatmdError(f"there is no program '{name}' on the PATH", where=where, hint=hint)
-
-
-def command_environment(declared: Tool, place: Workplace) -> dict[str, str]:
-    """The variables that a command gets.
-
-    Raises:
-        ChatmdError: it is to get one that is not set, or that holds a key of a model's provider.
-    """
-    keys = keys_of(place.settings)
-    for name in declared.env:
-        if name in keys:
-            raise ChatmdError(
-                f'env="{name}": a key of a model provider is not given to programs',
-                where=declared.span.where,
-                hint="take it out; a program that needs a key can read it from a file of its own",
-            )
-        if name not in place.environment:
-            raise ChatmdError(
-                f"the environment variable {name} is not set", where=declared.span.where, hint=f"export {name}=…"
-            )
-    return minimal_environment(place.environment, declared.env)
 
 
 def _definition(declared: Tool, command: Command) -> ToolDefinition:

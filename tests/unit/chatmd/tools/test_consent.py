@@ -81,6 +81,10 @@ def test_tools_that_only_read_here_need_none(prompts: Prompts, declared: str) ->
     [
         ('<tool name="t" command="rg -n"/>', "t  runs rg -n\n"),
         ('<tool name="t" command="make" cwd="sub" env="A, B"/>', "runs make, in sub, and gives it A and B of your env"),
+        (
+            '<tool name="t" command="gh" env="GH_TOKEN"/>',
+            "gives it GH_TOKEN (a secret, by its name) of your environment",
+        ),
         ('<tool name="apply_patch"/>', "apply_patch  creates, changes and deletes files in {folder}\n"),
         ('<tool name="append_to_file" roots="sub, ../out"/>', "deletes files in {folder}/sub and {above}/out\n"),
         ('<tool name="read_file" roots="., .."/>', "read_file  reads files in {folder} and {above}\n"),
