@@ -357,6 +357,7 @@ class Knits:
     rendered: dict[str, list[Job]]
     lecture: tuple[Job, Job]
     naive: dict[tuple[str, str], Job]
+    fixed: dict[tuple[str, str], Job]
     guessed: list[Job]
     pending: list[Job]
     headers: list[Job]
@@ -385,6 +386,12 @@ def knits(state: None, tmp_path_factory: pytest.TempPathFactory) -> Knits:
         naive={
             (kind, reply.name): batch.add(kind, "naive.Rmd", naive(reply))
             for reply in REPLIES
+            for kind in ("knit", "text")
+        },
+        fixed={
+            (kind, reply.name): batch.add(kind, "fixed.Rmd", scan_text(naive(reply), fix=True).text)
+            for reply in REPLIES
+            if reply.runs
             for kind in ("knit", "text")
         },
         guessed=[batch.add("text", "text.Rmd", text) for text in [clear_messages_text(guessed[0]), *guessed]],
@@ -468,6 +475,20 @@ def test_the_replies_would_run_if_they_were_written_as_they_are(kind: str, knits
     ways = {"knit": {"file"}, "text": {"file", "text"}}[kind]
     acts = {reply.name: acted_on(knits.naive[kind, reply.name]) for reply in REPLIES}
     assert acts == {reply.name: reply.runs in ways for reply in REPLIES}
+
+
+def test_scan_makes_replies_safe_that_others_wrote(knits: Knits) -> None:
+    """Every reply that knitr acts on is an error with its line; with `fix` it is the same reply, and only read."""
+    for reply in REPLIES:
+        text = naive(reply)
+        found = [problem.line for problem in scan_text(text, check=True).problems if "would run" in problem.message]
+        if reply.runs:
+            assert found == [6], reply.name
+            report = scan_text(text, fix=True)
+            assert report.fixed == 1
+            assert logged(report.text) == logged(text)
+            assert not [problem for problem in report.problems if "would run" in problem.message]
+    assert {name for (_, name), job in knits.fixed.items() if acted_on(job)} == set()
 
 
 def acted_on(job: Job) -> bool:

@@ -22,13 +22,16 @@ Files = Annotated[
 def scan(
     files: Files,
     check: Annotated[bool, typer.Option("--check", help="Report only; write nothing.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Spell replies in which knitr would run code so that it does not.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON lines.")] = False,
 ) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
     """
-    return work.scan(files, check, as_json)
+    return work.scan(files, check, fix, as_json)
 
 
 @app.command()

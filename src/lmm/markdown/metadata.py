@@ -165,17 +165,33 @@ def key_line(body: str, name: str) -> int | None:
     return next((_line(body, key) for key in keys if key.value == name), None)
 
 
-def scalars(body: str) -> list[tuple[tuple[str, ...], yaml.ScalarNode, yaml.ScalarNode]]:
-    """Every scalar value of a body at any depth: the keys that lead to it, its own key, and the value, in order.
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value of a body that is neither a mapping nor a list.
 
-    >>> [(path, value.value) for path, _, value in scalars("a: 1\\nb:\\n  - c: 2\\n")]
-    [(('a',), '1'), (('b', 'c'), '2')]
+    `path` are the keys that lead to it; `line` and `column` (from 1) those of the last of them; `start` and `end`
+    delimit the value in the body.
     """
-    found: list[tuple[tuple[str, ...], yaml.ScalarNode, yaml.ScalarNode]] = []
+
+    path: tuple[str, ...]
+    line: int
+    column: int
+    text: str
+    start: int
+    end: int
+
+
+def scalars(body: str) -> list[Scalar]:
+    """Every scalar value of a body at any depth, in order.
+
+    >>> [(value.path, value.text, value.line) for value in scalars("a: 1\\nb:\\n  - c: 2\\n")]
+    [(('a',), '1', 1), (('b', 'c'), '2', 3)]
+    """
+    found: list[Scalar] = []
     seen: set[int] = set()
 
-    def visit(node: yaml.Node | None, path: tuple[str, ...], key: yaml.ScalarNode | None) -> None:
-        if node is None or id(node) in seen:  # an alias
+    def visit(node: yaml.Node, path: tuple[str, ...], key: yaml.Node) -> None:
+        if id(node) in seen:  # an alias
             return
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
@@ -183,12 +199,42 @@ def scalars(body: str) -> list[tuple[tuple[str, ...], yaml.ScalarNode, yaml.Scal
                 visit(value, (*path, yaml_core.key_text(name)), name)
         elif isinstance(node, yaml.SequenceNode):
             for item in node.value:
-                visit(item, path, key)
-        elif isinstance(node, yaml.ScalarNode) and key is not None:
-            found.append((path, key, node))
+                visit(item, path, key if isinstance(item, yaml.MappingNode) or path == () else item)
+        elif path:
+            at, start = key.start_mark.index, node.start_mark.index
+            end = start + len(body[start : node.end_mark.index].rstrip())
+            column = at - body.rfind("\n", 0, at)
+            found.append(Scalar(path, _line(body, key), column, str(node.value), start, end))
 
-    visit(yaml_core.compose(as_yaml(body)), (), None)
+    if (root := yaml_core.compose(as_yaml(body))) is not None:
+        visit(root, (), root)
     return found
+
+
+def run_when_knit(body: str) -> list[Scalar]:
+    """The values below keys of a model (``~…``) in which knitr or Quarto would run code, though it is metadata."""
+    if not yaml_core.runs_in_knitr(body):
+        return []
+    # The first line of a value stands behind its key.
+    return [
+        v for v in scalars(body) if v.path[0].startswith("~") and yaml_core.runs_in_knitr("." + body[v.start : v.end])
+    ]
+
+
+def without_running_code(body: str) -> str:
+    """`body` with the values of `run_when_knit` spelled so that their code is only read; they stay the same values.
+
+    >>> print(without_running_code("~summary: |-\\n  `r 1+1`\\nb: 2\\n"), end="")
+    ~summary: "\\x60r 1+1\\x60"
+    b: 2
+
+    Raises:
+        MetadataError: that cannot be done without changing something else.
+    """
+    found, changed = run_when_knit(body), body
+    for value in reversed(found):
+        changed = changed[: value.start] + yaml_core.quoted(value.text) + changed[value.end :]
+    return _checked(body, changed, read(body), found[0].path[0]) if found else body
 
 
 def _line(body: str, node: yaml.Node) -> int:

@@ -68,15 +68,11 @@ def _old_exchanges(log: Any) -> list[Exchange]:
     return [Exchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False)]
 
 
-def logged_warnings(body: str) -> list[tuple[int, int, str]]:
-    """What is wrong with replies in the log of a metadata body: line and column, from 1, and the warning."""
+def logged_warnings(body: str) -> list[metadata.Scalar]:
+    """What is wrong with replies in the log of a metadata body."""
     if WARNING not in body:
         return []
-    return [
-        (key.start_mark.line + 1, key.start_mark.column + 1, value.value)
-        for path, key, value in metadata.scalars(body)
-        if path[0] in LOG_KEYS and path[-1] == WARNING
-    ]
+    return [value for value in metadata.scalars(body) if value.path[0] in LOG_KEYS and value.path[-1] == WARNING]
 
 
 def current_chat(log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:

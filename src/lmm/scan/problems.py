@@ -111,8 +111,12 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[P
     if shown is not None:
         yield shown
     yield from _prompt_problems(block, body, first)
-    for line, column, warning in logged_warnings(body):
-        yield Problem(first + line - 1, column, warning, "ask for the rest: +: go on", "warning")
+    for value in logged_warnings(body):
+        yield Problem(first + value.line - 1, value.column, value.text, "ask for the rest: +: go on", "warning")
+    for value in metadata.run_when_knit(body):
+        message = f"knitr or Quarto would run the code in this '{value.path[-1]}', even inside metadata"
+        hint = "lmm scan --fix writes it so that it is only read"
+        yield Problem(first + value.line - 1, value.column, message, hint)
     # A block that Pandoc shows as text is not refused, except where a list and a prompt stand in one block.
     if block.prompts and (shown is None or _is_list(block)):
         yield from _refused_by_pandoc(block, body, first)

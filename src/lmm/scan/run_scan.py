@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
 from lmm.disk import files
 from lmm.disk.shared import SharedFile
-from lmm.errors import DocumentError
+from lmm.errors import DocumentError, MetadataError
+from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.scan.chat_log import clear_chat, unless_emptied
@@ -23,17 +24,22 @@ from lmm.scan.problems import Problem, find_problems, header_gaps
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """A document's text after a scan, what was found in it, and whether it was changed."""
+    """A document's text after a scan, what was found in it, and whether it was changed.
+
+    `fixed` counts the values that were spelled anew, so that knitr does not run code in them.
+    """
 
     text: str
     problems: tuple[Problem, ...]
     changed: bool
+    fixed: int = 0
 
 
-def scan(path: str | Path, *, check: bool = False) -> ScanReport:
+def scan(path: str | Path, *, check: bool = False, fix: bool = False) -> ScanReport:
     """Complete a file's header where ``title`` or ``docid`` is missing, and report its problems.
 
-    With `check`, nothing is written, and what is missing is reported.
+    With `check`, nothing is written, and what is missing is reported. With `fix`, replies and other values of
+    models in which knitr would run code are spelled so that it does not; they stay the same values.
 
     Raises:
         DocumentError: the file cannot be read or written.
@@ -41,13 +47,11 @@ def scan(path: str | Path, *, check: bool = False) -> ScanReport:
     path = Path(path)
     document = open_document(path)
     with contextlib.nullcontext() if check else document.locked():
-        report = scan_text(document.base, name=files.title_of(path), check=check)
-        if report.changed:
-            return ScanReport(_save(document, report.text), report.problems, True)
-        return report
+        report = scan_text(document.base, name=files.title_of(path), check=check, fix=fix)
+        return replace(report, text=_save(document, report.text)) if report.changed else report
 
 
-def scan_text(text: str, *, name: str = "document", check: bool = False) -> ScanReport:
+def scan_text(text: str, *, name: str = "document", check: bool = False, fix: bool = False) -> ScanReport:
     """`scan` for a string; `name` stands for the file's name.
 
     >>> scan_text("Some text.\\n", name="notes").text.splitlines()[:2]
@@ -55,9 +59,25 @@ def scan_text(text: str, *, name: str = "document", check: bool = False) -> Scan
     """
     blocks = parse_markdown_text(text)
     gaps = header_gaps(blocks) if check else []
-    changed = text if check else serialize(complete_header(blocks, name=name))
+    fixed = [_without_running_code(block) for block in blocks] if fix and not check else blocks
+    changed = text if check else serialize(complete_header(fixed, name=name))
     problems = find_problems(parse_markdown_text(changed))
-    return ScanReport(changed, (*gaps, *problems), changed != text)
+    count = sum(_running(before) - _running(after) for before, after in zip(blocks, fixed, strict=True))
+    return ScanReport(changed, (*gaps, *problems), changed != text, count)
+
+
+def _running(block: Block) -> int:
+    return len(metadata.run_when_knit(block.body)) if isinstance(block, MetadataBlock) else 0
+
+
+def _without_running_code(block: Block) -> Block:
+    """A block that knitr leaves alone, where that can be had without changing a value."""
+    if not isinstance(block, MetadataBlock):
+        return block
+    with contextlib.suppress(MetadataError):
+        body = metadata.without_running_code(block.body)
+        return block if body == block.body else block.with_body(body)
+    return block
 
 
 # -- clear ---------------------------------------------------------------------------------------

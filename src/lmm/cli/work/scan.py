@@ -8,13 +8,15 @@ from lmm import terminal
 from lmm.cli import console
 from lmm.disk.files import read_document
 from lmm.disk.folder import SUFFIXES
-from lmm.errors import LmmError
-from lmm.scan import Problem, clear_messages
+from lmm.errors import ConfigError, LmmError
+from lmm.scan import Problem, ScanReport, clear_messages
 from lmm.scan import scan as scan_file
 
 
-def scan(files: list[Path], check: bool, as_json: bool) -> int:
+def scan(files: list[Path], check: bool, fix: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message."""
+    if check and fix:
+        raise ConfigError("--check writes nothing, --fix does", hint="choose one of them")
     code, found = console.DONE, 0
     for path in files:
         try:
@@ -22,7 +24,7 @@ def scan(files: list[Path], check: bool, as_json: bool) -> int:
                 read_document(path)  # a file that is missing is told as such
                 hint = f"a header is written into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
                 raise LmmError("this is no markdown file", where=str(path), hint=hint)
-            report = scan_file(path, check=check)
+            report = scan_file(path, check=check, fix=fix)
         except LmmError as error:
             terminal.tell_error(error)
             code = console.FAILED
@@ -34,12 +36,18 @@ def scan(files: list[Path], check: bool, as_json: bool) -> int:
             else:
                 terminal.say(_line(path, problem))
         if report.changed and not as_json:
-            terminal.say(f"{path}: completed the header")
+            terminal.say(f"{path}: {_done(report)}")
         if any(problem.severity == "error" for problem in report.problems):
             code = console.FAILED
     if not as_json and not found and code == console.DONE:
         terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code
+
+
+def _done(report: ScanReport) -> str:
+    if not report.fixed:
+        return "completed the header"
+    return f"wrote {terminal.count(report.fixed, 'value')} so that knitr does not run code in it"
 
 
 def _as_values(path: Path, problem: Problem) -> dict[str, object]:
