@@ -63,9 +63,15 @@ def test_check_agrees_with_read(body: str) -> None:
         assert metadata.check(body) is None
 
 
-@given(metadata_bodies() | st.builds("{}{}".format, metadata_bodies(), st.sampled_from(
-    ["~a: |-\n  `r 1`\n", "~chat:\n- q\n- >\n  ```{r}\n  1\n\n# c\n", "~b: {c: 'x `r 1`', d: 2}\n", "~e: &x x `r 1`\n~f: *x\n"]
-)))  # fmt: skip
+RUNNING = (
+    "~a: |-\n  `r 1`\n",
+    "~chat:\n- q\n- >\n  ```{r}\n  1\n\n# c\n",
+    "~b: {c: 'x `r 1`', d: 2}\n",
+    "~e: &x x `r 1`\n~f: *x\n",
+)
+
+
+@given(metadata_bodies() | st.builds("{}{}".format, metadata_bodies(), st.sampled_from(RUNNING)))
 def test_code_of_a_model_is_made_readable_only(body: str) -> None:
     """The values stay; nothing below a model's key runs any more, or the body is refused as it is."""
     try:

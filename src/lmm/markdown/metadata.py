@@ -216,9 +216,8 @@ def run_when_knit(body: str) -> list[Scalar]:
     if not yaml_core.runs_in_knitr(body):
         return []
     # The first line of a value stands behind its key.
-    return [
-        v for v in scalars(body) if v.path[0].startswith("~") and yaml_core.runs_in_knitr("." + body[v.start : v.end])
-    ]
+    ours = [value for value in scalars(body) if value.path[0].startswith("~")]
+    return [value for value in ours if yaml_core.runs_in_knitr("." + body[value.start : value.end])]
 
 
 def without_running_code(body: str) -> str:
