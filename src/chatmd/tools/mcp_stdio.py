@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _KEPT = 4000  # bytes of standard error: its end
+_LAST_WORDS = 0.3  # seconds to read what is still in the pipe when the program has ended
 
 
 class StandardError:
@@ -32,9 +33,13 @@ class StandardError:
     def opened(self) -> Iterator[TextIO]:
         """What the program is to write to, for as long as it runs."""
         reading, writing = os.pipe()
-        threading.Thread(target=self._read, args=(reading,), name="mcp-stderr", daemon=True).start()
-        with os.fdopen(writing, "w", encoding="utf-8") as stream:
-            yield stream
+        reader = threading.Thread(target=self._read, args=(reading,), name="mcp-stderr", daemon=True)
+        reader.start()
+        try:
+            with os.fdopen(writing, "w", encoding="utf-8") as stream:
+                yield stream
+        finally:
+            reader.join(_LAST_WORDS)  # not for long: what the program started may still hold its standard error
 
     def _read(self, descriptor: int) -> None:
         with os.fdopen(descriptor, "rb", buffering=0) as stream:
