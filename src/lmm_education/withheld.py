@@ -117,6 +117,14 @@ class WithheldStore:
         """See `Store.compact`."""
         self._store.compact()
 
+    def check(self) -> str:
+        """See `Store.check`."""
+        return self._store.check()
+
+    def records(self) -> Sequence[Mapping[str, Any]] | None:
+        """See `Store.records`."""
+        return self._store.records()
+
     def status(self) -> StoreStatus:
         """See `Store.status`."""
         return self._store.status()

@@ -22,7 +22,9 @@ from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 
 from lmm_education.course import SparseVector
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
+from lmm_education.store import checksums
 from lmm_education.store.edge import EdgeStore
+from lmm_education.store.folders import copy_folder
 from lmm_education.store.manifest import FORMAT
 from lmm_education.store.port import Contains, Match, Point
 from lmm_education.store.shard import NEVER_WRITTEN
@@ -382,17 +384,25 @@ def test_a_damaged_pointer(store: EdgeStore, folder: Path, text: str) -> None:
     refused(folder, StoreDamaged, "does not name a generation")
 
 
+def test_a_missing_pointer(store: EdgeStore, folder: Path) -> None:
+    """That is not a store in which nothing was ever stored."""
+    (folder / "current").unlink()
+    refused(folder, StoreDamaged, "is missing")
+    with pytest.raises(StoreDamaged):
+        write_run(EdgeStore(folder), 2)
+
+
 def test_a_missing_generation(store: EdgeStore, folder: Path) -> None:
     """Somebody removed it."""
     shutil.rmtree(current(folder))
     refused(folder, StoreDamaged, "is not there")
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "sizes.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "files.json"])
 def test_a_damaged_manifest(store: EdgeStore, folder: Path, name: str) -> None:
     """Neither is guessed."""
     (current(folder) / name).write_text('{"encoding": "hybrid"}' if name == "manifest.json" else "[1]")
-    refused(folder, StoreDamaged, r"\.json|is not what we wrote|size is wrong")
+    refused(folder, StoreDamaged, "size is wrong" if name == "manifest.json" else "was changed")
 
 
 @pytest.mark.parametrize("pattern", ["page_0.dat", "chunk_0.mmap", "mutable_id_tracker.mappings", "tracker.dat"])
@@ -407,17 +417,104 @@ def test_files_that_were_cut_off_or_removed(store: EdgeStore, folder: Path, patt
     refused(folder, StoreDamaged, "missing" if damage == "removed" else "size is wrong")
 
 
-def test_files_with_other_content(store: EdgeStore, folder: Path) -> None:
-    """What the engine refuses is damaged too."""
-    next((current(folder) / "chunks").rglob("segment.json")).write_text("nonsense")
-    refused(folder, StoreDamaged, "cannot be opened")
+@pytest.mark.parametrize("name", ["segment.json", "page_0.dat", "flags_a.dat", "manifest.json"])
+def test_files_with_other_content(store: EdgeStore, folder: Path, name: str) -> None:
+    """One bit, in whatever file."""
+    flip_one_bit(next(current(folder).rglob(name)))
+    refused(folder, StoreDamaged, "not what was written")
+
+
+def flip_one_bit(path: Path) -> None:
+    """The lowest bit of a byte in the first page, without changing the file's size."""
+    with path.open("r+b") as file:
+        file.seek(60)
+        byte = file.read(1)
+        file.seek(60)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def test_a_file_that_is_none_of_the_store(store: EdgeStore, folder: Path) -> None:
+    """The engine would open a segment that somebody put there."""
+    segment = next((current(folder) / "chunks" / "segments").iterdir())
+    copy_folder(segment, segment.with_name(str(uuid.UUID(int=5))))
+    refused(folder, StoreDamaged, "none of the store's")
+
+
+def test_damage_is_not_copied_into_a_new_generation(store: EdgeStore, folder: Path) -> None:
+    """Nor is it by a reader that has long opened the store: there it would get a checksum of its own."""
+    assert version_of(store) == 1
+    flip_one_bit(next((current(folder) / "documents").rglob("page_0.dat")))
+    before = current(folder)
+    with pytest.raises(StoreDamaged, match="not what was written"):
+        write_run(store, 2)
+    with pytest.raises(StoreDamaged, match="not what was written"):
+        store.compact()
+    with pytest.raises(StoreDamaged, match="not what was written"):
+        store.check()
+    assert generations(folder) == [before]
+
+
+def test_a_damaged_store_is_made_anew_without_being_opened(store: EdgeStore, folder: Path) -> None:
+    """Whatever is left of it; who has it open keeps it."""
+    (folder / "current").write_text("nonsense")
+    for path in (current_before := next((folder / "generations").iterdir())).rglob("*.json"):
+        path.write_bytes(b"x")
+    assert store.records() == []
+    with store.writing(MANIFEST, anew=True) as writer:
+        writer.upsert("chunks", [])
+    assert store.check()
+    assert store.count("chunks") == 0
+    store.settled()
+    assert current_before not in generations(folder)
+
+
+def test_large_files_are_not_read_each_time(store: EdgeStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where they look as they did when they were read; a change makes them look otherwise."""
+    with store.writing(MANIFEST) as writer:
+        writer.upsert(
+            "documents", [Point(str(uuid.UUID(int=i)), {"text": random.randbytes(50_000).hex()}) for i in range(60)]
+        )
+    store.settled()
+    monkeypatch.setattr(checksums, "_RACY", -1.0)
+    read: list[Path] = []
+    checksum = checksums.checksum
+
+    def noted(path: Path) -> int:
+        read.append(path)
+        return checksum(path)
+
+    monkeypatch.setattr(checksums, "checksum", noted)
+    large = [path for path in current(folder).rglob("*") if path.stat().st_blocks * 512 >= checksums.LARGE]
+    for times in (1, 1, 2):
+        reader = EdgeStore(folder)
+        assert reader.manifest() is not None
+        if times == 2:
+            reader.check()
+        assert [read.count(path) == times for path in large] == [True] * len(large) != []
+        reader.close()
+    stat = large[0].stat()
+    flip_one_bit(large[0])
+    os.utime(large[0], ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    refused(folder, StoreDamaged, "not what was written")
+
+
+def test_a_copy_without_holes_is_the_same_store(store: EdgeStore, folder: Path, tmp_path: Path) -> None:
+    """As a program makes it that knows none: zeros are zeros."""
+    shutil.copytree(folder, tmp_path / "copy")
+    for path in (path for path in (tmp_path / "copy").rglob("*") if path.is_file()):
+        path.write_bytes(path.read_bytes())
+    copy = EdgeStore(tmp_path / "copy")
+    assert copy.check()
+    assert version_of(copy) == 1
+    copy.close()
 
 
 @pytest.mark.parametrize(("number", "hint"), [(FORMAT + 1, "update lmm"), (FORMAT - 1, "ingest again")])
 def test_a_store_of_another_version(store: EdgeStore, folder: Path, number: int, hint: str) -> None:
     """Neither read nor written."""
     pointer = json.loads((folder / "current").read_text())
-    (folder / "current").write_text(json.dumps(pointer | {"format": number}))
+    pointer = {key: pointer[key] for key in ("generation", "files")} | {"format": number}
+    (folder / "current").write_text(json.dumps(pointer | {"checksum": checksums.checksum_of(pointer)}))
     refused(folder, StoreMismatch, hint)
     other = EdgeStore(folder)
     with pytest.raises(StoreMismatch, match=hint):

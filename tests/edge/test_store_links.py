@@ -12,6 +12,7 @@ from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 from edge.support import Ran, run_here
 
 from lmm_education.settings import StorageSettings
+from lmm_education.store.checksums import checksum_of
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.folders import copy_folder
 from lmm_education.store.open import open_store
@@ -85,7 +86,9 @@ def test_a_folder_of_the_store_that_is_a_link(
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("name", ["current", "writing.lock", "in-use", "manifest.json", "chunks", "sizes.json"])
+@pytest.mark.parametrize(
+    "name", ["current", "writing.lock", "in-use", "manifest.json", "chunks", "files.json", "documents.json"]
+)
 def test_a_file_of_the_store_that_is_a_link(home: Path, clone: Path, lmm: Callable[..., Ran], name: str) -> None:
     """Nothing is read from there, nothing is written to there: not even a lock is taken."""
     assert lmm("ingest", ".").code == 0
@@ -228,6 +231,11 @@ def test_generations_of_versions_without_a_marker(store: EdgeStore, folder: Path
     """They are read, replaced by the next run and removed: whole ones, half of one, half removed ones, empty ones."""
     old = current(folder)
     (old / "in-use").write_bytes(b"")
+    for path in (old / "files.json", old / "documents.json", folder / "documents.json"):
+        path.unlink()
+    listed = {str(path.relative_to(old)): path.stat().st_size for path in old.rglob("*.dat")}
+    (old / "sizes.json").write_text(json.dumps(listed))
+    (folder / "current").write_text(json.dumps({"format": 1, "generation": old.name}))
     place = old.parent
     copy_folder(old, place / "000001-00000001")
     (place / "000001-00000001/manifest.json").unlink()
@@ -243,7 +251,54 @@ def test_generations_of_versions_without_a_marker(store: EdgeStore, folder: Path
     assert [path.name for path in place.iterdir()] == [current(folder).name]
     assert again.count("chunks") == CHUNKS
     assert again.notices == ()
+    assert (current(folder) / "files.json").exists()
     again.close()
+
+
+def test_a_store_that_names_files_elsewhere_as_its_documents(home: Path, clone: Path, lmm: Callable[..., Ran]) -> None:
+    """A stranger's store does not decide what is read when it is made anew."""
+    assert lmm("ingest", ".").code == 0
+    for path in (clone / STORE).rglob("documents.json"):
+        records = json.loads(path.read_text())["documents"]
+        records[0]["file"] = "../home/Documents/thesis.md"
+        path.write_text(json.dumps({"documents": records, "checksum": checksum_of(records)}))
+    before = contents(clone / STORE)
+    done = lmm("store", "repair")
+    assert done.code == 1
+    assert "outside of the course" in done.err
+    assert contents(clone / STORE) == before
+
+
+def test_repairing(clone: Path, lmm: Callable[..., Ran]) -> None:
+    """Plain runs and searches refuse; `--again` and `repair` mend; a document that is gone has to be let go."""
+    (clone / "more.md").write_text("# More\n\nPlants breathe.\n")
+    assert lmm("ingest", ".").code == 0
+    for mend in (("store", "repair"), ("ingest", "--again", "cells.md")):
+        generation = current(clone / STORE)
+        next((generation / "chunks").rglob("page_0.dat")).write_bytes(b"nonsense")
+        for command in (
+            ("search", "mitosis"),
+            ("store", "check"),
+            ("store", "status"),
+            ("ingest", "--again", "--dry-run", "."),
+        ):
+            refused = lmm(*command)
+            assert (refused.code, refused.err.count("lmm store repair")) == (1, 1), command
+        assert lmm(*mend).code == 0
+        assert "as it was written" in lmm("store", "check").out
+        assert "2 documents" in lmm("store", "status").out
+    (clone / "more.md").unlink()
+    gone = lmm("store", "repair")
+    assert gone.code == 1
+    assert "--prune" in gone.err
+    assert lmm("store", "repair", "--prune").code == 0
+    assert "1 document," in lmm("store", "status").out
+    for path in (clone / STORE).rglob("documents.json"):
+        path.write_text("nonsense")
+    lost = lmm("store", "repair")
+    assert lost.code == 1
+    assert "lmm store repair PATH" in lost.err
+    assert lmm("store", "repair", ".").code == 0
 
 
 def test_a_run_that_fails_removes_only_its_own(store: EdgeStore, folder: Path) -> None:

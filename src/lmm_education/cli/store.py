@@ -1,4 +1,4 @@
-"""`lmm store`: look at the store, compact it, copy it."""
+"""`lmm store`: look at the store, check it, make it anew, compact it, copy it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="U
 
 @store.callback()
 def about() -> None:
-    """Look at the store of a course, compact it, copy it to a Qdrant server and back."""
+    """Look at the store of a course, check it, make it anew, compact it, copy it to a Qdrant server and back."""
 
 
 @store.command()
@@ -31,6 +31,31 @@ def status(
 ) -> int:
     """Show where the store is, what it was made with, and what is in it."""
     return work.status(as_json, course, config)
+
+
+@store.command()
+def check(course: Course = None, config: Config = None) -> int:
+    """Read all that is stored, and compare it with what was written. If anything is damaged, the exit code is 1."""
+    return work.check(course, config)
+
+
+@store.command()
+def repair(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]…", help="The documents, where the store cannot tell which it had.", readable=False
+        ),
+    ] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Go on without documents whose files are gone.")] = False,
+    course: Course = None,
+    config: Config = None,
+) -> int:
+    """Make the store anew from its documents, opening nothing of what is there.
+
+    Whoever reads the old one keeps it until the end. If a document is missing or fails, nothing is changed.
+    """
+    return work.repair(paths or [], prune, course, config)
 
 
 @store.command()

@@ -15,7 +15,7 @@ from typing import TypedDict, Unpack
 
 from lmm.disk.folder import SUFFIXES
 from lmm.models.port import Embedder
-from lmm_education.errors import StoreMissing
+from lmm_education.errors import IngestError, StoreDamaged, StoreMissing
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.reading import stamp_of
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
@@ -32,7 +32,7 @@ from lmm_education.ingestion.sources import add_sources, find_sources
 from lmm_education.ingestion.storing import is_made_otherwise, store_documents
 from lmm_education.ingestion.writing import stored_documents
 from lmm_education.open_course import Course, open_course
-from lmm_education.payloads import StoredDocument
+from lmm_education.payloads import StoredDocument, document_of
 
 
 def ingest(
@@ -61,7 +61,7 @@ def ingest(
         output: the folder for the files of `save_files` (which it implies).
         moved: whether files that may be a stored document under another name or docid are that document.
         annotate: make missing and stale annotations first, with the configured model.
-        again: embed everything again; where settings differ from the store's, make it anew.
+        again: embed everything again; where settings differ from the store's, or it is damaged, make it anew.
         dry_run: find out what would change, and change nothing.
         config: use this configuration file.
         course: the course's name, if there are several.
@@ -137,17 +137,21 @@ def ingest_into(
     sources = find_sources(paths, course.root)
     if only is not None:
         sources.keep(only)
-    stored = _stored(course) if options.ingest else []
+    stored, run.report.rebuilt = _stored(course, options) if options.ingest else ([], False)
     if options.prune:
         sources.allow_gone(document.file for document in stored)
     run.report.errors += sources.errors
     for path, reason in sources.skipped:
         run.end(DocumentReport(path, str(path), state="skipped", reason=reason))
-    if stored and options.again and is_made_otherwise(course):
-        run.report.rebuilt = True  # what is stored in another way is of no use: every document has to come along
+    if run.report.rebuilt:  # what is stored in another way is of no use: every document has to come along
         named = {source.file for source in sources.documents if source.named}
-        others = [document for document in stored if document.file not in named]
-        add_sources(sources, [document.prepared or document.file for document in others], course.root)
+        others = [document.prepared or document.file for document in stored if document.file not in named]
+        if not stored:
+            run.report.notices.append(
+                "which documents the damaged store had cannot be told; what was named is in it now"
+            )
+        _check_inside(others, course.root)
+        add_sources(sources, others, course.root)
     listener(happened.Begun(len(sources.documents)))
     documents = [document for source in sources.documents if (document := read_document(run, source)) is not None]
     if options.ingest:
@@ -165,8 +169,33 @@ def ingest_into(
     return run.report
 
 
-def _stored(course: Course) -> list[StoredDocument]:
-    try:
-        return stored_documents(course.store)
-    except StoreMissing:
-        return []
+def _stored(course: Course, options: IngestOptions) -> tuple[list[StoredDocument], bool]:
+    """The documents that the store has, and whether it has to be made anew.
+
+    Raises:
+        StoreDamaged: the store cannot be read, and the run is not to make it anew.
+    """
+    if not options.repair:
+        try:
+            if options.again:
+                course.store.check()
+            stored = stored_documents(course.store)
+            return stored, bool(stored) and options.again and is_made_otherwise(course)
+        except StoreMissing:
+            return [], False
+        except StoreDamaged:
+            if not options.again or options.dry_run:
+                raise
+    return [document_of(record) for record in course.store.records() or ()], True
+
+
+def _check_inside(files: Iterable[str], root: Path) -> None:
+    """Refuse to read what a store says is one of its documents, if it lies elsewhere: the store may be a stranger's.
+
+    Raises:
+        IngestError: a file is not below the course's folder.
+    """
+    for file in files:
+        if not (root / file).resolve().is_relative_to(root.resolve()):
+            hint = "name it on the command line, with the folder of the others"
+            raise IngestError("the store names this document, which lies outside of the course", where=file, hint=hint)

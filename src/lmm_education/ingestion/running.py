@@ -38,7 +38,8 @@ class IngestOptions:
     `save_files` writes what each step made, into `output` or beside the document; without `ingest`, that is
     all. `prune` removes stored documents whose files are gone. `moved` decides about files that may be a
     stored document under another name or docid; None asks. `annotate` makes annotations first. `again`
-    embeds everything again, and makes the store anew where its settings differ. `dry_run` changes nothing.
+    embeds everything again, and makes the store anew where its settings differ or it is damaged; `repair` does that
+    in any case, without opening it. `dry_run` changes nothing.
     """
 
     save_files: bool = False
@@ -49,6 +50,7 @@ class IngestOptions:
     annotate: bool = False
     again: bool = False
     dry_run: bool = False
+    repair: bool = False
 
 
 @dataclass(slots=True)

@@ -11,24 +11,23 @@ import contextlib
 import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from lmm_education.errors import StoreBusy, StoreError, StoreMissing
-from lmm_education.store.folders import check_space, copy_folder, link_folder, size_on_disk
-from lmm_education.store.generations import (
-    Generation,
-    Generations,
-    Lease,
-    remove_generation,
-)
+from lmm_education.store.folders import check_space, copy_folder, files_of, link_folder, size_on_disk
+from lmm_education.store.generations import Generation, Generations, Lease, check_files, remove_generation
 from lmm_education.store.layout import COLLECTIONS, as_stored, check_same, vectors_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
 from lmm_education.store.shard import NEVER_WRITTEN, ROOM, Shard
 from lmm_education.store.view import View, telling_of_files, write_manifest
+
+# What the record of a document says besides its metadata: by these, a store can be made anew.
+_OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sections", "prepared")
+_RECORDS = (Match("what", ("document",)),)
 
 
 class EdgeReader:
@@ -146,6 +145,8 @@ class EdgeWriter(EdgeReader):
 
     def _folder(self) -> Path:
         if self._begun is None:
+            if self._base:  # damage that is copied would get a checksum of its own
+                check_files(self._base.generation, again=True)
             self._begun = self._generations.begin()
         return self._begun[0].path
 
@@ -156,13 +157,15 @@ class EdgeWriter(EdgeReader):
                 self._changing(collection)
         if self._begun is None:
             return False
+        records = [dict(each.payload) for each in self.scroll("documents", where=_RECORDS, fields=_OF_A_RECORD)]
+        records.sort(key=lambda record: str(record.get("file")))
         for collection in COLLECTIONS:
             if collection in self._shards:
                 self._shards.pop(collection).finish()
             elif self._base:  # nobody writes into a published file, so that two generations may share it
                 link_folder(self._base.generation.path / collection, self._folder() / collection)
         write_manifest(self._folder(), self._manifest)
-        self._generations.publish(self._begun[0])
+        self._generations.publish(self._begun[0], records, self._base.generation.path if self._base else None)
         self._begun[1].release()
         self._begun = None
         return True
@@ -258,12 +261,13 @@ class EdgeStore(EdgeReader):
             StoreError: it cannot be written; the disk is full.
         """
         self.settled()
-        with self._generations.writer_lock(self._timeout), self._viewing() as view:
-            if view and not anew:
+        reading = nullcontext() if anew else self._viewing()  # what is made anew may be damaged: it is not opened
+        with self._generations.writer_lock(self._timeout), reading as view:
+            if view:
                 check_same(manifest, view.manifest, self.location)
-            if self._generations.kept() > 1:
-                self._generations.sweep()
-            writer = EdgeWriter(self._generations, None if anew else view, as_stored(manifest))
+                if self._generations.kept() > 1:
+                    self._generations.sweep()
+            writer = EdgeWriter(self._generations, view, as_stored(manifest))
             try:
                 with telling_of_files(self._generations.folder):
                     yield writer
@@ -292,6 +296,7 @@ class EdgeStore(EdgeReader):
         manifest = self.manifest()
         if manifest is None:
             return
+        self.check()
         with self.writing(manifest, anew=True) as writer:
             for collection in COLLECTIONS:
                 writer.upsert(
@@ -300,12 +305,30 @@ class EdgeStore(EdgeReader):
                 )
         self.settled()
 
+    def check(self) -> str:
+        """See `port.Store.check`: every byte is read and compared with what was written."""
+        with self._viewing() as view:
+            if view is None:
+                return ""
+            check_files(view.generation, again=True)
+            files = list(files_of(view.generation.path))
+            size = size_on_disk(view.generation.path)
+            compared = (
+                "sizes only: an older lmm wrote it" if view.generation.checksum is None else f"{size / 1e6:,.1f} MB"
+            )
+            return f"{len(files)} files, {compared}"
+
+    def records(self) -> list[dict[str, Any]] | None:
+        """See `port.Store.records`: read from lists beside what the engine has."""
+        return self._generations.records()
+
     def status(self) -> StoreStatus:
         """See `port.Store.status`."""
         with self._viewing() as view:
             details: dict[str, Any] = {"engine": f"Qdrant Edge {version('qdrant-edge-py')}"}
             if view:
                 details |= {"generation": view.generation.name, "generations": self._generations.kept()}
+                details |= {} if view.generation.checksum is not None else {"checksums": "none yet"}
                 details |= view.shard("chunks").details()
             return StoreStatus(
                 self.location,

@@ -71,12 +71,12 @@ def copy_file(source: Path, target: Path) -> None:
     """Copy the parts of a file that have data; the engine's files are mostly holes, and stay so."""
     with source.open("rb", buffering=0) as old, target.open("xb", buffering=0) as new:
         size = os.fstat(old.fileno()).st_size
-        for start, end in _parts_with_data(old.fileno(), size):
+        for start, end in parts_with_data(old.fileno(), size):
             _copy_range(old.fileno(), new.fileno(), start, end)
         new.truncate(size)
 
 
-def _parts_with_data(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
+def parts_with_data(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
     if not hasattr(os, "SEEK_DATA"):  # Windows: everything is data
         yield 0, size
         return

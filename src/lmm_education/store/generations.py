@@ -3,12 +3,14 @@
 ::
 
     course/
-      current              {"format": 1, "generation": "000012-3f2a9c1e"}, replaced in one step
+      current              {"format": 1, "generation": "000012-3f2a9c1e", …checksums}, replaced in one step
+      documents.json       which documents are stored, once more: `lmm store repair` begins with them
       writing.lock         held by the one process that writes
       generations/
         000012-3f2a9c1e/
           in-use           readers hold a shared lock on it, however they end; names the generation
-          sizes.json       the size of every other file, so that a truncated one is noticed
+          files.json       size and checksum of every other file (`store.checksums`)
+          documents.json   which documents are stored
           …                whatever the store keeps
 
 Whoever reads keeps the generation that it opened, and sees from the pointer file that there is another.
@@ -26,16 +28,16 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmm.disk.files import replace
 from lmm.errors import FileWriteError
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
+from lmm_education.store.checksums import checksum_of, find_damage, write_listing
 from lmm_education.store.folders import (
     check_no_link,
-    files_of,
     is_link,
     is_passing,
     refuse_link,
@@ -52,26 +54,27 @@ except ImportError:  # Windows, which does not remove files that somebody has op
     fcntl = None  # type: ignore[assignment,unused-ignore]
 
 POINTER, LOCK, FOLDER, IN_USE, SIZES = "current", "writing.lock", "generations", "in-use", "sizes.json"
-MANIFEST = "manifest.json"
+MANIFEST, RECORDS = "manifest.json", "documents.json"
 GONE = ".gone"  # ends the name of a generation that is being removed
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
 _MARK = "a generation of a store of lmm: "
 # What a generation consists of, for those of versions that did not mark them: beside its own files, one folder for
 # each collection with what the engine has there.
-_PARTS = frozenset({IN_USE, SIZES, MANIFEST, *COLLECTIONS})
+_PARTS = frozenset({IN_USE, SIZES, MANIFEST, *COLLECTIONS})  # SIZES: where LISTING is now
 _PARTS_OF_A_SHARD = frozenset({"edge_config.json", "segments"})
-# The engine replaces these when it opens or closes a shard, also for mere reading.
-_REPLACED = ("segment.json", "edge_config.json")
 _TRIES, _PAUSE = 500, 0.01  # how often, and after how many seconds, opening is tried again while writers go on
 
 Stamp = tuple[int, int, int]
+REPAIR = "make it anew from your documents: lmm store repair"
+"""What to do about damage."""
 
 
 class Generation(NamedTuple):
-    """A complete state on the disk."""
+    """A complete state on the disk. `checksum` is that of its listing; versions before had none."""
 
     name: str
     path: Path
+    checksum: int | None = None
 
 
 class Lease:
@@ -123,6 +126,7 @@ class Generations:
         check_no_link(self.folder / FOLDER, self._above)
         refuse_link(self._pointer)
         refuse_link(self.folder / LOCK)
+        refuse_link(self.folder / RECORDS)
 
     def stamp(self) -> Stamp | None:
         """Changes whenever the pointer moved; None where there is no store. Takes microseconds."""
@@ -138,7 +142,7 @@ class Generations:
         """The generation that counts, or None where nothing was ever stored.
 
         Raises:
-            StoreDamaged: the pointer file is not one.
+            StoreDamaged: the pointer file is not one, or is missing.
             StoreMismatch: another version of lmm wrote it.
             StoreError: it cannot be read; a link is in the way.
         """
@@ -146,11 +150,15 @@ class Generations:
         try:
             text = self._pointer.read_bytes()
         except FileNotFoundError:
+            if (self.folder / RECORDS).exists():  # it is written after the pointer
+                raise damaged(self._pointer, "the file is missing") from None
             return None
         except OSError as error:
             raise StoreError(f"cannot be read: {error.strerror}", where=str(self._pointer)) from error
         values = _json_object(text)
-        name = values.get("generation")
+        name, own = values.get("generation"), values.pop("checksum", None)
+        if own is not None and own != checksum_of(values):
+            raise damaged(self._pointer, "this file was changed")
         if "format" in values:
             check_format(values["format"], str(self.folder))
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -158,7 +166,7 @@ class Generations:
         path = self.folder / FOLDER / name
         refuse_link(path)
         refuse_link(path / IN_USE)
-        return Generation(name, path)
+        return Generation(name, path, values.get("files"))
 
     def hold_current(self) -> tuple[Generation, Lease, Stamp] | None:
         """The generation that counts, and a hold on it; None where nothing was ever stored.
@@ -216,29 +224,34 @@ class Generations:
 
     def begin(self) -> tuple[Generation, Lease]:
         """An empty folder for a new generation, held. The caller holds the writer's lock."""
-        before = self.current()
-        number = int(before.name.partition("-")[0]) + 1 if before and before.name[:1].isdigit() else 1
-        name = f"{number:06d}-{uuid.uuid4().hex[:8]}"
+        before = (path.name.partition("-")[0] for path in self._folders() if _NAME.match(path.name))
+        name = f"{max(map(int, before), default=0) + 1:06d}-{uuid.uuid4().hex[:8]}"
         generation = Generation(name, self.folder / FOLDER / name)
         generation.path.mkdir(parents=True)
         (generation.path / IN_USE).write_text(f"{_MARK}{name}\n", encoding="ascii")
         return generation, Lease(generation)
 
-    def publish(self, generation: Generation) -> None:
-        """Bring a generation to the disk, whole, and let the pointer name it.
+    def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]], base: Path | None = None) -> None:
+        """Bring a generation to the disk, whole, and let the pointer name it. `records` are those of its documents;
+        with the generation `base` it may share files.
 
         Raises:
             StoreError: that could not be written; the pointer is as it was.
             OSError: the same.
         """
         self.check_links()
-        (generation.path / SIZES).write_text(json.dumps(sizes_of(generation.path)), encoding="utf-8")
+        kept = json.dumps({"documents": records, "checksum": checksum_of(records)}, ensure_ascii=False) + "\n"
+        (generation.path / RECORDS).write_text(kept, encoding="utf-8")
+        listing = write_listing(generation.path, IN_USE, base)
         sync_folder(generation.path)
         sync_parent(generation.path)
+        pointer = {"format": FORMAT, "generation": generation.name, "files": listing}
         try:
-            replace(self._pointer, json.dumps({"format": FORMAT, "generation": generation.name}) + "\n")
+            replace(self._pointer, json.dumps(pointer | {"checksum": checksum_of(pointer)}) + "\n")
         except FileWriteError as error:
             raise StoreError(error.message, where=str(self.folder), hint=error.hint) from error
+        with contextlib.suppress(FileWriteError):  # it is published; this list is for a day when the others are damaged
+            replace(self.folder / RECORDS, kept)
 
     def sweep(self) -> int:
         """Remove what nobody needs; how many generations went. The caller holds the writer's lock.
@@ -250,6 +263,21 @@ class Generations:
         ours = [path for path in others if is_ours(path)]
         self.left_alone = [path for path in others if path not in ours]
         return sum(remove_generation(_set_aside(path)) for path in ours if _nobody_holds(path))
+
+    def records(self) -> list[dict[str, Any]] | None:
+        """The records of the documents that are stored, from the first list of them that is whole; None if none is.
+
+        Raises:
+            StoreError: a link is in the way.
+        """
+        self.check_links()
+        with contextlib.suppress(StoreError):
+            current = self.current()
+            if current is not None and (found := _records_in(current.path / RECORDS)) is not None:
+                return found
+        newest = (path for path in reversed(self._folders()) if is_ours(path))
+        lists = (_records_in(place / RECORDS) for place in (self.folder, *newest))
+        return next((found for found in lists if found is not None), None)
 
     def kept(self) -> int:
         """How many generations are on the disk."""
@@ -293,19 +321,26 @@ def remove_generation(path: Path) -> bool:
     return is_ours(path) and remove_folder(path, last=IN_USE)
 
 
-def sizes_of(path: Path) -> dict[str, int]:
-    """The sizes of a generation's files, by their path in it."""
-    listed = (file for file in files_of(path) if file.name not in (IN_USE, SIZES, *_REPLACED))
-    return {file.relative_to(path).as_posix(): file.stat().st_size for file in listed}
+def check_files(generation: Generation, *, again: bool = False) -> None:
+    """Notice files that are not as they were written: the engine would take what is left for all there was, or crash.
 
-
-def check_sizes(generation: Generation) -> None:
-    """Notice files that are missing or were cut off: the engine would take what is left for all there was.
+    With `again`, the content of large files is read even where somebody did so before.
 
     Raises:
         StoreDamaged: there are such files.
         StoreError: there are links.
     """
+    if generation.checksum is None:
+        _check_sizes(generation)
+        return
+    found = list(find_damage(generation.path, generation.checksum, IN_USE, again=again))
+    if found:
+        more = f" ({len(found) - 1} more files are damaged)" if len(found) > 1 else ""
+        raise damaged(found[0].path, found[0].message + more)
+
+
+def _check_sizes(generation: Generation) -> None:
+    """What versions before, which kept no checksums, could notice."""
     refuse_links_below(generation.path)
     try:
         sizes = _json_object((generation.path / SIZES).read_bytes())
@@ -327,7 +362,7 @@ def damaged(path: Path, message: str) -> StoreDamaged:
     return StoreDamaged(
         message,
         where=str(path),
-        hint="restore the store's folder from a backup, or remove it and ingest again",
+        hint=REPAIR,
     )
 
 
@@ -377,6 +412,18 @@ def _nobody_holds(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def _records_in(path: Path) -> list[dict[str, Any]] | None:
+    """A list of records, if it is there and whole."""
+    if is_link(path):
+        return None
+    try:
+        values = _json_object(path.read_bytes())
+    except OSError:
+        return None
+    found = values.get("documents")
+    return found if isinstance(found, list) and values.get("checksum") == checksum_of(found) else None
 
 
 def _json_object(text: bytes) -> dict[str, Any]:

@@ -177,6 +177,19 @@ class Store(Reader, Protocol):
         """Rebuild indexes, remove what is no longer needed."""
         ...
 
+    def check(self) -> str:
+        """Compare all that is stored with what was written; says how much that is, nothing where there is no store.
+
+        Raises:
+            StoreDamaged: something differs, is missing, or cannot be read.
+        """
+        ...
+
+    def records(self) -> Sequence[Mapping[str, Any]] | None:
+        """The records of the documents, without their metadata, also from a store that is damaged; None if they cannot
+        be told."""
+        ...
+
     def status(self) -> StoreStatus:
         """What is in it."""
         ...

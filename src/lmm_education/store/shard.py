@@ -16,6 +16,7 @@ from lmm_education.course import SparseVector
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch
 from lmm_education.store import edge_values as values
 from lmm_education.store.folders import check_space, disk_full, size_on_disk
+from lmm_education.store.generations import REPAIR
 from lmm_education.store.layout import INDEXED, Vectors, engine_path, metadata_kinds, most_first, tally, values_at
 from lmm_education.store.port import CollectionName, Fields, Leg, Point, Scored, Stored, Where
 
@@ -68,8 +69,7 @@ class Shard:
         except StoreError as error:
             if error.__cause__ is None or "No space left" in str(error.__cause__):
                 raise
-            hint = "restore the store's folder from a backup, or remove it and ingest again"
-            raise StoreDamaged(f"cannot be opened: {error.__cause__}", where=str(path), hint=hint) from error
+            raise StoreDamaged(f"cannot be opened: {error.__cause__}", where=str(path), hint=REPAIR) from error
 
     def close(self) -> None:
         """Give back memory and files. What was not flushed is."""

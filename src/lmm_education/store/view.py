@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lmm_education.errors import StoreError
 from lmm_education.store.folders import copy_folder, disk_full
-from lmm_education.store.generations import MANIFEST, Generation, Lease, Stamp, cannot_write, check_sizes, damaged
+from lmm_education.store.generations import MANIFEST, Generation, Lease, Stamp, cannot_write, check_files, damaged
 from lmm_education.store.layout import check_format, vectors_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import CollectionName
@@ -34,7 +34,7 @@ class View:
         self._users, self._retired = 0, False
         self._private: tempfile.TemporaryDirectory[str] | None = None
         try:
-            check_sizes(generation)
+            check_files(generation)
             self.manifest = read_manifest(generation.path)
         except BaseException:
             lease.release()

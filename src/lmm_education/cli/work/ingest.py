@@ -45,7 +45,7 @@ def ingest(
             terminal.say(hint, err=True)
         if watch:
             return _watch(opened, paths, options, as_json, quiet)
-        return _once(opened, paths, options, as_json, quiet)
+        return ingest_once(opened, paths, options, as_json=as_json, quiet=quiet)
 
 
 def _check(options: IngestOptions, watch: bool) -> None:
@@ -55,7 +55,10 @@ def _check(options: IngestOptions, watch: bool) -> None:
         raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
 
 
-def _once(course: Course, paths: list[Path], options: IngestOptions, as_json: bool, quiet: bool) -> int:
+def ingest_once(
+    course: Course, paths: list[Path], options: IngestOptions, *, as_json: bool = False, quiet: bool = False
+) -> int:
+    """Ingest, showing what happens, and report."""
     ask = _ask if sys.stdin.isatty() and terminal.is_terminal(err=True) and not as_json else None
     show = _Show(lines=not (as_json or quiet), dry_run=options.dry_run)
     try:

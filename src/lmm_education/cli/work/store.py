@@ -12,9 +12,12 @@ from pathlib import Path, PurePosixPath
 from lmm import terminal
 from lmm.cli import console
 from lmm.errors import ConfigError
+from lmm_education.cli.work.ingest import ingest_once
 from lmm_education.errors import StoreError, StoreMissing
+from lmm_education.ingestion.run import folder_of
+from lmm_education.ingestion.running import IngestOptions
 from lmm_education.ingestion.writing import remove_document, stored_documents
-from lmm_education.open_course import find_course
+from lmm_education.open_course import find_course, open_course
 from lmm_education.payloads import StoredDocument
 from lmm_education.settings import StorageSettings
 from lmm_education.store.manifest import Manifest
@@ -35,6 +38,26 @@ def status(as_json: bool, course: str | None, config: Path | None) -> int:
     else:
         terminal.say(_as_text(found, documents), end="")
     return console.DONE
+
+
+def check(course: str | None, config: Path | None) -> int:
+    """Compare what is stored with what was written."""
+    with _opened(_settings(course, config)) as store:
+        checked = store.check()
+        place = store.location
+    if not checked:
+        raise StoreMissing(_NOTHING, where=place)
+    terminal.say(f"{place} is as it was written: {checked}")
+    return console.DONE
+
+
+def repair(paths: list[Path], prune: bool, course: str | None, config: Path | None) -> int:
+    """Make the store anew from its documents."""
+    with open_course(config=config, course=course, folder=folder_of(paths)) as opened:
+        if not paths and not opened.store.records():
+            hint = "name them: lmm store repair PATH…"
+            raise StoreMissing("which documents were stored cannot be told", where=opened.store.location, hint=hint)
+        return ingest_once(opened, paths, IngestOptions(again=True, repair=True, prune=prune))
 
 
 def compact(course: str | None, config: Path | None) -> int:
