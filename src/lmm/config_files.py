@@ -31,7 +31,7 @@ def find_config(
     if named is not None:
         if not named.is_file():
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
-        return named
+        return named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
     folders = [Path.cwd(), *([document.resolve().parent] if document else []), *_script_folder()]
     return next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,8 +26,10 @@ from chatmd.prompts.templates import SLOTS
 from chatmd.workplace import FOLDER
 from lmm.config import Settings
 from lmm.disk.files import check_writable, document_lock, read_document, replace
-from lmm.disk.secrets import holds_secrets
-from lmm.errors import DocumentBusy, FileWriteError, LmmError
+from lmm.disk.folder import Folder
+from lmm.disk.opened import write_errors
+from lmm.disk.secrets import is_secret_file
+from lmm.errors import DocumentBusy, LmmError
 from lmm.loop import run, run_async
 from lmm.messages import Image
 from lmm.models.chat import shared_chat
@@ -160,7 +163,7 @@ def local_texts(items: Iterable[Item], folder: Path) -> Expanded:
     for part in dict.fromkeys(_docs(items)):
         with contextlib.suppress(OSError, ValueError, LmmError):
             path = (folder / part.src).resolve()
-            secret = holds_secrets(path.relative_to(folder).parts)  # or ValueError: it lies outside
+            secret = is_secret_file(path.relative_to(folder))  # or ValueError: it lies outside
             if not secret and path.is_file() and path.stat().st_size <= _LARGEST:
                 found[part] = read_document(path)
     return found
@@ -202,13 +205,13 @@ def _replace(path: Path, old: str, done: Compacted) -> None:
 
 def keep(text: str, path: Path) -> None:
     """Write a file that must not be there yet."""
-    try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.touch(mode=0o600, exist_ok=False)
-    except OSError as error:
-        raise FileWriteError(f"cannot be written: {error.strerror or error}", where=str(path)) from error
-    try:
-        replace(path, text)
-    except LmmError:
-        path.unlink()
-        raise
+    below = Folder(path.parent)
+    below.make(private=True)
+    with below.open(path.name, "xb", private=True) as file, write_errors(str(path)):
+        try:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            below.remove(path.name)
+            raise

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import errno
 from pathlib import Path
 
 from chatmd.content.compressed import megabytes
 from chatmd.errors import ChatmdError
 from chatmd.workplace import Workplace
+from lmm.disk.opened import open_folder
 
 MOST_CONVERTED = 100_000_000
 """How many bytes a file may have that is turned into markdown: in PDF and the like, most of them are no text."""
@@ -37,14 +37,14 @@ def locate(src: str, place: Workplace) -> Path:
 
 
 def read_local(path: Path, *, limit: int) -> bytes:
-    """The bytes of an ordinary file.
+    """The bytes of an ordinary file at a real path.
 
     Raises:
         ChatmdError: it is missing, something else than a file, not readable, or has more than `limit` bytes.
     """
     try:
-        # Without blocking, as a pipe that nobody writes to would let us wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open_folder(path.parent) as folder, folder.open(path.name) as file:
+            data = file.read(limit + 1)
     except FileNotFoundError as error:
         raise ChatmdError("there is no such file", hint=f"it would be {path}") from error
     except IsADirectoryError as error:
@@ -52,19 +52,9 @@ def read_local(path: Path, *, limit: int) -> bytes:
     except PermissionError as error:
         raise _unreadable(path, error) from error
     except OSError as error:
+        if error.errno == errno.EINVAL:  # no ordinary file
+            raise ChatmdError(error.strerror or str(error)) from error
         raise ChatmdError(f"cannot be read: {error.strerror or error}") from error
-    try:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            raise ChatmdError("this is a folder, not a file")
-        if not stat.S_ISREG(found.st_mode):
-            raise ChatmdError("this is no ordinary file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise ChatmdError(f"cannot be read: {error.strerror or error}") from error
-    finally:
-        os.close(descriptor)
     if len(data) > limit:
         hint = "fetch_limit under [chatmd] in config.toml allows more"
         raise ChatmdError(f"this file has more than {megabytes(limit)}", hint=hint)

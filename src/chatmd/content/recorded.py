@@ -21,11 +21,13 @@ from chatmd.content.occurrences import Expandable, occurrences
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Doc, Img, Item
 from chatmd.workplace import FOLDER
-from lmm.disk.files import decode_document, read_bytes, replace
+from lmm.disk.files import decode_document
+from lmm.disk.folder import Folder
+from lmm.disk.opened import write_errors
 from lmm.errors import FileReadError
 from lmm.messages import Image
 
-INDEX = "expansions.jsonl"
+INDEX = f"{FOLDER}/expansions.jsonl"
 _KINDS = {Doc: "doc", Img: "img"}
 
 
@@ -53,8 +55,8 @@ class Recorded:
 
     def __init__(self, transcript: Path, *, only: bool = False, keeps: bool = True) -> None:
         self.only, self.keeps = only, keeps and not only
-        self._name, self._folder = transcript.name, transcript.resolve().parent / FOLDER
-        self._entries = _read_index(self._folder / INDEX)
+        self._name, self._below = transcript.name, Folder(transcript.resolve().parent)
+        self._entries = _read_index(self._below)
 
     def find(self, key: str) -> str | Image | None:
         """What stood at a place; None if that was not recorded.
@@ -91,7 +93,7 @@ class Recorded:
         if entry in self._entries and self._latest(key) == entry:
             return
         self._store(entry, data)
-        _append(self._folder / INDEX, json.dumps(asdict(entry), ensure_ascii=True))
+        _append(self._below, json.dumps(asdict(entry), ensure_ascii=True))
         self._entries.append(entry)
 
     def carry_over(self, before: Iterable[Item], after: Iterable[Item]) -> None:
@@ -116,37 +118,32 @@ class Recorded:
         )
 
     def _store(self, entry: _Entry, data: bytes) -> None:
-        if self._folder.is_symlink():
-            raise ChatmdError("this is a link, and nothing is written behind it", where=str(self._folder))
-        path = self._path(entry)
-        if not path.exists():
-            with contextlib.suppress(FileExistsError):
-                self._folder.mkdir(mode=0o700)
-            replace(path, data, mode=0o600)
+        name = _name(entry)
+        if self._below.stat(name) is None:
+            self._below.write(name, data, private=True)
 
     def _load(self, entry: _Entry) -> str | Image:
-        path = self._path(entry)
+        name = _name(entry)
+        path = self._below.root / name
         hint = "bring it back, or delete its line in expansions.jsonl to have it read anew"
         try:
-            data = read_bytes(path)
+            data = self._below.read(name)
         except FileReadError as error:
             raise ChatmdError(f"what {entry.src} held is not there any more", where=str(path), hint=hint) from error
         if hashlib.sha256(data).hexdigest() != entry.sha256:
             raise ChatmdError(f"this is not what {entry.src} held: the file was changed", where=str(path), hint=hint)
         return Image(data, media_type=entry.media_type) if entry.media_type else decode_document(data, str(path))
 
-    def _path(self, entry: _Entry) -> Path:
-        return self._folder / f"{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
+
+def _name(entry: _Entry) -> str:
+    return f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
 
 
-def _read_index(path: Path) -> list[_Entry]:
+def _read_index(below: Folder) -> list[_Entry]:
     """The lines that can be read: a crash may have torn the last one."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
+    if below.stat(INDEX) is None:
         return []
-    except OSError as error:
-        raise ChatmdError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+    text = below.read(INDEX).decode("utf-8", "replace")
     entries = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError, TypeError):
@@ -163,21 +160,9 @@ def _entry(values: Any) -> _Entry:
     return entry
 
 
-def _append(path: Path, line: str) -> None:
+def _append(below: Folder, line: str) -> None:
     """Add a line in one piece, so that two runs can write at once."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            torn = size > 0 and _last_byte(descriptor, size) != b"\n"
-            os.write(descriptor, f"{chr(10) * torn}{line}\n".encode("ascii"))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise ChatmdError(f"cannot be written: {error.strerror or error}", where=str(path)) from error
-
-
-def _last_byte(descriptor: int, size: int) -> bytes:
-    os.lseek(descriptor, size - 1, os.SEEK_SET)
-    return os.read(descriptor, 1)
+    with write_errors(str(below.root / INDEX)), below.open(INDEX, "a+b", private=True) as file:
+        torn = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+        os.write(file.fileno(), f"{chr(10) * torn}{line}\n".encode("ascii"))
+        os.fsync(file.fileno())

@@ -10,13 +10,13 @@ from __future__ import annotations
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Element, Node, Problem, SyntaxTree
 from chatmd.language.parser import parse, parse_body
 from lmm.disk.files import read_document
-from lmm.disk.secrets import holds_secrets
+from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
 
 MAX_IMPORTS = 1000
@@ -107,7 +107,7 @@ class _Resolver:
         inside = [real.relative_to(folder).parts for folder in self.allowed if real.is_relative_to(folder)]
         if not inside:
             raise _Refused(f"'{src}' lies outside of {self.allowed[0]}", f"allow its folder: --root {path.parent}")
-        if holds_secrets(min(inside, key=len)):
+        if is_secret_file(PurePath(*min(inside, key=len))):
             why = f"'{src}': files of this name hold keys or passwords, and what is imported is sent to the model"
             raise _Refused(why, 'if that is meant: <doc src="…" local/> in a message; lmm run asks before it sends it')
         files = [file for _, file in chain]

@@ -15,7 +15,9 @@ from typing import Any
 
 from chatmd.errors import RefineError
 from lmm.disk.files import read_document
-from lmm.errors import FileReadError, FileWriteError
+from lmm.disk.folder import Folder
+from lmm.disk.opened import write_errors
+from lmm.errors import FileReadError
 
 FORMAT = "lmm refine 1"
 FREE = ("created", "budget")
@@ -83,12 +85,13 @@ def open_record(path: Path, start: Mapping[str, Any]) -> Record:
         FileWriteError: it cannot be written.
     """
     start = {"format": FORMAT, **start}
+    Folder(path.parent)  # in which there may be no link, if it is ours
     try:
         known = read_record(path)
     except FileReadError:
         if path.exists():
             raise
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Folder(path.parent).make(private=True)
         _append(path, start)
         return Record(path, start, {})
     differing = [name for name in start if name not in FREE and known.start.get(name) != start[name]]
@@ -102,17 +105,12 @@ def open_record(path: Path, start: Mapping[str, Any]) -> Record:
 
 
 def _append(path: Path, entry: Mapping[str, Any]) -> None:
-    try:
-        path.touch(mode=0o600)
-        with path.open("ab") as file:
-            file.write((json.dumps(entry, ensure_ascii=True) + "\n").encode())
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise FileWriteError(f"cannot be written: {error.strerror or error}", where=str(path)) from error
+    with write_errors(str(path)), Folder(path.parent).open(path.name, "ab", private=True) as file:
+        file.write((json.dumps(entry, ensure_ascii=True) + "\n").encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _cut_torn_line(path: Path) -> None:
-    data = path.read_bytes()
-    if not data.endswith(b"\n"):
-        os.truncate(path, data.rfind(b"\n") + 1)
+    with write_errors(str(path)), Folder(path.parent).open(path.name, "r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)

@@ -18,8 +18,8 @@ from chatmd.language.items import Doc, Img, SubAgent
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import call_element, image_element, result_element, storable
 from chatmd.workplace import FOLDER
-from lmm.disk import files
-from lmm.disk.files import decode_document, read_bytes
+from lmm.disk.files import decode_document
+from lmm.disk.folder import Folder
 from lmm.errors import FileReadError
 from lmm.messages import Image, ToolCall, ToolResult
 
@@ -39,13 +39,9 @@ def keep_record(folder: Path, name: str, text: str) -> str:
 
 def _write(folder: Path, name: str, data: bytes) -> None:
     """Write a file below ``.chatmd``, unless it is there."""
-    path, ours = folder / name, folder / FOLDER
-    for parent in dict.fromkeys((ours, path.parent)):
-        if parent.is_symlink():
-            raise ChatmdError("this is a link, and nothing is written behind it", where=str(parent))
-        parent.mkdir(mode=0o700, exist_ok=True)
-    if not path.exists():
-        files.replace(path, data, mode=0o600)
+    below = Folder(folder)
+    if below.stat(name) is None:
+        below.write(name, data, private=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ class Payloads:
         assert self.folder is not None
         path = self.folder / part.src
         try:
-            data = read_bytes(path)
+            data = Folder(self.folder).read(part.src)
         except FileReadError as error:
             raise ChatmdError(
                 f"{part.src}: {error.message}", where=part.span.where, hint="move it with this file"

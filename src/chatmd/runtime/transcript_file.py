@@ -21,6 +21,7 @@ from chatmd.runtime.step import gap
 from chatmd.runtime.transcript import Mark, last_of, newline_of, without_blank_turn
 from chatmd.workplace import FOLDER
 from lmm.disk.files import check_writable, decode_document, document_lock, read_bytes, replace
+from lmm.disk.folder import Folder
 from lmm.errors import FileReadError, FileWriteError
 
 _SYNC_EVERY = 1.0  # seconds
@@ -270,8 +271,7 @@ class TranscriptFile:
     def _kept_aside(self) -> FileReadError:
         """The error that what is on disk cannot be gone on with; what we have is written beside it."""
         aside = aside_of(self.path)
-        aside.parent.mkdir(mode=0o700, exist_ok=True)
-        replace(aside, self.text.encode("utf-8"), mode=0o600)
+        Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
         hint = f"all that was said and done is in {aside}: copy it back, if this was not meant"
         return FileReadError(self._trouble.removeprefix(f"{self.path}: "), where=str(self.path), hint=hint)
 

@@ -12,9 +12,10 @@ from chatmd.runtime.events import RunEvent
 from chatmd.runtime.limits import Tally
 from chatmd.runtime.models import Configuration, OpenModel, open_model
 from chatmd.tools.consent import Approve, Consent
-from chatmd.tools.environment import SHORTEST_SECRET, is_secret, keys_of
+from chatmd.tools.environment import SHORTEST_SECRET, keys_of
 from chatmd.workplace import AgentRequest, Rules
 from lmm.config import Settings
+from lmm.disk.secrets import is_secret_variable
 
 Listener = Callable[[RunEvent], None]
 
@@ -55,7 +56,7 @@ class Tree:
 def scrubber(settings: Settings, spec: AgentSpec, environment: Mapping[str, str]) -> Callable[[str], str]:
     """A function that takes keys and secrets of the environment out of a text."""
     names = keys_of(settings) | {name for tool in spec.tools for name in (tool.client_id_env, tool.client_secret_env)}
-    names |= {name for tool in spec.tools for name in tool.env if is_secret(name)}
+    names |= {name for tool in spec.tools for name in tool.env if is_secret_variable(name)}
     values = sorted((environment.get(name, "") for name in names), key=len, reverse=True)
     secrets = [value for value in values if len(value) >= SHORTEST_SECRET]
 

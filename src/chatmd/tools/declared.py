@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from chatmd.errors import ChatmdError
@@ -23,11 +23,11 @@ from chatmd.language.agent import interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, CallItem, Content, Doc, Img, MessageItem, OutputItem, SubAgent, Tool
 from chatmd.language.parser import parse
-from chatmd.tools.environment import is_secret, variables_of
+from chatmd.tools.environment import variables_of
 from chatmd.tools.registry import Power, kind_of
 from chatmd.workplace import Workplace
 from lmm.disk.files import read_document
-from lmm.disk.secrets import holds_secrets
+from lmm.disk.secrets import is_secret_file, is_secret_variable
 from lmm.errors import LmmError
 
 _DOES: dict[Power, str] = {
@@ -259,7 +259,7 @@ def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
     What lies outside is not read at all, unless it is called like what a run has stored.
     """
     inside = [real.relative_to(root).parts for root in roots if real.is_relative_to(root)]
-    return holds_secrets(min(inside, key=len)) if inside else bool(_PAYLOAD.fullmatch(part.src))
+    return is_secret_file(PurePath(*min(inside, key=len))) if inside else bool(_PAYLOAD.fullmatch(part.src))
 
 
 # -- one declaration ---------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def _command(tool: Tool) -> str:
 def _circumstances(tool: Tool) -> str:
     """Where a program runs, and what it gets."""
     where = f", in {tool.cwd}" if tool.cwd else ""
-    given = [f"{name} (a secret, by its name)" if is_secret(name) else name for name in variables_of(tool)]
+    given = [f"{name} (a secret, by its name)" if is_secret_variable(name) else name for name in variables_of(tool)]
     return where + (f", and gives it {in_prose(given)} of your environment" if given else "")
 
 
@@ -349,7 +349,7 @@ def _folders(tool: Tool, place: Workplace) -> list[Path]:
 def _reads_more(tool: Tool, place: Workplace) -> bool:
     """Whether it reads outside of the prompt's folder, or what is otherwise kept from it."""
     return any(
-        not root.is_relative_to(place.folder) or holds_secrets(root.relative_to(place.folder).parts)
+        not root.is_relative_to(place.folder) or is_secret_file(root.relative_to(place.folder))
         for root in _folders(tool, place)
     )
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from chatmd.errors import ChatmdError
@@ -20,7 +20,7 @@ from chatmd.workplace import Workplace
 from lmm.disk.folder import Entry, walk
 from lmm.disk.ignore import Glob
 from lmm.disk.opened import open_folder, read_errors
-from lmm.disk.secrets import holds_secrets
+from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition
 from lmm.terminal import visible
@@ -92,7 +92,7 @@ def _listed(entry: Entry, roots: Roots, target: Target) -> str:
         return f"{name} -> {_end_of_link(entry, roots, target)}"
     if entry.kind == "other":
         return f"{name} (no ordinary file)"
-    secret = "; keys or passwords, cannot be read" if holds_secrets((*target.inside, *entry.parts)) else ""
+    secret = "; keys or passwords, cannot be read" if is_secret_file(PurePath(*target.inside, *entry.parts)) else ""
     return f"{name} ({size_in_words(entry.size)}{secret})"
 
 
@@ -215,11 +215,11 @@ def _files(roots: Roots, target: Target, glob: Glob | None) -> Iterator[Target]:
     """The files below a folder that nobody hides; without the transcript, which holds whatever is looked for."""
     own = {Path(os.path.realpath(file)) for file in roots.protected}
     for entry in walk(target.real, target.root.real, depth=DEEPEST):
-        inside = (*target.inside, *entry.parts)
+        inside = PurePath(*target.inside, *entry.parts)
         if (
             entry.kind == "file"
             and not entry.aside
-            and not holds_secrets(inside)
+            and not is_secret_file(inside)
             and (not glob or glob.fits(entry.parts))
         ):
             name = "/".join((target.name, *entry.parts)).removeprefix("./")

@@ -6,7 +6,6 @@ What it names is told in the question for consent, and taken out of what the mod
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -25,18 +24,8 @@ ALWAYS = {"TERM": "dumb", "NO_COLOR": "1"}
 """What every program gets: what it prints is read, not looked at."""
 
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|(?:\b|_)(?:PWD|PIN|DSN)(?:\b|_)", re.IGNORECASE)
 SHORTEST_SECRET = 8
 """What is shorter could stand in any text."""
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable holds a secret, to judge by its name.
-
-    >>> is_secret("GH_TOKEN"), is_secret("db_pwd"), is_secret("EDITOR")
-    (True, True, False)
-    """
-    return _SECRET.search(name) is not None
 
 
 def environment_for(declared: Tool, place: Workplace) -> dict[str, str]:

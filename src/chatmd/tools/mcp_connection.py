@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
-from chatmd.tools.environment import SHORTEST_SECRET, check_variables, environment_for, is_secret
+from chatmd.tools.environment import SHORTEST_SECRET, check_variables, environment_for
 from chatmd.tools.mcp_address import Address, HttpAddress
 from chatmd.tools.mcp_catalogue import ServerTool
 from chatmd.tools.mcp_http import LastRefusal, connection, credentials_for
 from chatmd.tools.mcp_results import output_of
 from chatmd.tools.mcp_stdio import StandardError, program
 from chatmd.workplace import Workplace
+from lmm.disk.secrets import is_secret_variable
 from lmm.messages import ToolOutput
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class Connection:
 
     def _without_secrets(self, text: str) -> str:
         """A result without the secrets that the server was given: what it returns goes to the model and into files."""
-        names = [name for name in self.declared.env if is_secret(name)]
+        names = [name for name in self.declared.env if is_secret_variable(name)]
         for name in (*names, self.declared.client_secret_env):
             value = self.place.environment.get(name, "")
             text = text.replace(value, "…") if len(value) >= SHORTEST_SECRET else text

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.items import Tool
 from chatmd.tools.path_rules import SYSTEM, check_path
 from chatmd.workplace import Workplace
 from lmm.disk.folder import is_internal
-from lmm.disk.secrets import holds_secrets
+from lmm.disk.secrets import is_secret_file
 from lmm.errors import FileReadError
 from lmm.terminal import visible
 
@@ -105,7 +105,7 @@ class Roots:
 
     @staticmethod
     def _not_secret(target: Target, why: str) -> Target:
-        if holds_secrets(target.inside):
+        if is_secret_file(PurePath(*target.inside)):
             raise FileRefused(
                 f"files of this name hold keys or passwords, and {why}",
                 where=target.name,

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmm.disk.folder import is_document
-from lmm.errors import FileReadError
+from lmm.disk.folder import Folder, check_named, is_document
+from lmm.errors import FileReadError, LinkOutside
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -53,10 +53,11 @@ class Roots:
 
         Raises:
             FileReadError: there is none at one of the paths.
+            LinkOutside: one of them is a link that leads out of its folder.
         """
         files: dict[Path, Path] = {}
         folders: dict[Path, Path] = {}
-        for path in map(Path, paths):
+        for path in map(check_named, map(Path, paths)):
             if path.is_dir():
                 folders[path.resolve()] = path
             elif path.is_file():
@@ -70,7 +71,9 @@ class Roots:
         """The document whose file changed, under the name to show; None if it is none of ours."""
         for folder, given in self.folders.items():
             if path.is_relative_to(folder) and is_document(inside := path.relative_to(folder)):
-                return given / inside
+                with contextlib.suppress(LinkOutside):  # the system tells of what lies behind links too
+                    Folder(folder).path(inside)
+                    return given / inside
         return self.files.get(path)
 
     def documents(self, changed: Iterable[Path]) -> list[Path]:
@@ -80,8 +83,16 @@ class Roots:
 
     def look(self) -> dict[Path, Signature]:
         """Every document's file as it is now."""
-        found = [*self.files, *(path for folder in self.folders for path in _walk(folder) if self.name(path))]
-        return {path: state for path in found if (state := signature(path)) is not None}
+        below = (path for folder in self.folders for path in Folder(folder).documents())
+        return {path: state for path in (*self.files, *below) if (state := signature(path)) is not None}
+
+    def links_out(self) -> list[LinkOutside]:
+        """Why documents that are links out of a folder are not watched."""
+        found: list[LinkOutside] = []
+        for given in self.folders.values():
+            for _ in Folder(given).documents(on_skip=found.append):
+                pass
+        return found
 
 
 def _walk(path: Path) -> Iterator[Path]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lmm.disk.exchange import put_in_place
+from lmm.disk.folder import check_named
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 _TEMPORARY = (".lmm-", ".tmp")
@@ -93,7 +94,9 @@ def read_bytes(path: Path) -> bytes:
 
     Raises:
         FileReadError: it is missing, a folder, something else than a file, or not readable.
+        LinkOutside: it is a link that leads out of its folder (see `lmm.disk.folder.check_named`).
     """
+    check_named(path)
     try:
         # Without blocking, as opening a pipe waits for somebody who writes to it.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -122,7 +125,9 @@ def check_writable(path: Path) -> None:
 
     Raises:
         FileWriteError: the file or its folder is write-protected.
+        LinkOutside: it is a link that leads out of its folder.
     """
+    check_named(path)
     target = path.resolve()
     if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
         raise FileWriteError("the file is read-only", where=str(path), hint=f"chmod u+w {path}")
@@ -131,7 +136,7 @@ def check_writable(path: Path) -> None:
 
 
 def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, mode: int = 0o666) -> None:
-    """Replace a file's content in one step, keeping its mode; a link is followed, not replaced.
+    """Replace a file's content in one step, keeping its mode; a link inside its folder is followed, not replaced.
 
     With `expected`, only if that is what the file holds; what its author saves in that very moment stays (see
     `lmm.disk.exchange`). A new file gets `mode`, less what the umask takes.
@@ -139,7 +144,9 @@ def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, mod
     Raises:
         Changed: the file does not hold `expected`.
         FileWriteError: the disk is full, or the folder may not be written to; the old content stays.
+        LinkOutside: it is a link that leads out of its folder.
     """
+    check_named(path)
     target = path.resolve()
     content = data.encode("utf-8") if isinstance(data, str) else data
     temporary = None

@@ -6,8 +6,8 @@ rule of links:
 
 - one that stays inside the folder is followed: authors have them, and it leads to nothing that is not there anyway;
 - one that leads out is refused as `LinkOutside`; a walk passes over it and tells of it;
-- below ``.lmm`` and ``.chatmd``, or with ``links=False``, there may be none at all: nobody but us has to do with
-  them, and what is there is removed and replaced without anybody being asked.
+- below ``.lmm``, ``.chatmd`` and ``.md_index``, or with ``links=False``, there may be none at all: nobody but us has
+  to do with them, and what is there is removed and replaced without anybody being asked.
 
 What the user typed is the user's word, and goes through `check_named` only.
 """
@@ -38,10 +38,10 @@ from lmm.disk.opened import (
     read_errors,
     write_errors,
 )
-from lmm.disk.secrets import comparable, holds_secrets
+from lmm.disk.secrets import comparable, is_secret_file
 from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 
-OURS = (".lmm", ".chatmd")
+OURS = (".lmm", ".chatmd", ".md_index")
 """Folders that only our programs write into."""
 INTERNAL = (*OURS, ".git", ".hg", ".svn")
 """Folders that belong to programs: what is written there may be run, or is somebody's record."""
@@ -85,7 +85,7 @@ class Folder:
     they hold keys or passwords may be read too. With ``links=False`` no link at all may be on the way.
 
     Raises:
-        LinkOutside: the way to `root` has a link at or below ``.lmm`` or ``.chatmd``.
+        LinkOutside: the way to `root` has a link at or below ``.lmm`` and its like.
     """
 
     def __init__(self, root: Path, *, secrets: bool = False, links: bool = True) -> None:
@@ -122,8 +122,10 @@ class Folder:
             )
         return real
 
-    def open(self, relative: str | PurePath, mode: Mode = "rb") -> BinaryIO:
+    def open(self, relative: str | PurePath, mode: Mode = "rb", *, private: bool = False) -> BinaryIO:
         """Open an ordinary file: to be read, or by `mode` to be written, made or added to.
+
+        If one that is made is `private`, nobody else may read it.
 
         Raises:
             LinkOutside: see `path`.
@@ -131,7 +133,7 @@ class Folder:
             FileWriteError: the same for writing.
         """
         real, name = self.path(relative), self._shown(relative)
-        if not self.secrets and holds_secrets(real.relative_to(self.real).parts):
+        if not self.secrets and is_secret_file(real.relative_to(self.real)):
             raise (FileReadError if mode == "rb" else FileWriteError)(
                 "files of this name hold keys or passwords", where=name, hint="rename it, if it does not"
             )
@@ -139,7 +141,7 @@ class Folder:
             read_errors(name) if mode == "rb" else write_errors(name),
             open_folder(real.parent) as folder,
         ):
-            return folder.open(real.name, mode)
+            return folder.open(real.name, mode, private=private)
 
     def read(self, relative: str | PurePath, *, most: int | None = None) -> bytes:
         """Read an ordinary file that has at most `most` bytes.
@@ -154,10 +156,10 @@ class Folder:
             raise FileReadError(f"this file has more than {most} bytes", where=name)
         return data
 
-    def write(self, relative: str | PurePath, data: bytes | str, *, mode: int | None = None) -> None:
+    def write(self, relative: str | PurePath, data: bytes | str, *, private: bool = False) -> None:
         """Write a file in one step, with the folders above it; one that is replaced keeps its mode.
 
-        `mode` is that of a new file; else what the umask leaves.
+        If it is `private`, nobody else may read it, nor look into folders that are made for it.
 
         Raises:
             LinkOutside: see `path`.
@@ -167,11 +169,11 @@ class Folder:
         content = data.encode() if isinstance(data, str) else data
         temporary = f".lmm-{random.token_hex(8)}.tmp"
         with write_errors(name):
-            make_folders(real.parent)
+            make_folders(real.parent, mode=0o700 if private else 0o777)
             with open_folder(real.parent) as folder:
                 like = folder.stat(real.name)
                 check_changeable(like, folder, real.name)
-                folder.write_new(temporary, content, like, mode=mode)
+                folder.write_new(temporary, content, like, mode=0o600 if private else None)
                 try:
                     folder.rename(temporary, real.name)
                 except BaseException:
@@ -196,8 +198,10 @@ class Folder:
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def make(self, relative: str | PurePath = "") -> Path:
+    def make(self, relative: str | PurePath = "", *, private: bool = False) -> Path:
         """Make a folder and those above it, as far as they are missing; its real path.
+
+        If they are `private`, nobody else may look into them.
 
         Raises:
             LinkOutside: see `path`.
@@ -205,7 +209,7 @@ class Folder:
         """
         real = self.path(relative)
         with write_errors(self._shown(relative)):
-            make_folders(real)
+            make_folders(real, mode=0o700 if private else 0o777)
             with open_folder(real):
                 return real
 
@@ -497,6 +501,18 @@ def check_named(path: Path) -> Path:
     return path
 
 
+def configured(root: Path, named: str | PurePath) -> Path:
+    """Give the path that a configuration in `root` names: one that seems to lie in there has to lie in there.
+
+    A path that openly leads elsewhere is given as it is: whether the configuration may name it is another question.
+
+    Raises:
+        LinkOutside: a link on the way leads out.
+    """
+    path = Path(os.path.abspath(root / named))
+    return Folder(root).path(path) if path.is_relative_to(os.path.abspath(root)) else path
+
+
 def is_foreign(path: Path) -> bool:
     """Whether a file, or the folder that it lies in, belongs to another user: git's rule for what is configuration.
 
@@ -528,9 +544,7 @@ def is_document(path: PurePath) -> bool:
     """
     name = path.name.lower()
     hidden = any(part.startswith(".") for part in path.parts)
-    return (
-        name.endswith(SUFFIXES) and not name.endswith(_MADE_BY_KNITR) and not hidden and not holds_secrets(path.parts)
-    )
+    return name.endswith(SUFFIXES) and not name.endswith(_MADE_BY_KNITR) and not hidden and not is_secret_file(path)
 
 
 def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:

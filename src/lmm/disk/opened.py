@@ -26,12 +26,13 @@ WALKS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasa
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _QUIET = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _QUIET |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-Mode = Literal["rb", "r+b", "wb", "ab", "xb"]
+Mode = Literal["rb", "r+b", "wb", "ab", "a+b", "xb"]
 _FLAGS: Mapping[Mode, int] = {
     "rb": os.O_RDONLY,
     "r+b": os.O_RDWR,
     "wb": os.O_WRONLY | os.O_CREAT,
     "ab": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    "a+b": os.O_RDWR | os.O_CREAT | os.O_APPEND,
     "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
 }
 _PERMISSIONS = 0o777  # what of a mode is kept: a text that was rewritten runs with nobody's rights
@@ -58,8 +59,8 @@ class OpenFolder:
         except FileNotFoundError:
             return None
 
-    def open(self, name: str, mode: Mode = "rb") -> BinaryIO:
-        """An ordinary file, to be read, or by `mode` to be written or made.
+    def open(self, name: str, mode: Mode = "rb", *, private: bool = False) -> BinaryIO:
+        """An ordinary file, to be read, or by `mode` to be written or made; nobody else reads a new `private` one.
 
         Raises:
             OSError: it is missing, no ordinary file, or may not be opened.
@@ -68,7 +69,7 @@ class OpenFolder:
         if found is not None or mode in ("rb", "r+b"):
             self._check_ordinary(found, name)
         path, options = self.at(name)
-        descriptor = os.open(path, _FLAGS[mode] | _QUIET, 0o666, **options)
+        descriptor = os.open(path, _FLAGS[mode] | _QUIET, 0o600 if private else 0o666, **options)
         try:
             self._check_ordinary(os.fstat(descriptor), name)  # it may be another one by now
             if mode == "wb":  # only now is it known what would be emptied
@@ -86,7 +87,7 @@ class OpenFolder:
         if stat.S_ISLNK(found.st_mode):
             raise OSError(errno.ELOOP, "a link was put here", name)
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "this is a device or a pipe, no ordinary file", name)
+            raise OSError(errno.EINVAL, "this is no ordinary file, but a device or a pipe", name)
 
     def entries(self) -> list[str]:
         """The names of all entries."""
@@ -156,11 +157,11 @@ class OpenFolder:
         with contextlib.suppress(*([FileNotFoundError] if missing_ok else [])):
             os.unlink(path, **options)
 
-    def make_folder(self, name: str) -> bool:
+    def make_folder(self, name: str, *, mode: int = 0o777) -> bool:
         """Make a folder, unless it is there; whether it was made."""
         path, options = self.at(name)
         try:
-            os.mkdir(path, **options)
+            os.mkdir(path, mode, **options)
         except FileExistsError:
             return False
         return True
@@ -259,7 +260,7 @@ def _walk(anchor: str, parts: Sequence[str]) -> int:
     return descriptor
 
 
-def make_folders(real: Path) -> list[Path]:
+def make_folders(real: Path, *, mode: int = 0o777) -> list[Path]:
     """Make a folder and those above it, as far as they are missing; those that were made, outermost first.
 
     Raises:
@@ -274,7 +275,7 @@ def make_folders(real: Path) -> list[Path]:
     try:
         for folder in missing:
             with open_folder(folder.parent) as parent:
-                if parent.make_folder(folder.name):
+                if parent.make_folder(folder.name, mode=mode):
                     made.append(folder)
     except OSError:
         remove_folders(made)

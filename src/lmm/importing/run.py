@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.disk.files import check_writable, replace, shown, title_of
+from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.importing.child import DOCUMENT, ERROR
 from lmm.importing.formats import EXTRA, Format, format_of
@@ -46,7 +47,7 @@ def import_file(
         FileReadError: the file cannot be read, is encrypted, has no text, or takes too much time or memory.
         FileWriteError: something with the name of the output exists, or it cannot be written.
     """
-    source = Path(path)
+    source = check_named(Path(path))
     format = format_of(source.name)
     target = output_of(source, Path(output) if output is not None else None)
     check_installed(format)
@@ -172,16 +173,12 @@ def _write(source: Path, target: Path, document: Imported, force: bool) -> Impor
     """Write the images, then the markdown, so that what it links to is there."""
     folder = target.with_name(f"{target.stem}_files")
     files = {folder / image_name(number, image): image.data for number, image in enumerate(document.images)}
+    below = Folder(target.parent)
     for path, data in files.items():
-        if path.exists() and not force and path.read_bytes() != data:
+        if below.stat(path) is not None and not force and below.read(path) != data:
             raise _exists(path)
     text = compose(document, source=shown(source.name), name=title_of(source), folder=folder.name)
-    if files:
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise FileWriteError(f"cannot be made: {error.strerror or error}", where=str(folder)) from error
     for path, data in files.items():
-        replace(path, data)
+        below.write(path, data)
     replace(target, text)
     return ImportReport(source, target, text, tuple(files), document.notes)

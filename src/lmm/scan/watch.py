@@ -161,6 +161,8 @@ async def _watch(
     stop: threading.Event | None,
 ) -> WatchReport:
     roots = Roots.at(paths)
+    for error in await asyncio.to_thread(roots.links_out):
+        listener(Troubled(Path(error.where), error))
     asked = replace(options.messages, settle=max(options.messages.settle, options.quiet))
 
     def scan(path: Path, told: events.Listener) -> Awaitable[Outcome]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lmm.config_files import CONFIG
+from lmm.disk.folder import configured
 from lmm.errors import LmmError
 from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.lookup import Lookup
@@ -80,7 +81,7 @@ def course_folder(named: str, folder: Path) -> Path:
         LmmError: there is none.
     """
     if named:
-        found = (folder / Path(named).expanduser()).resolve()
+        found = configured(folder, Path(named).expanduser()).resolve()
         if not found.is_dir():
             raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
         return found

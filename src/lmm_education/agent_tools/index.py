@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmm.disk import files
+from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.messages import Attachment, Message, ToolDefinition, render
 from lmm.models.port import RunnableTool
@@ -133,8 +133,7 @@ class Indexes:
             options = IngestOptions(prune=True, moved=True, again=is_made_otherwise(course))
             report = ingest_into(course, [index.root], options)
         about = {"description": index.description, "root": str(index.root)}
-        index.folder.mkdir(parents=True, exist_ok=True)
-        files.replace(index.folder / ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")
+        Folder(index.folder).write(ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")
         return report
 
     async def _hits(self, index: Index, query: str, k: int) -> Sequence[Hit]:
@@ -183,15 +182,15 @@ def _roots(declared: Declared, place: Place) -> tuple[Path, ...]:
 def read_index(folder: Path) -> Index | None:
     """What a folder says that it indexes; None if it is no index."""
     try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        about = json.loads(Folder(folder).read(ABOUT))
         return Index(folder, Path(about["root"]), str(about.get("description", "")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (LmmError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def read_indexes(folder: Path) -> list[Index]:
     """The indexes in a folder, by name."""
-    inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    inside = [folder / one.name for one in Folder(folder).entries() if one.kind == "folder"] if folder.is_dir() else []
     return [index for each in inside if (index := read_index(each)) is not None]
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from lmm.disk.files import document_lock
+from lmm.disk.folder import check_named
 from lmm.errors import FileReadError, FileWriteError
 from lmm_education.answer.answers import Answer, source_as_json
 from lmm_education.answer.history import Exchange
@@ -16,8 +17,10 @@ def read_history(path: Path) -> list[Exchange]:
 
     Raises:
         FileReadError: a line is no exchange.
+        LinkOutside: the file is a link that leads out of its folder.
     """
     try:
+        check_named(path)
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
@@ -43,7 +46,9 @@ def append_history(path: Path, answer: Answer) -> None:
 
     Raises:
         FileWriteError: it cannot be written.
+        LinkOutside: it is a link that leads out of its folder.
     """
+    check_named(path)
     record = {
         "question": answer.question,
         "answer": answer.text,

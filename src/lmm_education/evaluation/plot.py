@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
 from lmm_education.evaluation.report import Mean
 from lmm_education.evaluation.results import Evaluation
@@ -17,11 +18,12 @@ def check_plot(path: Path) -> None:
 
     Raises:
         ConfigError: the kind of file is not known, or its folder is missing.
+        LinkOutside: the file is a link that leads out of its folder.
         LmmError: matplotlib is not installed.
     """
     if path.suffix not in SUFFIXES:
         raise ConfigError("no kind of picture is called that", where=str(path), hint=f"use {', '.join(SUFFIXES)}")
-    if not path.resolve().parent.is_dir():
+    if not check_named(path).resolve().parent.is_dir():
         raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
     try:
         import matplotlib  # noqa: F401

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from lmm.config import Settings
 from lmm.config_files import settings_for
-from lmm.errors import LmmError
+from lmm.disk.folder import Folder, check_named
+from lmm.errors import LinkOutside, LmmError
 from lmm_education.errors import StoreMissing
 from lmm_education.evaluation.variants import Variant
 from lmm_education.ingestion.run import ingest_into
@@ -40,7 +41,7 @@ def scratch_courses(
         StoreMissing: no paths, and nothing was ingested.
         LmmError: a document cannot be ingested.
     """
-    documents = [path.resolve() for path in paths] or _stored_files(course)
+    documents = [check_named(path).resolve() for path in paths] or _stored_files(course)
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="lmm-eval-")))
         stores: dict[object, Path] = {}
@@ -73,7 +74,11 @@ def _models(course: Course, embedding: str) -> Settings:
 def _stored_files(course: Course) -> list[Path]:
     """The files that the course's store was made from."""
     stored = stored_documents(course.store)
-    files = [course.root / (document.prepared or document.file) for document in stored]
+    below = Folder(course.root)  # a store may come from a stranger too
+    try:
+        files = [below.path(document.prepared or document.file) for document in stored]
+    except LinkOutside as error:
+        raise LinkOutside(error.message, where=error.where, hint="name the documents: --documents PATH") from error
     gone = [file for file in files if not file.is_file()]
     if not files or gone:
         what = f"{gone[0]} is gone" if gone else "nothing was ingested yet"

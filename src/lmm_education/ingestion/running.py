@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from lmm.disk.folder import Folder
 from lmm.errors import LmmError, ModelError
 from lmm.models.tokens import count_tokens
 from lmm_education.course import PreparedDocument
@@ -135,7 +136,9 @@ def save_steps(run: Run, document: Document) -> tuple[Path, ...]:
     texts = step_files(document.text, docid=document.id, file=document.file, settings=settings, count=count_tokens)
     folder = document.source.path.parent
     if run.options.output is not None:  # documents of one name in several folders keep apart
-        folder = run.options.output / PurePath(document.file.replace("../", "")).parent
+        inside = PurePath(document.file.replace("../", "")).parent
+        Folder(run.options.output).path(inside)  # or LinkOutside
+        folder = run.options.output / inside
     written = write_step_files(texts, folder, is_ours=lambda text: shows(text, document), is_edited=is_edited)
     run.report.notices += [
         f"{file.path} was edited by hand; that version is kept as {file.backup.name}"

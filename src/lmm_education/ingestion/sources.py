@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
+import stat
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from lmm.disk.folder import SUFFIXES, is_document
-from lmm.errors import FileReadError, LmmError
+from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
+from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
 from lmm_education.errors import IngestError
 
 _PATTERN = frozenset("*?[")
@@ -95,12 +97,21 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> Sources:
 
 
 def add_sources(sources: Sources, files: Iterable[str], root: Path) -> None:
-    """Add the files of the course that are not among the sources yet; those that are gone are noted as missing."""
+    """Add the files of the course that are not among the sources yet; those that are gone are noted as missing.
+
+    A store may come from a stranger too: what it says lies outside of the course is not read before it is named.
+    """
     here = {source.file for source in sources.documents}
     for file in files:
         if file in here:
             continue
-        if (root / file).is_file():
+        try:
+            found = Folder(root).stat(file)
+        except DocumentError as error:
+            hint = f"name it, if it is yours: {os.path.relpath(root / file)}"
+            sources.errors.append(type(error)(error.message, where=error.where, hint=hint))
+            continue
+        if found is not None and stat.S_ISREG(found.st_mode):
             sources.documents.append(Source(shown(root / file), file))
         else:
             sources.missing[file] = root / file
@@ -118,39 +129,49 @@ def _at(path: str) -> str:
 
 
 def _sources_at(path: Path, found: str, root: Path, sources: Sources) -> Iterator[Source]:
+    try:
+        check_named(path)
+    except LinkOutside as error:
+        sources.errors.append(error)
+        return
     if found == "folder":
         sources.folders.append(file_name(path, root))
-        yield from _in_folder(path, path, root, sources)
+        yield from _in_folder(path, root, sources)
     elif found == "pattern":
         yield from _matching(str(path), root, sources)
     elif path.is_file() and path.suffix.lower() in SUFFIXES:
         yield Source(path, file_name(path, root))
     else:
-        error = _not_a_document(path)
         if not os.path.lexists(path):
             sources.missing[file_name(path, root)] = path
-        sources.errors.append(error)
+        sources.errors.append(_not_a_document(path))
 
 
 def _matching(pattern: str, root: Path, sources: Sources) -> Iterator[Source]:
     matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # patterns may be absolute
     if not matches:
         sources.errors.append(FileReadError("no file fits this pattern", where=pattern, hint="check the path"))
+    below = Folder(Path(*itertools.takewhile(lambda part: not _PATTERN & set(part), Path(pattern).parts)))
     for match in map(Path, matches):
+        try:
+            below.path(os.path.abspath(match))  # noqa: PTH100  # not to where it leads
+        except LinkOutside as error:
+            if match.is_dir() or is_document(PurePath(match.name)):
+                sources.skipped.append((match, error.message))
+            continue
         if match.is_dir():
             if not pattern.endswith("**"):
-                yield from _in_folder(match, match, root, sources)
+                yield from _in_folder(match, root, sources)
         elif is_document(PurePath(match.name)):
             yield from _unless_knitted(match, root, sources)
 
 
-def _in_folder(folder: Path, top: Path, root: Path, sources: Sources) -> Iterator[Source]:
-    for at, subfolders, names in os.walk(folder):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(at, name)
-            if is_document(path.relative_to(top)) and path.is_file():
-                yield from _unless_knitted(path, root, sources)
+def _in_folder(folder: Path, root: Path, sources: Sources) -> Iterator[Source]:
+    def skip(error: LinkOutside) -> None:
+        sources.skipped.append((Path(error.where), error.message))
+
+    for path in Folder(folder).documents(on_skip=skip):
+        yield from _unless_knitted(path, root, sources)
 
 
 def _unless_knitted(path: Path, root: Path, sources: Sources) -> Iterator[Source]:

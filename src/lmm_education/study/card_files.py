@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import io
 import json
+import mimetypes
 import os
 import re
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from lmm.csv_table import csv_text
 from lmm.disk import files
-from lmm.errors import ConfigError, FileWriteError
+from lmm.disk.folder import Folder
+from lmm.errors import ConfigError, DocumentError, FileWriteError
 from lmm_education.study.card_html import to_html
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
@@ -141,7 +144,11 @@ def _fields(card: Card, pictures: _Pictures) -> list[str]:
 
 
 class _Pictures:
-    """The pictures that cards show, copied under names that no other course uses: Anki has one folder for all."""
+    """The pictures that cards show, copied under names that no other course uses: Anki has one folder for all.
+
+    A package is given away, and a document may come from a stranger: only pictures, and sound, come along that lie
+    below the current folder or the document's.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -152,15 +159,30 @@ class _Pictures:
 
         def name(source: str) -> str:
             path = Path(os.path.normpath(Path(file).parent / unquote(source)))
-            if "://" in source or not path.is_file():
+            if "://" in source or not _is_medium(path):
                 return source
             if path not in self.kept:
-                data = path.read_bytes()
+                data = _read_below((Path(), Path(file).parent), path)
+                if data is None:
+                    return source
                 self.kept[path] = self._folder / f"lmm-{hashlib.sha256(data).hexdigest()[:10]}{path.suffix}"
                 self.kept[path].write_bytes(data)
             return self.kept[path].name
 
         return name
+
+
+def _is_medium(path: Path) -> bool:
+    kind = mimetypes.guess_type(path.name)[0] or ""
+    return kind.startswith(("image/", "audio/", "video/"))
+
+
+def _read_below(folders: Iterable[Path], path: Path) -> bytes | None:
+    """A file that lies below one of the folders."""
+    for folder in folders:
+        with contextlib.suppress(DocumentError):
+            return Folder(folder).read(os.path.abspath(path))  # noqa: PTH100  # not to where a link leads
+    return None
 
 
 WRITERS: dict[str, Callable[[Sequence[Card], str, float], bytes]] = {

@@ -10,10 +10,10 @@ import os
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lmm.disk import files
-from lmm.disk.folder import SUFFIXES
+from lmm.disk.folder import SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.identity import error_of
@@ -93,9 +93,10 @@ def export_notes(path: str | Path, output: str | Path, options: ExportOptions = 
     Raises:
         ExportError: a file cannot be exported as it is, or would be written over a source. In a folder, such
             errors are in the report and do not stop the others.
-        DocumentError, ConfigError: a file or the configuration cannot be read, or nothing can be written.
+        DocumentError, ConfigError: a file or the configuration cannot be read, or nothing can be written; a
+            `LinkOutside` if a path is a link out of its folder, or something in the output folder is.
     """
-    path, output = Path(path), Path(output)
+    path, output = check_named(Path(path)), check_named(Path(output))
     return _export_folder(path, output, options) if path.is_dir() else _export_file(path, output, options)
 
 
@@ -211,7 +212,8 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
                 report.skipped.append((source.path, notes))
                 continue
             target = output / source.file
-            _make_folder(target.parent)
+            Folder(output).make(PurePath(source.file).parent)
+            Folder(output).path(source.file)
             report.documents.append(_write(source.path, notes, target, sources))
         except LmmError as error:
             report.errors.append(error_of(error, str(source.path)))
@@ -233,13 +235,6 @@ def _notes_in(source: Source, study: StudySettings, keep_lines: bool) -> Notes |
     return _special(notes) if notes.nothing_left else notes
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileWriteError(f"cannot be made: {error.strerror or error}", where=str(folder)) from error
-
-
 def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
     """Copy the files of the folder that its notes show or link to, and tell of those that are not there."""
     copied: set[Path] = set()
@@ -255,17 +250,15 @@ def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
                 report.notices.append(f"{place}: {link.target} lies outside {folder} and was not copied")
             else:
                 copied.add(path)
-                _copy(path, output / Path(os.path.relpath(path, folder)), report)
+                _copy(folder, output, os.path.relpath(path, folder), report)
 
 
-def _copy(path: Path, target: Path, report: ExportReport) -> None:
+def _copy(folder: Path, output: Path, name: str, report: ExportReport) -> None:
+    target = output / name
     try:
-        data = path.read_bytes()
-        _make_folder(target.parent)
-        if not target.exists() or (not _same(path, target) and target.read_bytes() != data):
-            files.replace(target, data)
+        data, there = Folder(folder).read(name), Folder(output)
+        if there.stat(name) is None or (not _same(folder / name, target) and there.read(name) != data):
+            there.write(name, data)
             report.copied.append(target)
-    except OSError as error:
-        report.errors.append(FileReadError(f"cannot be copied: {error.strerror or error}", where=str(path)))
     except LmmError as error:
         report.errors.append(error)

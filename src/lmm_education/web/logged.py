@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from lmm.disk.folder import configured
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.sources import Source
@@ -44,7 +45,7 @@ def open_recorder(course: Course) -> Recorder:
     settings = course.settings.serve
     if not settings.log:
         return Recorder()
-    log = LogWriter(course.root / settings.log, days=settings.log_days)
+    log = LogWriter(configured(course.root, settings.log), days=settings.log_days)
     course.closing.callback(log.close)
     return Recorder(log=log)
 

@@ -19,6 +19,7 @@ from chatmd.mcp_server.running import PromptRunner
 from chatmd.runtime.options import RunOptions
 from lmm import loop, terminal
 from lmm.cli import console
+from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, LmmError
 from lmm.listening import is_loopback, listen, url_of
 
@@ -105,7 +106,7 @@ def _folder(prompts: Path | None) -> Path | None:
         return None
     if not prompts.is_dir():
         raise ConfigError("there is no such folder", where=f"--prompts {prompts}")
-    return prompts.resolve()
+    return check_named(prompts).resolve()
 
 
 def _address(written: str) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from typing import Any
 from lmm import terminal
 from lmm.cli import console
 from lmm.disk.files import replace
+from lmm.disk.folder import configured
 from lmm.errors import ConfigError
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.dates import time_of
@@ -115,7 +116,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path, int]:
     if not settings.serve.log:
         hint = 'set log = "course-log.sqlite" under [serve], or name one with --log'
         raise ConfigError("no log is kept", where=str(file or "config.toml"), hint=hint)
-    return settings.root / settings.serve.log, settings.serve.log_days
+    return configured(settings.root, settings.serve.log), settings.serve.log_days
 
 
 # -- for people ------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def course_files(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         here = [path] if path.is_file() else [path / CONFIG] if (path / CONFIG).is_file() else []
-        here = here or sorted(path.glob(f"*/{CONFIG}"))
+        here = here or [file for file in sorted(path.glob(f"*/{CONFIG}")) if not file.parent.is_symlink()]
         if not here:
             raise ConfigError("there is no config.toml, nor a folder with one", where=str(path))
         found += here

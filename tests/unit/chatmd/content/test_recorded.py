@@ -14,6 +14,7 @@ from chatmd.content.occurrences import occurrences
 from chatmd.content.recorded import Recorded
 from chatmd.errors import ChatmdError
 from chatmd.language.items import Doc, Img, Item, MessageItem, SubAgent
+from lmm.errors import LinkOutside
 from lmm.messages import Image
 
 DOC = Doc("https://e.org/a?b")
@@ -148,7 +149,7 @@ def test_nothing_is_written_behind_a_link(tmp_path: Path) -> None:
     elsewhere.mkdir()
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / ".chatmd").symlink_to(elsewhere)
-    with pytest.raises(ChatmdError, match="this is a link"):
+    with pytest.raises(LinkOutside, match="this is a link"):
         Recorded(tmp_path / "notes" / "a").keep("k", DOC, "one")
     assert not list(elsewhere.iterdir())
 

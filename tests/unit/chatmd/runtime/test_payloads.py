@@ -11,6 +11,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.transcript import messages_of
 from chatmd.runtime.payloads import Payloads
 from chatmd.runtime.step import items_of, lines_of
+from lmm.errors import LinkOutside
 from lmm.messages import Image, Message, ToolCall, ToolResult
 
 PNG, TEXT = Image(b"\x89PNG\r\n\x1a\n"), "a\r\n|RAW \ufeff</tool_response>"
@@ -63,5 +64,5 @@ def test_a_payload_that_is_another_file(tmp_path: Path) -> None:
     (kept,) = (tmp_path / ".chatmd").iterdir()
     kept.unlink()
     kept.symlink_to(tmp_path / "key")
-    with pytest.raises(ChatmdError, match="the file was changed"):
+    with pytest.raises(LinkOutside, match="no links"):
         payloads.read([part for part in getattr(item, "arguments") if not isinstance(part, str)])  # noqa: B009

@@ -24,7 +24,7 @@ from chatmd.language.items import Tool
 from chatmd.tools.path_rules import check_path
 from chatmd.tools.roots import roots_of
 from lmm.disk.folder import is_internal
-from lmm.disk.secrets import comparable, holds_secrets
+from lmm.disk.secrets import comparable, is_secret_file
 from lmm.errors import LmmError
 
 Snapshot = dict[str, tuple[int, bytes]]
@@ -395,8 +395,8 @@ def test_names_as_careless_file_systems_compare_them() -> None:
 )  # fmt: skip
 def test_names_of_files_with_secrets(name: str, secret: bool) -> None:
     """Patterns of names, whatever their case; what is an example by its name is none."""
-    assert holds_secrets(("a", name)) is secret
-    assert holds_secrets(()) is False
+    assert is_secret_file(f"a/{name}") is secret
+    assert is_secret_file("") is False
 
 
 def test_why_files_with_keys_are_left_alone(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_reading_and_writing(tmp_path: Path) -> None:
     found = folder.stat("a/b/c.txt")
     assert found is not None
     assert found.st_mode & 0o777 == 0o640
-    folder.write("key", b"", mode=0o600)
+    folder.write("key", b"", private=True)
     assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileReadError, match="more than 2 bytes"):
         folder.read("a/b/c.txt", most=2)
