@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 
+from lmm.disk.versions import equal_pairs
 from lmm.markdown.blocks import Block, MetadataBlock
 
 # Runs of changed blocks with more pairs than this are not compared pair by pair.
@@ -21,23 +21,6 @@ def look(block: Block) -> tuple[str, str]:
     """What a block says, whatever its line ends and the blank lines around it."""
     kind = "metadata" if isinstance(block, MetadataBlock) else block.kind
     return kind, block.content.replace("\r\n", "\n")
-
-
-def _equal_pairs(a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
-    """The positions of equal items in two sequences, in order: difflib's, with the common ends taken off first."""
-    head = 0
-    while head < min(len(a), len(b)) and a[head] == b[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
-        tail += 1
-    matcher = SequenceMatcher(None, a[head : len(a) - tail], b[head : len(b) - tail], autojunk=False)
-    middle = [(m.a + k, m.b + k) for m in matcher.get_matching_blocks() for k in range(m.size)]
-    return [
-        *((k, k) for k in range(head)),
-        *((head + i, head + j) for i, j in middle),
-        *((len(a) - k, len(b) - k) for k in range(tail, 0, -1)),
-    ]
 
 
 def align(old: Sequence[Block], new: Sequence[Block], least: float) -> dict[int, int]:
@@ -64,7 +47,7 @@ def _unchanged_text(old: Sequence[Block], new: Sequence[Block]) -> list[tuple[in
     """The positions of the blocks that say the same in both, metadata left out."""
     a = [i for i, block in enumerate(old) if not isinstance(block, MetadataBlock)]
     b = [j for j, block in enumerate(new) if not isinstance(block, MetadataBlock)]
-    return [(a[i], b[j]) for i, j in _equal_pairs([look(old[i]) for i in a], [look(new[j]) for j in b])]
+    return [(a[i], b[j]) for i, j in equal_pairs([look(old[i]) for i in a], [look(new[j]) for j in b])]
 
 
 def _likely_pairs(
@@ -74,7 +57,7 @@ def _likely_pairs(
     if not old or not new:
         return []
     if len(old) * len(new) > _MAX_PAIRS:
-        return _equal_pairs(old, new)
+        return equal_pairs(old, new)
     words, new_words = [_words(one) for one in old], [_words(two) for two in new]
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     likeness = [[_likeness(one, two, words[i], new_words[j]) for j, two in enumerate(new)] for i, one in enumerate(old)]

@@ -11,8 +11,9 @@ by the words they share.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from lmm.disk.shared import Merged
@@ -29,6 +30,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 # (We do not exchange a metadata block for another one, so that for our own changes any share is enough.)
 _LIKE = 0.3
 _NOTHING = "---\n---\n"
+_MOST_TRIES = 200  # to find the changes that cannot be made; after that, all that were not tried yet are handed back
+_MOST_ALIKE = 50  # blocks that say the same, of which one is the block that was moved
 
 
 def merge(base: str, ours: str, theirs: str) -> Merged:
@@ -53,18 +56,7 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
         return Merged(theirs)
     mark = _BYTE_ORDER_MARK if theirs.startswith(_BYTE_ORDER_MARK) else ""
     old, new, now = (_parsed(text.removeprefix(_BYTE_ORDER_MARK)) for text in (base, ours, theirs))
-    changes = _changes(old, new)
-    merged = _apply(changes, old, now)
-    if merged is None:  # one change at a time, to find those that would not read back
-        done: list[_Change] = []
-        refused: list[str] = []
-        for change in changes:
-            if _apply([*done, change], old, now) is None:
-                refused += _own_part(change)
-            else:
-                done.append(change)
-        merged = _apply(done, old, now) or Merged(serialize(now))
-        merged = Merged(merged.text, (*merged.unplaced, *refused))
+    merged = _apply_most(_changes(old, new), old, now)
     return Merged(mark + merged.text, merged.unplaced)
 
 
@@ -74,9 +66,27 @@ def _parsed(text: str) -> list[Block]:
     return blocks if any(block.content for block in blocks) else []
 
 
-def _apply(changes: Sequence[_Change], old: list[Block], now: list[Block]) -> Merged | None:
+def _apply_most(changes: Sequence[_Change], old: list[Block], now: list[Block]) -> Merged:
+    """All changes applied, but for those with which the text would not read back; they are sought by halves."""
+    where = _Placement.align(old, now)
+    done: list[_Change] = []
+    refused: list[str] = []
+    best = Merged(serialize(now))
+    waiting, tries = [list(changes)], 0
+    while waiting:
+        some, tries = waiting.pop(), tries + 1
+        merged = _apply([*done, *some], _Placement(old, now, where)) if tries <= _MOST_TRIES else None
+        if merged is not None:
+            done, best = [*done, *some], merged
+        elif len(some) == 1 or tries >= _MOST_TRIES:
+            refused += [source for change in some for source in _own_part(change)]
+        else:
+            waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+    return Merged(best.text, (*best.unplaced, *refused))
+
+
+def _apply(changes: Sequence[_Change], place: _Placement) -> Merged | None:
     """The changes applied to their blocks; None if the text would not be read as the blocks it is made of."""
-    place = _Placement(old, now)
     unplaced = [source for change in changes for source in place.apply(change)]
     blocks = place.joined()
     text = serialize(blocks)
@@ -142,31 +152,37 @@ def _metadata_pair(change: _Change) -> tuple[MetadataBlock, MetadataBlock] | Non
 class _Placement:
     """Their blocks, what each becomes, and what we put before it."""
 
-    def __init__(self, base: list[Block], theirs: list[Block]) -> None:
-        self.base, self.theirs = base, theirs
-        self.where = align(base, theirs, _LIKE)
-        self._follow_moved()
+    def __init__(self, base: list[Block], theirs: list[Block], where: Mapping[int, int]) -> None:
+        self.base, self.theirs, self.where = base, theirs, where
         self.slots: list[Block | None] = list(theirs)
         self.before: list[list[Sequence[Block]]] = [[] for _ in range(len(theirs) + 1)]
 
-    def _follow_moved(self) -> None:
-        """Find the blocks that stand somewhere else now: unchanged, or with a prompt that was there before."""
-        taken = set(self.where.values())
-        free = [j for j in range(len(self.theirs)) if j not in taken]
-        by_sign: dict[Any, list[int]] = {}
+    @staticmethod
+    def align(base: list[Block], theirs: list[Block]) -> Mapping[int, int]:
+        """Which of their blocks each of the base is, also where it stands somewhere else now.
+
+        That is found by what it says, or by a prompt that was there before.
+        """
+        where = align(base, theirs, _LIKE)
+        taken = set(where.values())
+        free = [j for j in range(len(theirs)) if j not in taken]
+        by_sign: dict[Any, dict[int, None]] = {}
         for j in free:
-            for sign in _signs(self.theirs[j]):
-                by_sign.setdefault(sign, []).append(j)
-        for i, block in enumerate(self.base):
-            if i in self.where:
+            for sign in _signs(theirs[j]):
+                by_sign.setdefault(sign, {})[j] = None
+        for i, block in enumerate(base):
+            if i in where:
                 continue
-            found = next((some for sign in _signs(block) if (some := by_sign.get(sign, []))), [])
-            follower = [look(b) for b in self.base[i + 1 : i + 2]]
-            best = max(found, key=lambda j: [look(b) for b in self.theirs[j + 1 : j + 2]] == follower, default=None)
-            if best is not None:
-                self.where[i] = best
-                for sign in _signs(self.theirs[best]):
-                    by_sign[sign].remove(best)
+            found = next((some for sign in _signs(block) if (some := by_sign.get(sign))), None)
+            if not found:
+                continue
+            follower = [look(b) for b in base[i + 1 : i + 2]]
+            alike = islice(found, _MOST_ALIKE)
+            best = max(alike, key=lambda j: [look(b) for b in theirs[j + 1 : j + 2]] == follower)
+            where[i] = best
+            for sign in _signs(theirs[best]):
+                by_sign[sign].pop(best, None)
+        return where
 
     def joined(self) -> list[Block]:
         """The merged blocks, with blank lines where those that came to stand next to each other need them."""
