@@ -149,6 +149,9 @@ class TextDelta:
     text: str
     item: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", encodable(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
@@ -177,9 +180,25 @@ class Reply:
     reasoning: tuple[Reasoning, ...] = ()
     item: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", encodable(self.text))
+
     def as_message(self) -> Message:
         """The reply as a message of the conversation that goes on."""
         return Message("assistant", self.text, calls=self.calls, reasoning=self.reasoning, item=self.item)
+
+
+def encodable(text: str) -> str:
+    """`text` without lone surrogates: JSON may hold them, no UTF-8 file can; pairs become what they mean.
+
+    >>> encodable("a \\ud800 b") == "a \\ufffd b", encodable("\\ud83d\\ude00") == "\U0001f600"
+    (True, True)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Reply

@@ -11,6 +11,8 @@ from edge.support import exchanges_of, files_in
 from fakes.openai_server import Action, ScriptedServer, fail
 
 from lmm.cli.main import main
+from lmm.messages import Reply
+from lmm.models.testing import ScriptedModel
 from lmm.scan import MessageOptions, scan_messages
 
 DOCUMENT = "# A\n\n---\n?: one\n+: two\n---\nText.\n"
@@ -154,3 +156,24 @@ def test_the_answer_depends_on_earlier_exchanges(server: ScriptedServer, folder:
         (folder / "d.md").write_text(DOCUMENT.replace("?: one", f"?: {first}"))
         scan_messages("d.md", MessageOptions())
     assert server.prompts == ["one", "two", "other", "two"]
+
+
+def test_half_a_surrogate_pair_in_a_recorded_reply_is_stored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No UTF-8 file can hold it: it is a visible U+FFFD from the moment in which the reply arrives."""
+    path = folder / "d.md"
+    path.write_text("# A\n\n---\n?: one\n---\nText.\n")
+    (folder / "replies.json").write_text('[{"prompt": "one", "reply": "a \\ud800 b \\ud83d\\ude00"}]')
+    for _ in range(2):  # the second time from the journal
+        assert main(["messages", "--model", "Recorded/replies.json", "d.md"]) == 0
+        assert exchanges_of(path) == [("one", "a \ufffd b \U0001f600")]
+        path.write_text("# A\n\n---\n?: one\n---\nText.\n")
+    assert "remembered from an earlier run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("reply", ["a \ud800 b", Reply("a \ud800 b", "Mine/model")])
+def test_half_a_surrogate_pair_of_a_scripted_model_is_stored(folder: Path, reply: str | Reply) -> None:
+    """Whoever makes the reply: a model of the user's too."""
+    path = folder / "d.md"
+    path.write_text("# A\n\n---\n?: one\n---\nText.\n")
+    scan_messages(path, model=ScriptedModel([reply]))
+    assert exchanges_of(path) == [("one", "a \ufffd b")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from benchmarks import (
     cli_start,
     edit_key,
     measure,
+    merge,
     parse_serialize,
     retrieval,
     round_trip,
@@ -118,3 +120,10 @@ def test_the_report_is_a_table() -> None:
     row = measure.Row("a | b", "peer", "1 ms", "2 ×", "≤ 2 ms", False)
     text = run.report([row], 1.0, "load average 0.1")
     assert "| a \\| b | peer | 1 ms | 2 × | ≤ 2 ms | **no** |\n" in text
+
+
+def test_merges_are_measured() -> None:
+    """What was answered is in the merged text."""
+    text = merge.document(random.Random(1), 3_000)
+    row = merge.measured("x", text, merge.answered(text), text.replace("Section 0", "Section A"))
+    assert (row.what, row.met) == ("x", True)

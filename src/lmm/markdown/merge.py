@@ -54,10 +54,14 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
         return Merged(ours)
     if ours == base:
         return Merged(theirs)
-    mark = _BYTE_ORDER_MARK if theirs.startswith(_BYTE_ORDER_MARK) else ""
-    old, new, now = (_parsed(text.removeprefix(_BYTE_ORDER_MARK)) for text in (base, ours, theirs))
+    # Of two marks the second is a character: without the first, it would be taken for the mark.
+    mark = "" if any(text.startswith(_BYTE_ORDER_MARK * 2) for text in (base, ours, theirs)) else _BYTE_ORDER_MARK
+    old, new, now = (_parsed(text.removeprefix(mark)) for text in (base, ours, theirs))
     merged = _apply_most(_changes(old, new), old, now)
-    return Merged(mark + merged.text, merged.unplaced)
+    text = mark + merged.text if theirs.startswith(_BYTE_ORDER_MARK) else merged.text
+    if text.startswith(_BYTE_ORDER_MARK) != theirs.startswith(_BYTE_ORDER_MARK):
+        return Merged(theirs, (ours,))
+    return Merged(text, merged.unplaced)
 
 
 def _parsed(text: str) -> list[Block]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from lmm import trust
 from lmm.config import ModelSettings
 from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
+from lmm.messages import encodable
 from lmm.models.embedders.dialects import DIALECTS
 from lmm.models.embedders.encoder import Encoder, Took, Vector, identity_of, is_usable
 from lmm.models.embedders.fastembed import open_fastembed
@@ -139,11 +140,7 @@ class TextEmbedder:
     def _prepared(self, text: str, place: int, count: int) -> str:
         if not text.strip():
             raise ModelRejected(f"text {place + 1} of {count} is empty, and has no vector", hint="leave it out")
-        try:
-            text.encode()
-            return text
-        except UnicodeEncodeError:  # half a character, which no server and no file takes
-            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return encodable(text)
 
     def _check(self, text: str, vector: Vector) -> None:
         if self._dimensions is not None and len(vector) != self._dimensions:

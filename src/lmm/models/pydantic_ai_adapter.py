@@ -26,7 +26,6 @@ from lmm.models.joined_stream import joining
 from lmm.models.names import PROVIDERS, ModelName
 from lmm.models.pydantic_ai_messages import (
     call_of,
-    encodable,
     event_of,
     history_of,
     is_thinking,
@@ -216,7 +215,7 @@ class PydanticAIModel:
             )
         usage = response.usage
         return Reply(
-            encodable(response.text or ""),
+            response.text or "",
             self.name,
             Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
             cut=response.finish_reason == "length",

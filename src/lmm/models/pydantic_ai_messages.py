@@ -19,6 +19,7 @@ from lmm.messages import (
     TextDelta,
     ToolCall,
     ToolResult,
+    encodable,
     render,
 )
 
@@ -101,9 +102,9 @@ def event_of(event: object) -> ChatEvent | None:
     """What a vendor's stream event says, if anything. The first piece of a part is in its start event."""
     match event:
         case vendor.PartStartEvent(part=vendor.TextPart(content=text, id=item)) if text or item:
-            return TextDelta(encodable(text), item or "")
+            return TextDelta(text, item or "")
         case vendor.PartDeltaEvent(delta=vendor.TextPartDelta(content_delta=text)) if text:
-            return TextDelta(encodable(text))
+            return TextDelta(text)
         case vendor.PartStartEvent(part=vendor.ThinkingPart(content=text)) if text:
             return ReasoningDelta(encodable(text))
         case vendor.PartDeltaEvent(delta=vendor.ThinkingPartDelta(content_delta=str(text))) if text:
@@ -132,8 +133,3 @@ def call_of(part: vendor.ToolCallPart) -> ToolCall:
 def reasoning_of(part: vendor.ThinkingPart) -> Reasoning:
     """What a response tells of the model's thinking."""
     return Reasoning(encodable(part.content), part.id or "", part.signature or "", part.provider_name or "")
-
-
-def encodable(text: str) -> str:
-    """`text` without lone surrogates: JSON may hold them, no UTF-8 file can; pairs become what they mean."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -148,3 +148,28 @@ def test_large_documents_merge_fast() -> None:
     assert merged.unplaced == ()
     assert merged.text.count("~reply") == 300
     assert merged.text.count("Changed para") == 600
+
+
+MARK = "\ufeff"
+
+
+@pytest.mark.parametrize("marks", [(1, 2), (2, 1), (2, 2), (0, 2), (2, 0), (3, 2)])
+def test_two_byte_order_marks(marks: tuple[int, int]) -> None:
+    """The second is a character of the text: what is merged is what is read from the file that is written."""
+    document = "---\ntitle: T\n---\n# A\n\n---\n?: why?\n---\nOne.\n"
+    base, theirs = (MARK * count + document for count in marks)
+    ours = base.replace("?: why?\n", "~chat_:\n  - query: why?\n    ~reply: So.\n")
+    merged = merge(base, ours, theirs.replace("One.", "Two."))
+    expected = theirs.replace("One.", "Two.").replace("?: why?\n", "~chat_:\n  - query: why?\n    ~reply: So.\n")
+    assert merged == Merged(expected)
+
+
+def test_what_cannot_be_applied_is_found_among_many() -> None:
+    """Where one of our changes would not read back, all others are made, and time does not grow with their square."""
+    parts = [f"---\n?: question {n}?\n---\nText {n}.\n\n" for n in range(200)]
+    base = "".join(parts)
+    ours = "".join(part.replace("?: ", "~asked: ") for part in parts)
+    theirs = "".join([*parts[:100], "Words\n", *parts[100:]])  # the block at 100 is text now, under a heading
+    merged = merge(base, ours, theirs)
+    assert merged.text.count("~asked") + "".join(merged.unplaced).count("~asked") == 200
+    assert merged.text.count("~asked") >= 199
