@@ -20,11 +20,14 @@ _HARM = "the file is damaged, or was made to do harm"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How much is taken out of an archive: members, bytes in all, bytes of one XML file."""
+    """How much is taken out of an archive: members, bytes in all, bytes of one XML file; bytes of all pages of a book,
+    and of a large one how many times the bytes of the archive."""
 
     members: int = 20_000
     total: int = 1_000_000_000
     xml: int = 30_000_000
+    pages: int = 2_000_000
+    page_ratio: int = 15
 
 
 LIMITS = ArchiveLimits()
@@ -40,6 +43,7 @@ class Archive:
             FileReadError: it is none, is encrypted, or holds more than a document does.
         """
         self.limits = limits
+        self._pages, self._most_pages = 0, max(limits.pages, limits.page_ratio * len(data))
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -75,6 +79,17 @@ class Archive:
         except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
             raise FileReadError(f"'{name}' in it cannot be unpacked", hint="the file is damaged") from error
 
+    def page(self, name: str) -> bytes:
+        """The bytes of a page of a book.
+
+        Raises:
+            FileReadError: it is missing, or with those that were read before larger than pages of such a file are.
+        """
+        self._pages += self._zip.getinfo(name).file_size if name in self.names else 0
+        if self._pages > self._most_pages:
+            raise FileReadError(f"its pages have more than {self._most_pages / 1e6:,.0f} MB unpacked", hint=_HARM)
+        return self.read(name)
+
     def xml(self, name: str) -> ElementTree.Element:
         """A member that is XML; one that declares entities is refused.
 
@@ -103,7 +118,7 @@ def parse_xml(data: bytes, name: str) -> ElementTree.Element:
         FileReadError: it declares some, or is no XML.
     """
     # In UTF-16 the words have zero bytes between their letters.
-    if re.search(rb"<!(?:ENTITY|DOCTYPE[^>]*\[)", data.replace(b"\0", b"")):
+    if re.search(rb"<!(?:ENTITY|DOCTYPE[^<>\[]*\[)", data.replace(b"\0", b"")):
         raise FileReadError(f"'{name}' in it declares XML entities", hint=_HARM)
     try:
         return ElementTree.fromstring(data)

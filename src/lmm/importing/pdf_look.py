@@ -19,7 +19,7 @@ _CONTENTS = re.compile(
     r"(?:table of )?contents|inhalt(?:sverzeichnis)?|table des mati[èe]res|sommaire|[íi]ndice|indice", re.I
 )
 _PAGE_NUMBER = re.compile(
-    r"[-–\s]*(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})\s*(?:(?:/|of|von)\s*\d{1,4})?[-–\s]*", re.I
+    r"[-–\s]*+(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von)\s*\d{1,4})?[-–\s]*+", re.I
 )
 _EDGE = 0.11  # of the page's height: where running heads stand
 

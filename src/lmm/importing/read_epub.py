@@ -66,7 +66,8 @@ def _book(archive: Archive) -> _Book:
     refs = [items[ref] for node in _named(root, "itemref") if (ref := node.get("idref")) in items]
     pages = [item for item in refs if "html" in item.get("media-type", "") and "nav" not in item.get("properties", "")]
     chapters = (_member(package, item.get("href", "")) for item in pages)
-    return _Book(_text(root, "title"), _text(root, "language"), tuple(n for n in chapters if n in archive.names))
+    known = tuple(dict.fromkeys(name for name in chapters if name in archive.names))
+    return _Book(_text(root, "title"), _text(root, "language"), known)
 
 
 def _named(root: ElementTree.Element, name: str) -> Iterable[ElementTree.Element]:
@@ -84,7 +85,7 @@ def _member(base: str, address: str) -> str:
 
 def _chapter(archive: Archive, name: str, number: int, images: dict[str, int]) -> Element:
     """A chapter; ids in it get its number, as every chapter may have the same ones."""
-    page = read_page(parse_html(decode_html(archive.read(name)), xhtml=True))
+    page = read_page(parse_html(decode_html(archive.page(name)), xhtml=True))
 
     def change(node: Element) -> Iterable[Node]:
         attributes = dict(node.attributes)

@@ -22,7 +22,7 @@ from lmm.importing.web_page import read_page
 MAX_OUTPUT_LINES = 200
 _MAX_LINE = 2_000
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-_INLINE_IMAGE = re.compile(r"(!\[[^\]\n]*\]\()\s*(attachment:[^)\s]+|data:image/[^)\s]+)")
+_INLINE_IMAGE = re.compile(r"(!\[[^\]\n]{0,1000}+\]\()\s*(attachment:[^)\s]+|data:image/[^)\s]+)")
 _IMAGES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "svg+xml"))
 Json = Mapping[str, Any]
 

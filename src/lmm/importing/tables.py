@@ -11,6 +11,7 @@ from lmm.importing.elements import Element, Node, find, has_blocks, text_of
 from lmm.importing.to_inline import Place, inline
 
 _MAX_CELLS = 1_000_000
+_MAX_LETTERS = 20_000_000  # of a table in which cells are repeated
 _MAX_SPAN = 200
 _ALIGNMENTS = {"left": ":--", "right": "--:", "center": ":-:"}
 Grid = list[list[Element]]
@@ -64,6 +65,8 @@ def write_table(table: Element, place: Place) -> str:
     here = Place(line_break="<br>", cell=True, targets=place.targets)
     written: dict[int, str] = {}
     texts = [[_cached(cell, here, written) for cell in row] + [""] * (width - len(row)) for row in grid]
+    if sum(len(text) for row in texts for text in row) > _MAX_LETTERS:
+        raise FileReadError(f"a table has more than {_MAX_LETTERS:,} letters", hint="the file is damaged")
     header = [_stacked(column) for column in zip(*texts[:heads], strict=True)] if heads else [""] * width
     marks = [_alignment([row[column] for row in grid if column < len(row)]) for column in range(width)]
     lines = [_line(header), _line(marks), *map(_line, texts[heads:])]

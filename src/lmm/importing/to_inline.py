@@ -10,6 +10,7 @@ from lmm.importing import escape
 from lmm.importing.elements import Element, Node, text_of, words_of
 
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
+_END = 1000  # characters at the end of a text that may change with what follows
 _SKIPPED = frozenset({"input", "wbr", "col", "colgroup", "rp", "source", "track", "param", "area", "map"})
 
 
@@ -32,16 +33,23 @@ def inline(nodes: Iterable[Node], place: Place = PARAGRAPH) -> str:
     >>> inline(["H", element("sub", "2"), "O is", element("b", " wet "), "and ", element("code", "a*b")])
     'H~2~O is **wet** and `a*b`'
     """
-    text = _inline(nodes, place)
-    ends = re.escape(place.line_break) if place.line_break.strip() else r"\s"
-    return re.sub(rf"\A(?:\s|{ends})+|(?:\s|{ends})+\Z", "", text)
+    text, ends = _inline(nodes, place), place.line_break
+    start, end = 0, len(text)
+    while start < end and (text.startswith(ends, start) or text[start].isspace()):
+        start += len(ends) if text.startswith(ends, start) else 1
+    while start < end and (text.endswith(ends, start, end) or text[end - 1].isspace()):
+        end -= len(ends) if text.endswith(ends, start, end) else 1
+    return text[start:end]
 
 
 def _inline(nodes: Iterable[Node], place: Place) -> str:
-    written = ""
+    parts, end = list[str](), ""
     for node in nodes:
-        written = _join(written, _text(node, place) if isinstance(node, str) else _element(node, place))
-    return written
+        end = _join(end, _text(node, place) if isinstance(node, str) else _element(node, place))
+        if len(end) > 4 * _END:
+            parts.append(end[:-_END])
+            end = end[-_END:]
+    return "".join([*parts, end])
 
 
 def _text(text: str, place: Place) -> str:

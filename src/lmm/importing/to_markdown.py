@@ -135,15 +135,15 @@ def _list(node: Element, place: Place) -> Iterator[str]:
 
 def _items(node: Element) -> Iterator[Element]:
     """The items of a list; what stands outside of them belongs to the one before."""
-    items: list[Element] = []
+    items: list[tuple[Element, list[Node]]] = []
     for child in node.children:
         if isinstance(child, Element) and child.tag == "li":
-            items.append(child)
+            items.append((child, list(child.children)))
         elif items and (isinstance(child, Element) or child.strip()):
-            items[-1] = replace(items[-1], children=(*items[-1].children, child))
+            items[-1][1].append(child)
         elif isinstance(child, Element):
-            items.append(element("li", child))
-    return iter(items)
+            items.append((element("li"), [child]))
+    return (replace(item, children=tuple(children)) for item, children in items)
 
 
 def _item(item: Element, place: Place) -> list[str]:

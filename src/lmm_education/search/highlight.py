@@ -20,7 +20,9 @@ _BLOCK = re.compile(
     r"|^[ ]*\|[^\n]*(?:\n[ ]*\|[^\n]*)*",
     re.MULTILINE | re.DOTALL,
 )
-_INLINE = re.compile(r"(?P<ticks>`+)[^`\n]+?(?P=ticks)|\\\([^\n]+?\\\)|(?<![\\$])\$(?![\s$])[^$\n]+?(?<!\s)\$(?!\d)")
+_INLINE = re.compile(
+    r"(?<!`)(?P<ticks>`++)[^`\n]++(?P=ticks)|\\\([^\n]{1,1000}?\\\)|(?<![\\$])\$(?![\s$])[^$\n]+?(?<!\s)\$(?!\d)"
+)
 
 
 def matching_words(text: str, question: str, languages: Collection[str]) -> list[Span]:

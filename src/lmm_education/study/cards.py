@@ -83,19 +83,12 @@ _Found = tuple[Holder, str, str, str]  # the last three: identity, question, ans
 def _once(found: Sequence[_Found]) -> list[_Found]:
     """The same question is asked once where a section repeats one of its subsection, as summaries of questions do."""
     paths = [holder.path if isinstance(holder, Heading) else (*holder.heading.path, "") for holder, *_ in found]
-    kept = []
-    for i, pair in enumerate(found):
-        repeated = any(
-            other[1].casefold() == pair[1].casefold() and len(paths[j]) > len(paths[i]) == _shared(paths[i], paths[j])
-            for j, other in enumerate(found)
-            if j != i
-        )
-        kept += [] if repeated else [pair]
-    return kept
-
-
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    asked_below = {
+        (pair[1].casefold(), path[:depth])
+        for pair, path in zip(found, paths, strict=True)
+        for depth in range(len(path))
+    }
+    return [pair for pair, path in zip(found, paths, strict=True) if (pair[1].casefold(), path) not in asked_below]
 
 
 def _holders(document: StudyDocument) -> Iterator[Holder]:

@@ -42,7 +42,7 @@ def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> 
 
 def _of(document: StudyDocument) -> Iterator[Entry]:
     yield Entry(document.title, 0, document.file, 1, kind=type_of(document.outline.root))
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for item in document.outline.items:
         if isinstance(item, Heading):
             anchor = _unique(anchor_of(item), taken)
@@ -63,12 +63,13 @@ def anchor_of(heading: Heading) -> str:
     return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", kept.strip())) or "section"
 
 
-def _unique(anchor: str, taken: set[str]) -> str:
-    chosen, number = anchor, 0
+def _unique(anchor: str, taken: dict[str, int]) -> str:
+    """The anchor, with the next number if it is taken; `taken` has the last number of each."""
+    chosen = anchor
     while chosen in taken:
-        number += 1
-        chosen = f"{anchor}-{number}"
-    taken.add(chosen)
+        taken[anchor] += 1
+        chosen = f"{anchor}-{taken[anchor]}"
+    taken[chosen] = 0
     return chosen
 
 

@@ -13,8 +13,12 @@ _MARKS = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
-_SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg[^>]*>\s*)*<svg[\s>]", re.DOTALL)
-_REFERENCE = re.compile(r"!\[[^\]]{0,1000}\]\(\s*<?([^)>\s]+(?: [^)>\"'\s]+)*)>?[^)]*\)")
+# Nothing that was read is read in another way when the rest does not fit, and nothing is read without end: a stranger's
+# text may be made so that it never fits.
+_SVG = re.compile(rb"\s*+(?>(?:<\?xml[^>]*+>|<!--.*?-->|<!DOCTYPE svg[^>]*+>)\s*+)*+<svg[\s>]", re.DOTALL)
+_REFERENCE = re.compile(
+    r"!\[[^\]]{0,1000}+\]\(\s{0,100}+<?+([^)>\s]{1,1000}+(?: [^)>\"'\s]{1,1000}+){0,50}+)>?+[^)]{0,1000}+\)"
+)
 
 
 def media_type(beginning: bytes) -> str:

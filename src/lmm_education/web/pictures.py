@@ -41,11 +41,11 @@ class Pictures:
 
     def of_sources(self, sources: Iterable[Source]) -> Picture:
         """The pictures that these sources refer to: a model may name those in its answer, and no other."""
-        given = tuple(sources)
+        named = [(source.place.file, references(source.text)) for source in sources if "![" in source.text]
 
         def picture(address: str) -> str:
             wanted = file_of(address)
-            files = (source.place.file for source in given if wanted in references(source.text))
+            files = (file for file, addresses in named if wanted in addresses)
             return next((found for file in files if (found := self._address(file, wanted))), "")
 
         return picture

@@ -141,3 +141,15 @@ def test_kinds(data: bytes) -> None:
     """Of any file."""
     assert media_type(data) in ("", "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml")
     assert media_type(b"<!DOCTYPE html>" + data) == ""
+
+
+@pytest.mark.parametrize("text", ["![a](b " + "c " * 50_000, "![" * 50_000, "![a](" * 20_000, "![a](b" + " " * 50_000])
+def test_a_reference_without_end_is_none(text: str) -> None:
+    """In linear time: some took the cube of it."""
+    assert references(text) == set()
+
+
+def test_a_beginning_of_comments_is_no_picture() -> None:
+    """A kilobyte of them would have taken for ever."""
+    assert media_type(b"<!---->" * 146) == ""
+    assert media_type(b"<!-- a --> <?xml?>\n<!-- b --><svg >") == "image/svg+xml"
