@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chatmd.language.imports import resolve_imports
 from chatmd.language.items import Content
+from chatmd.language.nodes import SyntaxTree
 from lmm.config import Settings
+from lmm.powers import Power, require
 
 FOLDER = ".chatmd"
 """The folder beside a transcript with all that belongs to it: contents, records, originals."""
@@ -19,7 +22,8 @@ class Rules:
 
     `private_network` lets tools and documents reach loopback, private and link-local addresses; `remote_tools`
     gives agents that come from a URL the tools they declare; `roots` are folders outside of the prompt's that imports
-    may come from. At `compact_at` of its model's window, a conversation is compacted; 0 never does.
+    may come from. At `compact_at` of its model's window, a conversation is compacted; 0 never does. `withheld` is what
+    a config.toml asks for and nobody approved: who would need it calls `require`.
     """
 
     max_turns: int = 50
@@ -33,6 +37,23 @@ class Rules:
     private_network: bool = False
     remote_tools: bool = False
     roots: tuple[Path, ...] = ()
+    withheld: tuple[Power, ...] = ()
+
+    def require(self, name: str) -> None:
+        """See to it that nothing of this name (``roots``) is withheld, before it is refused for want of it.
+
+        Raises:
+            Untrusted: it is; the message says how to agree.
+        """
+        require(self.withheld, f"chatmd.{name}")
+
+    def imported(self, document: SyntaxTree) -> SyntaxTree:
+        """The document with its imports in place, of the folders that are allowed.
+
+        Raises:
+            Untrusted: one lies elsewhere, and a config.toml that nobody approved names folders.
+        """
+        return resolve_imports(document, roots=self.roots, withheld=self.withheld)
 
 
 @dataclass(frozen=True, slots=True)

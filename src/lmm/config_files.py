@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,30 +11,59 @@ from typing import Any
 
 from lmm.config import Settings, load_settings
 from lmm.disk.files import read_document
+from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
+from lmm.powers import Config
 
 CONFIG = "config.toml"
 
 
 def find_config(
     explicit: Path | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
-) -> Path | None:
-    """The configuration file that counts, or None.
+) -> Config:
+    """The configuration that counts; one without a path if there is none.
 
-    In this order: the one named, ``$LMM_CONFIG``, the current folder, the document's folder, the folder
-    of the script that runs.
+    In this order: the file named, ``$LMM_CONFIG``, the one in the current folder, in the document's folder, in the
+    folder of the script that runs. What is named is the user's own, the others may be a stranger's.
 
     Raises:
-        ConfigError: the one named does not exist.
+        ConfigError: the one named does not exist, the one found belongs to another user.
+        FileReadError: it cannot be read.
     """
     env = os.environ if env is None else env
     named = explicit or (Path(env["LMM_CONFIG"]) if env.get("LMM_CONFIG") else None)
     if named is not None:
         if not named.is_file():
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
-        return named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
+        named = named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
+        return Config(named, read_document(named), own=True)
     folders = [Path.cwd(), *([document.resolve().parent] if document else []), *_script_folder()]
-    return next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
+    found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
+    return read_config(found) if found else Config()
+
+
+def read_config(file: Path) -> Config:
+    """A configuration file that nobody named: a stranger's, unless it lies in the user's configuration folder.
+
+    Raises:
+        ConfigError: it belongs to another user, or its folder does.
+        FileReadError: it cannot be read.
+    """
+    if is_foreign(file):
+        raise ConfigError(
+            "this file, or its folder, belongs to another user, and so it is not read",
+            where=str(file),
+            hint=f"if you trust that user, name it: --config {shlex.quote(str(file))}, or export LMM_CONFIG=…",
+        )
+    own = file.parent.resolve() == user_config_folder().resolve()
+    return Config(file, read_document(file), own)
+
+
+def user_config_folder() -> Path:
+    """Where the user's own configuration may lie."""
+    from platformdirs import user_config_path
+
+    return user_config_path("lmmarkdown", appauthor=False)
 
 
 def _script_folder() -> list[Path]:
@@ -45,14 +75,24 @@ def settings_for(
     document: Path | None = None,
     header: Mapping[str, Any] | None = None,
     *,
-    config: Path | None = None,
+    config: Path | Config | None = None,
     overrides: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings that hold for a document with this header (see `lmm.config.load_settings`)."""
+    """The settings that hold for a document with this header (see `lmm.config.load_settings`).
+
+    `config` is a file that the user named, or what `find_config` found; without it, it is looked for.
+    """
     env = os.environ if env is None else env
-    file = find_config(config, document, env)
-    text = read_document(file) if file else ""
+    if config is None or (isinstance(config, Config) and config.path is None):
+        config = find_config(None, document, env)
+    found = config if isinstance(config, Config) else find_config(config, document, env)
     return load_settings(
-        text, env, header, overrides=overrides, config_file=file, document=str(document) if document else ""
+        found.text,
+        env,
+        header,
+        overrides=overrides,
+        config_file=found.path,
+        own=found.own,
+        document=str(document) if document else "",
     )

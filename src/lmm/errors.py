@@ -12,7 +12,7 @@
     ├── MetadataError           a metadata block cannot be read or edited safely
     ├── EditError               accepting an edit would lose text
     ├── ConfigError             config.toml, the environment or a header asks for something we do not know
-    │   └── UntrustedConfig     a config.toml would send a key to a server that nobody has approved
+    │   └── Untrusted           a config.toml asks for what reaches beyond its folder, and nobody approved it
     └── ModelError              a model did not answer
         ├── ModelNotInstalled   the package that speaks to this provider is missing
         ├── ModelKeyMissing     no API key, or one that the provider refuses
@@ -100,8 +100,12 @@ class ConfigError(LmmError):
     """A setting is unknown, missing or of the wrong kind."""
 
 
-class UntrustedConfig(ConfigError):
-    """A configuration file names a server that would receive a key from the environment."""
+class Untrusted(ConfigError):
+    """A config.toml that may be a stranger's asks for something that reaches beyond its folder, and nobody agreed."""
+
+
+UntrustedConfig = Untrusted
+"""Its name in earlier versions."""
 
 
 class ModelError(LmmError):

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import socket
 from typing import Any
+from urllib.parse import urlsplit
 
 from lmm.errors import LmmError
 
@@ -22,6 +23,18 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_loopback_url(url: str) -> bool:
+    """Whether a URL leads to this machine.
+
+    >>> is_loopback_url("http://127.0.0.1:11434/v1"), is_loopback_url("https://localhost.example.com")
+    (True, False)
+    """
+    try:
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
 
 
 def listen(host: str, port: int) -> socket.socket:

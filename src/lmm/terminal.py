@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -136,6 +137,28 @@ def note(text: str) -> None:
 def tell_error(error: LmmError) -> None:
     """One line on standard error: where, what, and what to do next."""
     say(f"{styled('lmm:', 'red', err=True)} {error}", err=True)
+
+
+def can_ask() -> bool:
+    """Whether there is somebody at a terminal who can answer."""
+    return sys.stdin.isatty() and is_terminal(err=True)
+
+
+def confirm(question: str) -> bool:
+    """Ask on the terminal, and return whether the answer is yes."""
+    forget_what_was_typed()
+    say(f"{question} [y/N] ", err=True, end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def forget_what_was_typed() -> None:
+    """What was typed before a question was shown is no answer to it."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        return
+    with contextlib.suppress(termios.error):
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def show_bar(done: int, total: int, *, before: str = "", after: str = "") -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from lmm import config_files
 from lmm.config import Settings
-from lmm.disk.files import read_document
 from lmm.models.port import Embedder
+from lmm.powers import Config
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.settings import CourseSettings, StorageSettings, load_course_settings
 from lmm_education.store.manifest import Manifest
@@ -27,13 +27,13 @@ from lmm_education.withheld import WithheldStore
 class Course:
     """What commands work with. `root` is the folder that documents are named relative to.
 
-    `config` is the configuration file that counts, if there is one; `models` are the language models' settings.
+    `config` is the configuration that counts; `models` are the language models' settings.
     """
 
     settings: CourseSettings
     models: Settings
     root: Path
-    config: Path | None = None
+    config: Config = field(default_factory=Config)
     given_store: Store | None = None
     embedder: Embedder | None = None
     env: Mapping[str, str] = field(default_factory=dict)
@@ -92,9 +92,9 @@ def _values(settings: object, *names: str) -> dict[str, Any]:
 
 
 def find_course(
-    config: Path | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
-) -> tuple[Path | None, CourseSettings]:
-    """The configuration file of the course that one works in, if it has one, and the course's settings.
+    config: Path | Config | None = None, document: Path | None = None, env: Mapping[str, str] | None = None
+) -> tuple[Config, CourseSettings]:
+    """The configuration of the course that one works in, and the course's settings.
 
     Where `lmm.config_files.find_config` finds none, a folder above the current one may be the course's: the
     first with a ``config.toml`` or a folder ``.lmm``. Nothing is looked for above a Git repository, nor in the home
@@ -103,15 +103,15 @@ def find_course(
     Raises:
         ConfigError: the configuration cannot be read, or asks for something unknown.
     """
-    file = config_files.find_config(config, document, env)
-    above = course_above(Path.cwd()) if file is None else None
+    found = config if isinstance(config, Config) else config_files.find_config(config, document, env)
+    above = course_above(Path.cwd()) if found.path is None else None
     if above is not None and (above / config_files.CONFIG).is_file():
-        file = above / config_files.CONFIG
-    settings = load_course_settings(read_document(file) if file else "", config_file=file)
-    if file is None and above is not None:
+        found = config_files.read_config(above / config_files.CONFIG)
+    settings = load_course_settings(found.text, config_file=found.path, own=found.own)
+    if found.path is None and above is not None:
         storage = replace(settings.storage, folder=above / settings.storage.folder, root=above)
         settings = replace(settings, root=above, storage=storage)
-    return file, settings
+    return found, settings
 
 
 def course_above(here: Path) -> Path | None:
@@ -133,7 +133,7 @@ def course_above(here: Path) -> Path | None:
 @contextmanager
 def open_course(
     *,
-    config: str | Path | None = None,
+    config: str | Path | Config | None = None,
     course: str | None = None,
     folder: str | Path | None = None,
     settings: CourseSettings | None = None,
@@ -145,7 +145,7 @@ def open_course(
     """A course, for the time of a ``with`` block; nothing but its configuration is read before it is used.
 
     Args:
-        config: the configuration file; else ``config.toml`` is looked for (see `find_course`).
+        config: the configuration file that the user named, or what was found; else it is looked for (`find_course`).
         course: the course's name, instead of the configured one.
         folder: where to look for ``config.toml`` too, such as the folder of a document.
         settings: instead of those of the configuration file.
@@ -159,7 +159,8 @@ def open_course(
     """
     env = os.environ if env is None else env
     beside = Path(folder) / config_files.CONFIG if folder is not None else None
-    file, found = find_course(Path(config) if config else None, beside, env)
+    named = config if isinstance(config, Config) else Path(config) if config else None
+    file, found = find_course(named, beside, env)
     chosen = settings or found
     if course:
         chosen = replace(chosen, storage=replace(chosen.storage, course=course))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lmm.powers import Power
 from lmm_education.setting_checks import COUNT, NAMES, NUMBER, TABLE, TEXT
 
 Login = Literal["none", "password", "users", "proxy"]
@@ -28,7 +29,8 @@ class ServeSettings:
 
     Texts whose type `withhold` names reach no student: not as sources, not in what the model is asked, not in the API.
 
-    `log` is the file in which questions and answers are kept, for `log_days`; none if empty.
+    `log` is the file in which questions and answers are kept, for `log_days`; none if empty. `powers` have to be agreed
+    to before it is opened.
     """
 
     title: str = ""
@@ -51,6 +53,7 @@ class ServeSettings:
     log: str = ""
     log_days: int = 180
     withhold: tuple[str, ...] = ("solution",)
+    powers: tuple[Power, ...] = ()
 
 
 SERVE: dict[str, str] = {
@@ -83,3 +86,5 @@ SERVE_CHOICES: dict[str, tuple[str, ...]] = {
 }
 SERVE_ZERO = ("questions_per_minute", "daily_tokens")
 """Counts that may be 0."""
+SERVE_POWERS = {"log": "path"}
+"""Which keys are powers, and of which kind (a row of `lmm.powers.KINDS`)."""

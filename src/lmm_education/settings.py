@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from lmm.config import ANNOTATIONS, read_toml
 from lmm.errors import ConfigError
+from lmm.powers import Config, Power, find_powers
 from lmm_education.encode.encodings import find_encoding
-from lmm_education.serve_settings import SERVE, SERVE_CHOICES, SERVE_ZERO
+from lmm_education.serve_settings import SERVE, SERVE_CHOICES, SERVE_POWERS, SERVE_ZERO
 from lmm_education.serve_settings import ServeSettings as ServeSettings
 from lmm_education.setting_checks import BOOL, COUNT, NAMES, NUMBER, TABLE, TEXT, check_keys, checked_table
 
@@ -59,13 +60,13 @@ class Preparation:
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
     """Where the course is stored: `folder` of the embedded store, or `url` of a Qdrant server, whose key is in the
-    environment variable `api_key_env`. `url_file` is the configuration file that names the server, if one does. Of the
-    way to `folder`, what lies below `root` may be a stranger's: links are refused there."""
+    environment variable `api_key_env`. Of the way to `folder`, what lies below `root` may be a stranger's: links are
+    refused there. `powers` have to be agreed to before the store is opened."""
 
     folder: Path = Path(".lmm/store")
     root: Path = Path()
     url: str = ""
-    url_file: Path | None = None
+    powers: tuple[Power, ...] = ()
     api_key_env: str = "QDRANT_API_KEY"
     course: str = "course"
     timeout: float = 30.0
@@ -81,7 +82,7 @@ class SearchSettings:
     `limit` results are returned; each leg is asked for `prefetch` candidates. `sparse_weight` and
     `dense_weight` override the encoding's. `expand` sub-questions are written by the aux model. `reranker`
     is ``none``, ``model``, ``FastEmbed/…``, or ``http`` with `reranker_url`. `threshold` is the score below
-    which nothing relevant was found (see ``lmm eval``).
+    which nothing relevant was found (see ``lmm eval``). `powers` have to be agreed to before `reranker_url` is asked.
     """
 
     limit: int = 8
@@ -98,6 +99,7 @@ class SearchSettings:
     rerank_limit: int = 30
     threshold: float | None = None
     companion: bool = False
+    powers: tuple[Power, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,12 @@ TABLES: dict[str, dict[str, str]] = {
     "study": {"keep": NAMES, "edits": TEXT, "words_per_minute": COUNT, "exercises": NAMES, "solutions": NAMES},
     "serve": SERVE,
 }
+# Which keys are powers, and of which kind (a row of `lmm.powers.KINDS`).
+POWERS: dict[str, dict[str, str]] = {
+    "storage": {"folder": "path", "url": "host", "api_key_env": "variable"},
+    "search": {"reranker_url": "host", "reranker_key_env": "variable"},
+    "serve": SERVE_POWERS,
+}
 _ANNOTATION_MODEL = {"own_properties": NAMES, "inherited_properties": NAMES, "generated": NAMES}
 _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("RAG", "documents"): ("heading", "level", "size", "none"),
@@ -212,8 +220,10 @@ _ZERO_ALLOWED = ("pool_size", "overlap", "expand", "min_size", *SERVE_ZERO)
 _PREPARATION = ("pool", "pool_size", "documents", "level", "document_size", "language")
 
 
-def load_course_settings(toml_text: str = "", *, config_file: Path | None = None) -> CourseSettings:
+def load_course_settings(toml_text: str = "", *, config_file: Path | None = None, own: bool = False) -> CourseSettings:
     """The course's settings from configuration text; paths are relative to the configuration file's folder.
+
+    What the file asks for that reaches beyond its folder has to be approved, unless it is the user's `own`.
 
     Raises:
         ConfigError: unreadable TOML, an unknown key, a value of the wrong kind or out of range.
@@ -225,8 +235,14 @@ def load_course_settings(toml_text: str = "", *, config_file: Path | None = None
     where = str(config_file) if config_file else "config.toml"
     toml, _ = read_toml(toml_text, where=where)
     root = config_file.parent if config_file else Path()
-    storage = StorageSettings(url_file=config_file)
-    defaults = CourseSettings(root=root, storage=replace(storage, folder=root / storage.folder, root=root))
+    granted = find_powers(Config(config_file, toml_text, own), toml, POWERS)
+    of_table = {name: tuple(power for power in granted if power.name.startswith(f"{name}.")) for name in POWERS}
+    defaults = CourseSettings(
+        root=root,
+        storage=StorageSettings(folder=root / StorageSettings().folder, root=root, powers=of_table["storage"]),
+        search=SearchSettings(powers=of_table["search"]),
+        serve=ServeSettings(powers=of_table["serve"]),
+    )
     return change_settings(defaults, toml, where=where)
 
 

@@ -96,6 +96,7 @@ def test_a_failed_call_leaves_its_prompt_and_keeps_the_other_replies(
     case = CASES[name]
     monkeypatch.setenv("LOCAL_KEY", SECRET)
     write_config(folder, server, timeout=1 if case.action.hold else 20, api_key_env='"LOCAL_KEY"')
+    assert run_here(capsys, "trust", "--yes").code == 0
     server.answer = bad_one(case.action)
     path = folder / "d.md"
     path.write_text(DOCUMENT)

@@ -192,6 +192,7 @@ def test_a_server_ranks(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("RERANK_KEY", "secret")
     with ScriptedServer(by_length) as server:
         configured(server, here, 'reranker_model = "jina-reranker-v2"\nreranker_key_env = "RERANK_KEY"\n')
+        assert run_here(capsys, "trust", "--yes", str(here)).code == 0
         ran = run_here(capsys, "search", "green leaves", "--json")
     hits = json.loads(ran.out)["hits"]
     lengths = [len(hit["text"]) + len("".join(hit["headings"])) + len(hit["title"]) for hit in hits]

@@ -8,16 +8,14 @@ import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fakes.qdrant_server import QdrantServer
 
-from lmm import trust
-from lmm.errors import ConfigError, UntrustedConfig
+from lmm.errors import ConfigError
 from lmm_education.course import SparseVector
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
-from lmm_education.settings import StorageSettings, load_course_settings
+from lmm_education.settings import StorageSettings
 from lmm_education.store import server_requests
 from lmm_education.store.manifest import FORMAT, Manifest
 from lmm_education.store.open import open_store
@@ -148,21 +146,6 @@ def test_a_key_never_leaves_the_machine_unencrypted() -> None:
     with pytest.raises(ConfigError, match=r"unencrypted.*https"):
         open_store(settings, env={"QDRANT_API_KEY": "k"})
     open_store(replace(settings, url="https://qdrant.example"), env={"QDRANT_API_KEY": "k"}).close()
-
-
-def test_a_config_that_nobody_approved_gets_no_key(tmp_path: Path) -> None:
-    """`lmm trust` approves it, until it changes."""
-    file = tmp_path / "config.toml"
-    file.write_text('[storage]\nurl = "https://qdrant.example"\n')
-    settings = load_course_settings(file.read_text(), config_file=file).storage
-    with pytest.raises(UntrustedConfig, match=r"QDRANT_API_KEY.*lmm trust"):
-        open_store(settings, env={"QDRANT_API_KEY": "k"})
-    open_store(settings, env={}).close()
-    trust.approve(file)
-    open_store(settings, env={"QDRANT_API_KEY": "k"}).close()
-    file.write_text('[storage]\nurl = "https://qdrant.example"\ntimeout = 1\n')
-    with pytest.raises(UntrustedConfig):
-        open_store(settings, env={"QDRANT_API_KEY": "k"})
 
 
 @pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://x", "https:/x"])

@@ -7,7 +7,6 @@ from pathlib import Path
 from chatmd.checking.surroundings import surroundings
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
-from chatmd.language.imports import resolve_imports
 from chatmd.language.lint import check
 from chatmd.language.nodes import Problem, Span, SyntaxTree
 from chatmd.language.parser import errors_of, parse
@@ -30,7 +29,7 @@ def check_file(path: Path, options: RunOptions = RunOptions(), *, strict: bool =
     text, folder = read_document(path), path.resolve().parent
     tree = tree_for(path, folder, options, Hooks())
     document, torn = _mended(text, str(path), strict)
-    document = resolve_imports(document, roots=tree.rules.roots)
+    document = tree.rules.imported(document)
     settings = tree.configuration.settings()
     place = Workplace(folder, settings, _ask_nobody, tree.rules, tree.environment, tree.protected)
     spec = interpret(document)[0]

@@ -11,7 +11,6 @@ from typing import Any
 from chatmd.content.local_files import MOST_CONVERTED, locate, read_local
 from chatmd.content.occurrences import described, digest, occurrences
 from chatmd.language.agent import interpret
-from chatmd.language.imports import resolve_imports
 from chatmd.language.items import Content, Doc, Part, SubAgent
 from chatmd.language.parser import parse
 from chatmd.workplace import AgentRequest, Workplace
@@ -47,7 +46,7 @@ def _of_models(place: Workplace) -> list[Any]:
 def _of_agent(path: Path, place: Workplace, depth: int) -> Iterator[Any]:
     if depth > place.rules.max_depth:
         raise _Unknowable
-    document = resolve_imports(parse(read_document(path), file=str(path)), roots=place.rules.roots)
+    document = place.rules.imported(parse(read_document(path), file=str(path)))
     spec = interpret(document)[0]
     if spec.tools:
         raise _Unknowable

@@ -169,6 +169,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         for address in found:
             what = "" if self._rules.private_network else not_public(address)
             if what:
+                self._rules.require("private_network")
                 raise FetchFailed(
                     f"'{host[:100]}' is no public address, but {what}",
                     hint="if it should be fetched all the same: private_network = true under [chatmd] in config.toml",

@@ -19,6 +19,7 @@ def locate(src: str, place: Workplace) -> Path:
 
     Raises:
         ChatmdError: it lies outside of what may be read, by whatever way it leads there, or is no path.
+        Untrusted: a config.toml that nobody approved names folders outside.
     """
     name = src.strip()
     if not name or "\0" in name:
@@ -32,6 +33,7 @@ def locate(src: str, place: Workplace) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links
         raise ChatmdError("this path cannot be followed", hint="check the path") from error
     if not any(real.is_relative_to(folder) for folder in allowed):
+        place.rules.require("roots")
         raise ChatmdError(f"'{src}' lies outside of {allowed[0]}", hint=f"allow its folder: --root {path.parent}")
     return real
 

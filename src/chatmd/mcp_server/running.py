@@ -11,7 +11,6 @@ from pathlib import Path
 from chatmd.content.expand import expansions
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import read_agent
-from chatmd.language.imports import resolve_imports
 from chatmd.language.items import Item, MessageItem
 from chatmd.language.parser import parse
 from chatmd.language.transcript import messages_of
@@ -43,7 +42,7 @@ class PromptRunner:
         """What its model would get, documents and images in place; see `chatmd.mcp_server.library.Runner`."""
         tree, text = await asyncio.to_thread(self._agreed, path, input)
         text += gap(text) + user_text(input) if input.strip() else ""
-        spec = read_agent(resolve_imports(parse(text, file=str(path)), roots=tree.rules.roots))
+        spec = read_agent(tree.rules.imported(parse(text, file=str(path))))
         items = [item for item in spec.items if not _is_blank(item)]
         ask = partial(tree.ask, tree, (str(path),))
         settings = settings_of(spec.config, tree.configuration)

@@ -136,7 +136,7 @@ def tool_lines(text: str, path: Path, roots: Sequence[Path] = ()) -> tuple[str, 
 
 
 def _spec(text: str, path: Path, tree: Tree) -> AgentSpec:
-    return read_agent(resolve_imports(parse(text, file=str(path)), roots=tree.rules.roots))
+    return read_agent(tree.rules.imported(parse(text, file=str(path))))
 
 
 async def _nobody(request: AgentRequest) -> str:

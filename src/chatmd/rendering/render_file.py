@@ -12,7 +12,6 @@ from chatmd.content.expand import expansions, shown_part
 from chatmd.content.occurrences import occurrences
 from chatmd.content.recorded import Recorded
 from chatmd.language.agent import read_agent
-from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, MessageItem, SubAgent
 from chatmd.language.parser import parse
 from chatmd.language.transcript import messages_of
@@ -70,7 +69,7 @@ async def _render(path: Path, options: RunOptions, hooks: Hooks, run_agents: boo
     if run_agents or servers:
         tree = await asyncio.to_thread(agreed, tree, text, str(path), folder, options, hooks)
     whole, notes = repair(text)
-    spec = read_agent(resolve_imports(parse(whole, file=str(path)), roots=tree.rules.roots))
+    spec = read_agent(tree.rules.imported(parse(whole, file=str(path))))
     settings = model_settings(spec.config, tree.configuration)
     unasked = _Unasked()
     ask = partial(tree.ask, tree, (str(path),)) if run_agents else unasked.ask

@@ -19,7 +19,6 @@ from chatmd.content.expand import Expansions, expansions
 from chatmd.content.recorded import Recorded
 from chatmd.errors import StoppedByUser
 from chatmd.language.agent import interpret, read_agent
-from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, Doc, Img, Item, MessageItem, SubAgent, references
 from chatmd.language.nodes import Element
 from chatmd.language.parser import parse
@@ -357,9 +356,12 @@ class Conversation:
         document = parsed(self.transcript.text, self.chain[-1])
         if self.remote:
             refuse_imports(document)
-            self.spec = confined(read_agent(document), tools=self.tree.rules.remote_tools)
+            spec = read_agent(document)
+            if spec.tools:
+                self.tree.rules.require("remote_tools")
+            self.spec = confined(spec, tools=self.tree.rules.remote_tools)
         else:
-            self.spec = read_agent(resolve_imports(document, roots=self.tree.rules.roots))
+            self.spec = read_agent(self.tree.rules.imported(document))
         self.items = list(self.spec.items)
 
     async def _messages(self) -> tuple[Message, ...]:

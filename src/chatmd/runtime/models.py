@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chatmd.language.agent import interpret
@@ -13,10 +13,10 @@ from chatmd.language.items import Config
 from chatmd.language.parser import parse
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
 from lmm.config_files import find_config
-from lmm.disk.files import read_document
 from lmm.errors import ConfigError
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
+from lmm.powers import Config as ConfigFile
 
 _TIERS = ("major", "minor", "aux")
 _WITHOUT_EFFORT = ("Builtin", "Recorded")
@@ -24,16 +24,16 @@ _WITHOUT_EFFORT = ("Builtin", "Recorded")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Where settings come from: the text of config.toml and its path, the environment, what overrides them."""
+    """Where settings come from: config.toml, the environment, what overrides them."""
 
-    toml_text: str = ""
-    file: Path | None = None
+    file: ConfigFile = field(default_factory=ConfigFile)
     environment: Mapping[str, str] | None = None
     model: str = ""
 
     def settings(self, overrides: Mapping[str, str] | None = None) -> Settings:
         """The settings that hold where no file says otherwise; `overrides` are model names by tier."""
-        return load_settings(self.toml_text, self.environment, overrides=overrides, config_file=self.file)
+        file = self.file
+        return load_settings(file.text, self.environment, overrides=overrides, config_file=file.path, own=file.own)
 
 
 def configuration_for(
@@ -45,8 +45,7 @@ def configuration_for(
         ConfigError: the one named does not exist.
     """
     environment = dict(os.environ if environment is None else environment)
-    found = find_config(config, file, environment)
-    return Configuration(read_document(found) if found else "", found, environment, model)
+    return Configuration(find_config(config, file, environment), environment, model)
 
 
 def model_settings(config: Config, configuration: Configuration, *, own: bool = True) -> ModelSettings:
@@ -61,7 +60,8 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     >>> settings = model_settings(Config("gpt-4o", temperature=0.2), Configuration(environment={}))
     >>> str(settings.model), settings.temperature
     ('OpenAI/gpt-4o', 0.2)
-    >>> str(model_settings(Config("minor"), Configuration('minor = "Ollama/llama3.2"', environment={})).model)
+    >>> file = ConfigFile(text='minor = "Ollama/llama3.2"')
+    >>> str(model_settings(Config("minor"), Configuration(file, environment={})).model)
     'Ollama/llama3.2'
     """
     tier, named = _named(config, configuration, own)

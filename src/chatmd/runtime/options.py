@@ -9,7 +9,6 @@ from pathlib import Path
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import read_agent
-from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element
 from chatmd.runtime.agents import ask_agent
 from chatmd.runtime.limits import Limits, Tally, parse_budget
@@ -76,7 +75,7 @@ def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks)
     """
     environment = dict(os.environ)
     configuration = configuration_for(file or folder / "text", options.config, environment, options.model)
-    rules = read_rules(configuration.toml_text, config_file=configuration.file)
+    rules = read_rules(configuration.file.text, config_file=configuration.file.path, own=configuration.file.own)
     rules = replace(rules, roots=(*rules.roots, *options.roots))
     budget = parse_budget(options.budget) if options.budget else Limits()
     limits = replace(budget, turns=rules.max_turns if options.max_turns is None else options.max_turns)
@@ -91,7 +90,7 @@ def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks)
         listener=hooks.listener,
         open_model=open_model if model is None else lambda settings: model,
         replay=options.replay,
-        protected=tuple(path.resolve() for path in (file, configuration.file) if path is not None),
+        protected=tuple(path.resolve() for path in (file, configuration.file.path) if path is not None),
     )
 
 
@@ -102,7 +101,7 @@ def agreed(tree: Tree, text: str, name: str, folder: Path, options: RunOptions, 
         InvalidDocument: the text has errors.
         ConsentNeeded: nobody agreed.
     """
-    document = resolve_imports(parsed(repair(text).text, name), roots=tree.rules.roots)
+    document = tree.rules.imported(parsed(repair(text).text, name))
     spec = read_agent(document)
     settings = settings_of(spec.config, tree.configuration)
     place = Workplace(folder, settings, _ask_nobody, tree.rules, tree.environment)

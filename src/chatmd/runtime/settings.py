@@ -11,13 +11,18 @@ from typing import Any
 from chatmd.workplace import Rules
 from lmm.config import read_toml
 from lmm.errors import ConfigError
+from lmm.powers import Config, find_powers
 
+# Which keys are powers, and of which kind (a row of `lmm.powers.KINDS`).
+POWERS = {"chatmd": {"roots": "roots", "private_network": "network", "remote_tools": "tools"}}
 _KINDS = {"int": "a whole number above 0", "float": "a number above 0", "bool": "true or false"}
-_KEYS = {rule.name: str(rule.type) for rule in fields(Rules)}
+_KEYS = {rule.name: str(rule.type) for rule in fields(Rules) if rule.name != "withheld"}
 
 
-def read_rules(toml_text: str = "", *, config_file: Path | None = None) -> Rules:
+def read_rules(toml_text: str = "", *, config_file: Path | None = None, own: bool = False) -> Rules:
     """The rules that a configuration text sets; folders are relative to the configuration file's.
+
+    Powers of a file that is not the user's `own` count only if they were approved; the others are `Rules.withheld`.
 
     Raises:
         ConfigError: unreadable TOML, an unknown key, a value of the wrong kind.
@@ -29,14 +34,19 @@ def read_rules(toml_text: str = "", *, config_file: Path | None = None) -> Rules
     lmm.errors.ConfigError: config.toml: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
     """
     where = str(config_file) if config_file else "config.toml"
-    table = read_toml(toml_text, where=where)[0].get("chatmd", {})
+    toml = read_toml(toml_text, where=where)[0]
+    table = toml.get("chatmd", {})
     if not isinstance(table, Mapping):
         raise ConfigError("[chatmd] must be a table", where=where, hint="write [chatmd], and 'key = value' below")
     for key, value in table.items():
         _check(key, value, where)
+    powers = find_powers(Config(config_file, toml_text, own), toml, POWERS)
+    withheld = tuple(power for power in powers if not power.is_approved)
+    refused = {power.name.partition(".")[2] for power in withheld}
+    given = {key: value for key, value in table.items() if key not in refused}
     folder = config_file.parent if config_file else Path()
-    roots = tuple(folder / root for root in table.get("roots", ()))
-    return Rules(**{**table, "roots": roots})
+    roots = tuple(folder / root for root in given.get("roots", ()))
+    return Rules(**{**given, "roots": roots, "withheld": withheld})
 
 
 def _check(key: str, value: Any, where: str) -> None:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from chatmd.content.local_files import locate
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import read_agent
-from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, Tool
 from chatmd.language.parser import parse
 from chatmd.tools.function_tool import FunctionTool, object_schema
@@ -44,4 +43,4 @@ def agent_in(src: str, place: Workplace) -> AgentSpec:
         document = parse(read_document(path), file=str(path))
     except DocumentError as error:
         raise ChatmdError(f"'{src}': {error.message}", hint=error.hint) from error
-    return read_agent(resolve_imports(document, roots=place.rules.roots))
+    return read_agent(place.rules.imported(document))

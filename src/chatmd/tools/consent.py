@@ -18,7 +18,7 @@ from chatmd.errors import ConsentNeeded
 from chatmd.language.items import AgentSpec
 from chatmd.tools.declared import DeclaringFile, Traffic, declared_by, in_prose, own_declarations, remote_digest
 from chatmd.workplace import Workplace
-from lmm import trust
+from lmm.disk import trust
 from lmm.messages import ToolCall
 from lmm.terminal import visible
 

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
-from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec, CallItem, Content, Doc, Img, MessageItem, OutputItem, SubAgent, Tool
 from chatmd.language.parser import parse
 from chatmd.tools.environment import variables_of
@@ -210,7 +209,7 @@ def _read(path: Path, place: Workplace) -> AgentSpec | None:
         document = parse(read_document(path), file=str(path))
     except (LmmError, OSError):
         return None
-    return interpret(resolve_imports(document, roots=place.rules.roots))[0]
+    return interpret(place.rules.imported(document))[0]
 
 
 def _path_of(spec: AgentSpec, place: Workplace) -> str:

@@ -20,7 +20,7 @@ COMMANDS = (
     Command("demo", "lmm.cli.demo", "show the whole round on an example course: offline, in a temporary folder"),
     Command("init", "lmm.cli.setup", "write a commented config.toml"),
     Command("status", "lmm.cli.setup", "show which models are used, and where each setting comes from"),
-    Command("trust", "lmm.cli.setup", "approve a config.toml that sends a key to another server"),
+    Command("trust", "lmm.cli.setup", "agree to what a folder's config.toml asks for beyond the folder"),
     Command("scan", "lmm.cli.scan", "complete the header, report problems"),
     Command("messages", "lmm.cli.messages", "answer the questions that wait in a document"),
     Command("watch", "lmm.cli.watch", "answer on every save"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -9,14 +11,16 @@ from typing import Annotated, Any, Optional
 import typer
 
 from lmm import config_files, terminal
-from lmm import trust as approvals
 from lmm.cli import console
-from lmm.config import TIERS, ModelSettings
-from lmm.disk.files import read_document, replace, state_folder
-from lmm.errors import ConfigError
+from lmm.config import TIERS, ModelSettings, powers
+from lmm.disk import files
+from lmm.disk import trust as trust_store
+from lmm.disk.files import read_document, state_folder
+from lmm.errors import ConfigError, LmmError
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.names import PROVIDERS
+from lmm.powers import Power, how_to_agree
 from lmm.scan.header import check_header
 
 app = console.make_app()
@@ -32,7 +36,7 @@ def init(folder: Annotated[Path, typer.Argument(help="Where to write config.toml
             "there is a configuration file already", where=str(target), hint="edit it, or move it away first"
         )
     text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
-    replace(target, text)
+    files.replace(target, text)
     terminal.say(f"wrote {target}; lmm status shows what it does")
     return console.DONE
 
@@ -49,19 +53,21 @@ def status(
         blocks = parse_markdown_text(read_document(file))
         check_header(blocks, document=str(file))
         header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
-    settings = config_files.settings_for(file, header, config=config)
     found = config_files.find_config(config, file)
+    settings = config_files.settings_for(file, header, config=found)
+    asked = powers(found)
     tiers = {name: _describe(getattr(settings, name)) for name in TIERS}
     if as_json:
-        values = {
-            "config": str(found) if found else None,
+        about = {
+            "config": str(found.path) if found.path else None,
             "tiers": tiers,
             "system": {"text": settings.system, "origin": settings.origins["system"]},
             "state": str(state_folder()),
+            "waiting": [_as_json(power) for power in asked if not power.is_approved],
         }
-        terminal.say_json(values, indent=2)
+        terminal.say_json(about, indent=2)
         return console.DONE
-    terminal.say(f"configuration  {found or 'none (lmm init writes one)'}")
+    terminal.say(f"configuration  {found.path or 'none (lmm init writes one)'}")
     for name, tier in tiers.items():
         terminal.say(f"{name:<13}  {tier['model']:<32} {tier['origin']}")
         details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
@@ -72,6 +78,13 @@ def status(
         f"({settings.origins['system']})"
     )
     terminal.say(f"{'state':<13}  {state_folder()}")
+    if any(not power.is_approved for power in asked):
+        assert found.path is not None
+        label = "changed since" if trust_store.approval_of(found.path) else "not approved"
+        for power in (power for power in asked if not power.is_approved):
+            terminal.say(f"{label:<13}  {_with_line(power)}")
+            label = ""
+        terminal.say(f"{'':<13}  {how_to_agree(found.path)}")
     return console.DONE
 
 
@@ -80,24 +93,85 @@ def _describe(tier: ModelSettings) -> dict[str, Any]:
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
     if provider.keys and not tier.api_key:
         key = f"no key: export {provider.keys[0]}=…"
-    server = tier.base_url
-    if (
-        tier.base_url_file
-        and tier.api_key
-        and not approvals.is_loopback(server)
-        and not approvals.is_trusted(tier.base_url_file)
-    ):
-        server += f" (not approved: lmm trust {tier.base_url_file})"
-    return {"model": str(tier.model), "origin": tier.origin, "server": server, "key": key}
+    return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key}
+
+
+def _as_json(power: Power) -> dict[str, Any]:
+    return {
+        "kind": power.kind, "key": power.name, "value": power.value,
+        "file": str(power.file), "line": power.line, "words": power.words,
+    }  # fmt: skip
+
+
+# -- what a folder asks for --------------------------------------------------------------------------------
 
 
 @app.command()
 def trust(
-    file: Annotated[Path, typer.Argument(help="The config.toml to approve.", readable=False)] = Path(
-        config_files.CONFIG
-    ),
+    folder: Annotated[Path, typer.Argument(help="The folder of a config.toml, or the file.", readable=False)] = Path(),
+    yes: Annotated[bool, typer.Option("--yes", help="Agree without being asked, as a script does.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List what was agreed to.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take the agreement back.")] = False,
 ) -> int:
-    """Approve a config.toml, as it is now, to send keys from the environment to the servers it names."""
-    approvals.approve(file)
+    """Show what a config.toml asks for that reaches beyond its folder, and agree to it.
+
+    A config.toml may have come with somebody's repository: other servers, variables that hold keys, files elsewhere
+    and the like count only after you agreed, for the file as it is now. What you name with --config is your own.
+    """
+    if yes + show + revoke > 1:
+        raise ConfigError("these exclude each other", where="--yes, --list, --revoke")
+    if show:
+        return _list_approvals()
+    file = folder / config_files.CONFIG if folder.is_dir() else folder
+    if revoke:
+        gone = trust_store.revoke(file)
+        terminal.say(f"{file}: {'approved no more' if gone else 'was not approved'}")
+        return console.DONE
+    return _ask_for(file, yes)
+
+
+def _ask_for(file: Path, yes: bool) -> int:
+    if not file.is_file():
+        raise ConfigError("there is no such file", where=str(file), hint="name a folder with a config.toml")
+    found = replace(config_files.read_config(file), own=False)
+    asked, before = powers(found), trust_store.approval_of(file)
+    if not asked:
+        terminal.say(f"{file}: it asks for nothing that would have to be approved")
+        return console.DONE
+    if all(power.is_approved for power in asked):
+        terminal.say(f"{file}: approved already, as it is now:")
+        _say_listed(asked)
+        return console.DONE
+    what = "it changed since you approved it, and now asks for" if before else "it asks for"
+    terminal.say(f"{file}: {what} more than its folder:")
+    _say_listed(asked)
+    if not yes and not terminal.can_ask():
+        terminal.say(f"nothing was approved; to agree: {how_to_agree(file)} --yes", err=True)
+        return console.FAILED
+    if not yes and not terminal.confirm("Agree? It is asked again if the file changes."):
+        terminal.say("nothing was approved", err=True)
+        return console.FAILED
+    trust_store.approve(file, trust_store.digest_of(found.text), (power.asks for power in asked))
     terminal.say(f"approved {file.resolve()}; a change to it will have to be approved again")
+    return console.DONE
+
+
+def _say_listed(asked: Iterable[Power]) -> None:
+    """Powers as people read them, a line each."""
+    for power in asked:
+        terminal.say(f"  {_with_line(power)}")
+
+
+def _with_line(power: Power) -> str:
+    return f"line {power.line}: {power.asks}" if power.line else power.asks
+
+
+def _list_approvals() -> int:
+    for file, approval in sorted(trust_store.approvals().items()):
+        try:
+            state = "" if trust_store.digest_of(read_document(file)) == approval.digest else " (it changed since)"
+        except LmmError:
+            state = " (it is gone)"
+        terminal.say(f"{file}{state}")
+        terminal.say("".join(f"  {line}\n" for line in approval.granted), end="")
     return console.DONE

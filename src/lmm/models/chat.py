@@ -6,7 +6,6 @@ import asyncio
 import functools
 from pathlib import Path
 
-from lmm import trust
 from lmm.config import ModelSettings
 from lmm.errors import ModelKeyMissing, ModelNotFound
 from lmm.models.builtin import ExtractiveModel
@@ -14,6 +13,7 @@ from lmm.models.names import PROVIDERS
 from lmm.models.port import ChatModel
 from lmm.models.recorded import RecordedModel
 from lmm.models.resilience import Resilient
+from lmm.powers import require
 
 
 def open_chat(settings: ModelSettings) -> ChatModel:
@@ -23,7 +23,7 @@ def open_chat(settings: ModelSettings) -> ChatModel:
         ModelKeyMissing: the provider needs a key and there is none.
         ModelNotFound: `Builtin` has no model of that name, or the provider only embeds.
         ModelNotInstalled: the extra for the provider is not installed.
-        UntrustedConfig: a configuration file would send a key to a server that was not approved.
+        Untrusted: a configuration file that nobody approved names the server, the variable of its key, or a path.
     """
     model = _open(settings)
     return Resilient(model, settings.timeout, settings.max_retries, asyncio.Semaphore(settings.concurrency))
@@ -34,6 +34,7 @@ def shared_chat(settings: ModelSettings) -> ChatModel:
 
     Recorded replies are read anew: their file may have changed, and the current folder, too.
     """
+    require(settings.powers)  # an approval may have been taken back
     return open_chat(settings) if settings.model.provider == "Recorded" else _shared(settings)
 
 
@@ -43,6 +44,7 @@ def _shared(settings: ModelSettings) -> ChatModel:
 
 
 def _open(settings: ModelSettings) -> ChatModel:
+    require(settings.powers)
     name = settings.model
     provider = PROVIDERS[name.provider.lower()]
     if provider.name == "Builtin":
@@ -63,7 +65,6 @@ def _open(settings: ModelSettings) -> ChatModel:
             where=settings.origin,
             hint=f"export {provider.keys[0]}=…, or choose another model: lmm status",
         )
-    trust.check(settings)
     from lmm.models.pydantic_ai_adapter import PydanticAIModel
 
     return PydanticAIModel(

@@ -9,7 +9,6 @@ import asyncio
 import functools
 from collections.abc import Callable, Sequence
 
-from lmm import trust
 from lmm.config import ModelSettings
 from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
 from lmm.messages import encodable
@@ -24,6 +23,7 @@ from lmm.models.embedders.wordllama import open_wordllama
 from lmm.models.names import PROVIDERS
 from lmm.models.port import Embedder, Progress, Side
 from lmm.models.vector_cache import VectorCache, key_of
+from lmm.powers import require
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
 ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {
@@ -45,13 +45,14 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
         ModelNotFound: the provider has no embedding models, or not this one.
         ModelKeyMissing: the provider needs a key and there is none.
         ModelNotInstalled: the extra for the provider is not installed.
-        UntrustedConfig: a configuration file would send a key to a server that was not approved.
+        Untrusted: a configuration file that nobody approved names the server, the variable of its key, or a folder.
 
     >>> from lmm.config import load_settings
     >>> embedder = open_embedder(load_settings(env={}).embedding)
     >>> embedder.name, embedder.dimensions
     ('Builtin/wordllama', 256)
     """
+    require(settings.powers)
     provider = PROVIDERS[settings.model.provider.lower()]
     if not provider.embedder:
         known = ", ".join(p.name for p in PROVIDERS.values() if p.embedder)
@@ -64,15 +65,19 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
             where=settings.origin,
             hint=f"export {provider.keys[0]}=…, or set another model under [embedding] in config.toml",
         )
-    trust.check(settings)
     encoder = ADAPTERS[provider.embedder](settings, _prefixes(settings))
     worth_it = cache and provider.embedder not in _NOT_CACHED
     return TextEmbedder(CachedEncoder(encoder, VectorCache()) if worth_it else encoder, settings.dimensions)
 
 
-@functools.lru_cache(maxsize=16)
 def shared_embedder(settings: ModelSettings) -> TextEmbedder:
     """`open_embedder`, the same model for equal settings: weights are loaded once, limits hold over all calls."""
+    require(settings.powers)  # an approval may have been taken back
+    return _shared(settings)
+
+
+@functools.lru_cache(maxsize=16)
+def _shared(settings: ModelSettings) -> TextEmbedder:
     return open_embedder(settings)
 
 

@@ -16,7 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmm.errors import ConfigError, LmmError, MetadataError, ModelKeyMissing, ModelNotFound, ModelNotInstalled
+from lmm.errors import (
+    ConfigError,
+    LmmError,
+    MetadataError,
+    ModelKeyMissing,
+    ModelNotFound,
+    ModelNotInstalled,
+    Untrusted,
+)
 from lmm.markdown import metadata
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.tree import HeaderNode, HeadingNode, TextNode
@@ -107,7 +115,7 @@ class Making:
             return None
         try:
             return await self._make(section, made, below if available else None)
-        except _Unavailable:
+        except (_Unavailable, Untrusted):
             raise
         except LmmError as error:
             raise self._failed(made.name, section.node, error) from error

@@ -14,7 +14,7 @@ from pathlib import Path
 from lmm import config_files, loop
 from lmm.config import Settings
 from lmm.disk import files, journal
-from lmm.errors import LmmError
+from lmm.errors import LmmError, Untrusted
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -23,6 +23,7 @@ from lmm.markdown.walk import without_metadata
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
 from lmm.models.chat import open_chat
 from lmm.models.port import ChatModel
+from lmm.powers import Config
 from lmm.prompts.load import load_prompts
 from lmm.scan.annotations import Annotations, annotate, chosen
 from lmm.scan.batch import Batch, BatchFunction, find_batch_model, run_batch
@@ -44,7 +45,7 @@ class BatchOptions:
     """
 
     model: str | None = None
-    config: Path | None = None
+    config: Path | Config | None = None
     fields: Mapping[str, bool | None] = field(default_factory=dict)
     refresh: bool = False
     again: bool = False
@@ -314,6 +315,8 @@ async def _run(function: BatchFunction, batch: Batch, report: BatchReport) -> Lm
         await run_batch(function, batch)
     except asyncio.CancelledError:
         report.interrupted = True
+    except Untrusted:  # nothing was asked
+        raise
     except LmmError as error:
         return error
     finally:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from lmm.config_files import CONFIG
+from lmm.config_files import CONFIG, read_config
 from lmm.disk.folder import configured
 from lmm.errors import LmmError
 from lmm.models.port import RunnableTool
@@ -97,7 +97,7 @@ def course_folder(named: str, folder: Path) -> Path:
 def open_course_at(folder: Path, env: Mapping[str, str] | None = None) -> AbstractContextManager[Course]:
     """The course in a folder, with the settings of its ``config.toml``, wherever one stands."""
     if (folder / CONFIG).is_file():
-        return open_course(config=folder / CONFIG, env=env)
+        return open_course(config=read_config(folder / CONFIG), env=env)
     plain = CourseSettings()
     storage = replace(plain.storage, folder=folder / plain.storage.folder, root=folder)
     return open_course(settings=replace(plain, root=folder, storage=storage), env=env)

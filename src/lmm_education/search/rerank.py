@@ -14,16 +14,14 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from lmm import errors, trust
-from lmm.config import ModelSettings, Secret
+from lmm import errors
 from lmm.disk.files import cache_folder
 from lmm.messages import Attachment, ChatRequest, Message
-from lmm.models.names import ModelName
 from lmm.models.port import ChatModel, ask
 from lmm.models.resilience import backoff
+from lmm.powers import require
 from lmm.prompts.templates import Prompts
 from lmm_education.course import Hit
 from lmm_education.errors import SearchError
@@ -43,7 +41,6 @@ class Tools:
     chat: Callable[[], ChatModel]
     prompts: Callable[[], Prompts]
     env: Mapping[str, str]
-    config: Path | None = None
 
 
 def open_reranker(name: str, tools: Tools) -> Score:
@@ -170,14 +167,12 @@ def _open_http(model: str, tools: Tools) -> Score:
             where="[search]",
             hint='such as reranker_url = "https://api.jina.ai/v1/rerank" with reranker_key_env = "JINA_API_KEY"',
         )
+    require(settings.powers, "search.reranker_url", "search.reranker_key_env")
     key = tools.env.get(settings.reranker_key_env, "") if settings.reranker_key_env else ""
     if settings.reranker_key_env and not key:
         raise errors.ModelKeyMissing(
             "the reranker needs an API key", where="[search]", hint=f"export {settings.reranker_key_env}=…"
         )
-    secret = Secret(key, settings.reranker_key_env) if key else None
-    name = ModelName("Reranker", model or settings.reranker_model)
-    trust.check(ModelSettings(name, base_url=settings.reranker_url, base_url_file=tools.config, api_key=secret))
     return functools.partial(_ask_server, settings.reranker_url, model or settings.reranker_model, key)
 
 

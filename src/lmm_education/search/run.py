@@ -82,7 +82,7 @@ class CourseSearch:
     @property
     def _tools(self) -> Tools:
         course = self.course
-        return Tools(course.settings.search, self._chat, self._prompts, course.env, course.config)
+        return Tools(course.settings.search, self._chat, self._prompts, course.env)
 
 
 def open_search(course: Course, *, chat: ChatModel | None = None) -> CourseSearch:

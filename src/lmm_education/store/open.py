@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from lmm import trust
 from lmm.errors import ConfigError
+from lmm.listening import is_loopback_url
+from lmm.powers import require
 from lmm_education.settings import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.port import Store
@@ -24,14 +25,16 @@ def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = Non
 
     Raises:
         ConfigError: the course's name cannot be that of a folder; the key would go unprotected to another machine.
-        UntrustedConfig: a configuration file that nobody approved would send the key to a server.
+        Untrusted: a configuration file that nobody approved names server, key or folder.
     """
     if not _COURSE.fullmatch(settings.course):
         raise ConfigError(
             f"'course' under [storage] cannot be {settings.course!r}", hint="letters, digits, '_', '-' and '.' only"
         )
     if not settings.url:
+        require(settings.powers, "storage.folder")
         return EdgeStore(settings.folder / settings.course, root=settings.root, timeout=settings.timeout)
+    require(settings.powers, "storage.url", "storage.api_key_env")
     return open_server(settings, _key_for(settings, os.environ if env is None else env))
 
 
@@ -44,12 +47,11 @@ def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
             hint=f"take it out, and put the server's API key into the environment: export {settings.api_key_env}=…",
         )
     key = env.get(settings.api_key_env) or None
-    if key is None or trust.is_loopback(settings.url):
+    if key is None or is_loopback_url(settings.url):
         return key
     if not settings.url.startswith("https://"):
         raise ConfigError(
             f"your {settings.api_key_env} would go to {settings.url} unencrypted",
             hint="write https:// in 'url' under [storage]",
         )
-    trust.check_key(settings.url_file, settings.api_key_env, settings.url)
     return key

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lmm.trust import is_loopback
+from lmm.listening import is_loopback_url
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing
 from lmm_education.settings import StorageSettings
 from lmm_education.store import server_values as values
@@ -324,7 +324,7 @@ def open_server(settings: StorageSettings, api_key: str | None) -> ServerStore:
         except ImportError as error:
             raise missing_extra(settings.url) from error
         # What is on this machine is not asked through the company's proxy.
-        options: dict[str, Any] = {"trust_env": False} if is_loopback(settings.url) else {}
+        options: dict[str, Any] = {"trust_env": False} if is_loopback_url(settings.url) else {}
         with warnings.catch_warnings():  # a key over plain http is refused by `open_store`, but for this machine
             warnings.simplefilter("ignore")
             return QdrantClient(

@@ -33,8 +33,8 @@ def settings_at(path: str | Path, config: str | Path | None = None) -> CourseSet
     """
     path = Path(path)
     beside = path / CONFIG if path.is_dir() else path
-    file = find_config(Path(config) if config else None, beside)
-    return load_course_settings(files.read_document(file) if file else "", config_file=file)
+    found = find_config(Path(config) if config else None, beside)
+    return load_course_settings(found.text, config_file=found.path, own=found.own)
 
 
 def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Reading:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from lmm.disk.folder import configured
 from lmm.messages import Retrying, TextDelta
+from lmm.powers import require
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.sources import Source
 from lmm_education.errors import Denied
@@ -45,6 +46,7 @@ def open_recorder(course: Course) -> Recorder:
     settings = course.settings.serve
     if not settings.log:
         return Recorder()
+    require(settings.powers, "serve.log")
     log = LogWriter(configured(course.root, settings.log), days=settings.log_days)
     course.closing.callback(log.close)
     return Recorder(log=log)

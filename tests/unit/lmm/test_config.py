@@ -87,7 +87,7 @@ def test_tiers_that_follow_share_server_and_key() -> None:
     assert {t.base_url for t in (settings.major, settings.minor, settings.aux)} == {"http://127.0.0.1:9/v1"}
     assert settings.aux.api_key is not None
     assert settings.aux.api_key.variable == "MINE"
-    assert settings.minor.base_url_file == Path("c.toml")
+    assert [power.name for power in settings.minor.powers] == ["major.api_key_env"]  # a host on this machine is none
 
 
 def test_a_base_url_belongs_to_the_provider_it_was_written_for() -> None:
@@ -95,7 +95,7 @@ def test_a_base_url_belongs_to_the_provider_it_was_written_for() -> None:
     toml = '[major]\nmodel = "OpenAI/m"\nbase_url = "http://127.0.0.1:9/v1"\n'
     assert load_settings(toml, KEY).major.base_url == "http://127.0.0.1:9/v1"
     other = load_settings(toml, KEY, {"model": {"major": "Anthropic/c"}}).major
-    assert (other.base_url, other.base_url_file) == ("", None)
+    assert (other.base_url, other.powers) == ("", ())
 
 
 def test_provider_variables_name_servers() -> None:

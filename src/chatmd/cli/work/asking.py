@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 
@@ -15,32 +14,16 @@ from lmm.messages import ToolCall
 
 def confirm_on_terminal() -> Confirm | None:
     """A function that asks for consent on the terminal, or None if there is none."""
-    return _confirm if _is_terminal() else None
+    return _confirm if terminal.can_ask() else None
 
 
 def approve_on_terminal() -> Approve | None:
     """A function that asks about each call, or None if there is no terminal; it remembers what is always allowed."""
-    return _Approving() if _is_terminal() else None
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and terminal.is_terminal(err=True)
-
-
-def _forget_what_was_typed() -> None:
-    """What was typed before a question was shown is no answer to it."""
-    try:
-        import termios
-    except ImportError:  # Windows
-        return
-    with contextlib.suppress(termios.error):
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    return _Approving() if terminal.can_ask() else None
 
 
 def _confirm(question: str) -> bool:
-    _forget_what_was_typed()
-    terminal.say(f"{question}Agree? It is asked again only if this changes. [y/N] ", err=True, end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return terminal.confirm(f"{question}Agree? It is asked again only if this changes.")
 
 
 class _Approving:
@@ -55,7 +38,7 @@ class _Approving:
         name, _, arguments = call_in_words(call).partition("\n")
         shown = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
         terminal.say(f"\n{shown}", err=True)
-        _forget_what_was_typed()
+        terminal.forget_what_was_typed()
         while True:
             terminal.say(f"{CHOICES} [y/n/a/q] ", err=True, end="")
             line = await _line()

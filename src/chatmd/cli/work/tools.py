@@ -12,7 +12,6 @@ from typing import Any
 from chatmd.cli.work.asking import confirm_on_terminal
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import read_agent
-from chatmd.language.imports import resolve_imports
 from chatmd.language.items import AgentSpec
 from chatmd.language.parser import parse
 from chatmd.runtime.settings import read_rules
@@ -50,10 +49,10 @@ def tools(file: Path, servers: bool, yes: bool, as_json: bool, roots: list[Path]
 def _read(file: Path, roots: list[Path], config: Path | None) -> tuple[AgentSpec, Workplace]:
     """The file as an agent, and the place it would work in."""
     found = find_config(config, file)
-    rules = read_rules(read_document(found) if found else "", config_file=found)
+    rules = read_rules(found.text, config_file=found.path, own=found.own)
     rules = dataclasses.replace(rules, roots=(*rules.roots, *roots))
-    spec = read_agent(resolve_imports(parse(read_document(file), file=str(file)), roots=rules.roots))
-    settings = settings_for(file, config=config)
+    spec = read_agent(rules.imported(parse(read_document(file), file=str(file))))
+    settings = settings_for(file, config=found)
     return spec, Workplace(file.resolve().parent, settings, _ask_nobody, rules, os.environ)
 
 

@@ -14,6 +14,7 @@ from lmm.cli import console
 from lmm.disk.files import replace
 from lmm.disk.folder import configured
 from lmm.errors import ConfigError
+from lmm.powers import require
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.dates import time_of
 from lmm_education.exchange_log.exchanges import LoggedExchange
@@ -115,7 +116,8 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path, int]:
         return log, settings.serve.log_days
     if not settings.serve.log:
         hint = 'set log = "course-log.sqlite" under [serve], or name one with --log'
-        raise ConfigError("no log is kept", where=str(file or "config.toml"), hint=hint)
+        raise ConfigError("no log is kept", where=str(file.path or "config.toml"), hint=hint)
+    require(settings.serve.powers, "serve.log")
     return configured(settings.root, settings.serve.log), settings.serve.log_days
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from lmm import terminal
 from lmm.cli import console
-from lmm.config_files import CONFIG
+from lmm.config_files import CONFIG, read_config
 from lmm.errors import ConfigError, LmmError
 from lmm.listening import PATIENCE, is_loopback, listen, patient_protocol, url_of
 from lmm.models.chat import shared_chat
+from lmm.powers import Config
 from lmm_education.open_course import Course, open_course
 
 _NEEDED = ("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments")
@@ -37,7 +38,7 @@ def serve(
     _check_installed()
     with ExitStack() as closing:
         opened: dict[str, Course] = {}
-        files: list[Path | None] = [*course_files(paths)] or [config]
+        files: list[Path | Config | None] = [read_config(file) for file in course_files(paths)] or [config]
         for file in files:
             one = closing.enter_context(open_course(config=file, course=course, model=model))
             opened[_new_name(one.root, opened)] = one

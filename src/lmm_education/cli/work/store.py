@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from lmm import terminal
 from lmm.cli import console
 from lmm.errors import ConfigError
+from lmm.powers import Power
 from lmm_education.cli.work.ingest import ingest_once
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.run import folder_of
@@ -148,10 +149,15 @@ def _settings(course: str | None, config: Path | None) -> StorageSettings:
 def _elsewhere(here: StorageSettings, place: str) -> StorageSettings:
     """The same course in another place: typed by the user, so that no file has to be trusted for it."""
     if re.match(r"https?://", place):
-        return replace(here, url=place, url_file=None)
+        return replace(here, url=place, powers=_key_of(here))
     if "://" in place:
         raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
-    return replace(here, url="", folder=Path(place), root=Path(place))
+    return replace(here, url="", folder=Path(place), root=Path(place), powers=())
+
+
+def _key_of(here: StorageSettings) -> tuple[Power, ...]:
+    """The variable of the key is still what the file says."""
+    return tuple(power for power in here.powers if power.kind == "variable")
 
 
 @contextmanager

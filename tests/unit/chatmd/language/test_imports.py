@@ -22,8 +22,8 @@ def write(folder: Path, files: dict[str, str]) -> None:
         path.write_bytes(text.encode())
 
 
-def resolved(path: Path, **options: tuple[Path, ...]) -> SyntaxTree:
-    return resolve_imports(parse(path.read_text(), file=str(path)), **options)
+def resolved(path: Path, roots: tuple[Path, ...] = ()) -> SyntaxTree:
+    return resolve_imports(parse(path.read_text(), file=str(path)), roots=roots)
 
 
 def said(document: SyntaxTree) -> list[str]:

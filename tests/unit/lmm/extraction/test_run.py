@@ -11,7 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 import lmm
-from lmm.errors import ConfigError, FileReadError, ModelRejected, ModelUnavailable
+from lmm.cli.main import main
+from lmm.errors import ConfigError, FileReadError, ModelRejected, ModelUnavailable, Untrusted
 from lmm.extraction import ExtractionFailed, ExtractOptions, Record, extract_files
 from lmm.extraction.schemas import make_schema
 from lmm.markdown import load_text, load_tree
@@ -92,6 +93,9 @@ def test_the_header_sets_system_message_and_prompts_come_from_the_project(
     Path("own/extract_again.md").write_text("Wrong: {error}")
     model = ScriptedModel(["?", OAK])
     text = "---\nmodel:\n  system: You know plants.\n---\n# Oak\n\nTall.\n"
+    with pytest.raises(Untrusted, match=r"\[prompts\] folder"):
+        lmm.extract(text, Plant, model=model)
+    assert main(["trust", "--yes"]) == 0
     lmm.extract(text, Plant, model=model)
     system, prompt = model.seen[0].messages
     assert (system.role, system.text) == ("system", "You know plants.")

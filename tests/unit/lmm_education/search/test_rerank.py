@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from pathlib import Path
 
 import pytest
 
-from lmm.errors import ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled, ModelRejected, UntrustedConfig
+from lmm.errors import ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled, ModelRejected
 from lmm.messages import render
 from lmm.models.builtin import ExtractiveModel
 from lmm.models.port import ChatModel
@@ -30,10 +29,10 @@ def hit(name: str, text: str = "", score: float = 0.5) -> Hit:
     )
 
 
-def tools(chat: ChatModel | None = None, *, config: Path | None = None, key: str = "", **settings: str) -> Tools:
+def tools(chat: ChatModel | None = None, *, key: str = "", **settings: str) -> Tools:
     """What rerankers work with."""
     model = chat or ScriptedModel([])
-    return Tools(SearchSettings(**settings), lambda: model, lambda: PROMPTS, {"KEY": key} if key else {}, config)  # type: ignore[arg-type]
+    return Tools(SearchSettings(**settings), lambda: model, lambda: PROMPTS, {"KEY": key} if key else {})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -127,12 +126,3 @@ def test_what_is_missing_is_said() -> None:
     else:
         with pytest.raises(ModelNotFound, match="no cross-encoder 'no-such'"):
             asyncio.run(rerank([hit("a")], "Why?", open_reranker("FastEmbed/no-such", tools())))
-
-
-def test_a_key_goes_to_no_server_that_nobody_approved(tmp_path: Path) -> None:
-    """A config.toml may have come with somebody's repository."""
-    config = tmp_path / "config.toml"
-    config.write_text("")
-    url = "https://rerank.example.com"
-    with pytest.raises(UntrustedConfig, match="lmm trust"):
-        open_reranker("http", tools(config=config, key="secret", reranker_url=url, reranker_key_env="KEY"))

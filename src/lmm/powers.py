@@ -1,0 +1,217 @@
+"""Powers: what a config.toml asks for that reaches beyond its folder, such as another host or a path outside.
+
+A config.toml may have come with somebody's repository. What concerns only its folder it may set; a power has to be
+approved with ``lmm trust`` before a command uses it. Which keys are powers is declared beside the keys (`POWERS` in
+`lmm.config`, `lmm_education.settings` and `chatmd.runtime.settings`); what the kinds mean stands here.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmm.disk import trust
+from lmm.errors import Untrusted
+from lmm.listening import is_loopback_url
+from lmm.models.names import ALIASES, PROVIDERS
+from lmm.terminal import visible
+
+Declared = Mapping[str, Mapping[str, str]]
+"""Which keys of which tables are powers, and of which kind: a row of `KINDS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One config.toml as it was read; `path` is None where there is none, or where the text came from no file.
+
+    What is the user's `own` (named on the command line or by ``$LMM_CONFIG``, or lying in the user's configuration
+    folder) may ask for anything; any other has powers.
+    """
+
+    path: Path | None = None
+    text: str = ""
+    own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Something that a config.toml asks for which reaches beyond its folder.
+
+    `kind` is a row of `KINDS`; `name` is ``table.key``; `value` is what stands there, `words` what it does. `digest`
+    is that of the text that was read: this was approved, and not what may be in the file by now.
+    """
+
+    kind: str
+    name: str
+    value: str
+    file: Path
+    line: int
+    words: str
+    digest: str
+
+    @property
+    def asks(self) -> str:
+        """What has to be agreed to: the key, as it is written, and what it does."""
+        table, _, key = self.name.rpartition(".")
+        return f"[{table}] {key} {self.words}"
+
+    @property
+    def where(self) -> str:
+        """The file and the line."""
+        return f"{self.file}:{self.line}" if self.line else str(self.file)
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether the user agreed to it, for the file with this text."""
+        return trust.is_approved(self.file, self.digest, self.asks)
+
+
+def require(powers: Iterable[Power], *names: str) -> None:
+    """See to it that the user agreed to these powers, or to those of them that stand at `names` (``table.key``).
+
+    Raises:
+        Untrusted: nobody agreed to one of them; the message says which, where it stands, and how to agree.
+    """
+    for power in powers:
+        if (not names or power.name in names) and not power.is_approved:
+            before = trust.approval_of(power.file)
+            why = "and nobody approved that" if before is None else "and the file is not what was approved"
+            raise Untrusted(
+                f"{power.asks}, {why}",
+                where=power.where,
+                hint=f"to see what it asks for, and agree: {how_to_agree(power.file)}",
+            )
+
+
+def how_to_agree(file: Path) -> str:
+    """The command that shows what a file asks for, and asks.
+
+    >>> how_to_agree(Path("/home/ada/my course/config.toml"))
+    "lmm trust '/home/ada/my course'"
+    """
+    return f"lmm trust {shlex.quote(str(file.parent if file.name == 'config.toml' else file))}"
+
+
+def find_powers(config: Config, toml: Mapping[str, Any], declared: Declared) -> tuple[Power, ...]:
+    """The powers that a file has: of the keys that are declared, those whose values reach beyond its folder."""
+    if config.own or config.path is None:
+        return ()
+    found = []
+    for table, keys in declared.items():
+        values: Any = toml.get(table)
+        for key, kind in keys.items() if isinstance(values, Mapping) else ():
+            words = KINDS[kind](values[key], config.path.parent.resolve(), values) if values.get(key) else ""
+            if words:
+                found.append(
+                    Power(
+                        kind=kind,
+                        name=f"{table}.{key}",
+                        value=_plain(values[key]),
+                        file=config.path,
+                        line=line_of(config.text, table, key),
+                        words=words,
+                        digest=trust.digest_of(config.text),
+                    )
+                )
+    return tuple(found)
+
+
+def line_of(text: str, table: str, key: str) -> int:
+    r"""The line of a key in configuration text, else of its table; 0 if it is written in a way that hides it.
+
+    >>> line_of('minor = "x"\n[major]\nmodel = "y"\nbase_url = "z"', "major", "base_url")
+    4
+    """
+    name = rf"""["']?{re.escape(key)}["']?\s*="""
+    here, of_table = "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if head := re.match(r"""\s*\[\s*["']?([^\]"'\s]+)""", line):
+            here = head[1]
+        begins = head and here == table
+        if begins or (not here and re.match(rf"\s*{re.escape(table)}\s*[.=]", line)):
+            of_table = of_table or number
+            if re.search(rf"[.{{,]\s*{name}", line):  # storage.url = "…", storage = {url = "…"}
+                return number
+        elif here == table and re.match(rf"\s*{name}", line):
+            return number
+    return of_table
+
+
+# -- the kinds ---------------------------------------------------------------------------------------------
+
+
+def _host(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
+    return "" if is_loopback_url(str(value)) else f"sends texts, and its key if there is one, to {_plain(value)}"
+
+
+def _variable(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
+    """A provider's own variable, for its own server, is no power."""
+    provider = PROVIDERS.get(str(table.get("model", "")).partition("/")[0].strip().lower())
+    if provider is not None and value in provider.keys and not table.get("base_url"):
+        return ""
+    return f"sends your environment variable {_plain(value)} to a server"
+
+
+def _roots(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
+    named = value if isinstance(value, list) else [value]
+    return f"lets prompts read all files below {', '.join(_plain(_real(folder / str(one))) for one in named)}"
+
+
+def _path(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
+    return _outside(folder / str(value), folder)
+
+
+def _prompts(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
+    return f"replaces our prompts by the texts in {_plain(_real(folder / str(value)))}"
+
+
+def _outside(path: Path, folder: Path) -> str:
+    real = _real(path)
+    return "" if real.is_relative_to(folder) else f"uses {_plain(real)}, which is not below its folder"
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads; as it is written, if that is nowhere: who opens it will say why."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
+        return path
+
+
+def _model(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
+    """A model that is a file or a folder, as its adapter looks for it: from the current folder."""
+    provider, _, name = str(value).strip().partition("/")
+    provider = ALIASES.get(provider.lower(), provider.lower())
+    if provider == "recorded":
+        return _outside(Path(name), folder)
+    if provider not in ("fastembed", "sentencetransformers", "model2vec"):
+        return ""
+    try:
+        is_folder = name.startswith((".", "/", "~")) or Path(name).is_absolute() or Path(name).is_dir()
+    except (OSError, ValueError):
+        is_folder = True
+    return f"loads the model in the folder {_plain(name)}, which can run code" if is_folder else ""
+
+
+def _plain(value: object) -> str:
+    return visible(str(value), line=True)
+
+
+Reaches = Callable[[Any, Path, Mapping[str, Any]], str]
+"""What a value of a file in a folder does that reaches beyond the folder, in words, empty if nothing; the last
+argument is the whole table."""
+KINDS: dict[str, Reaches] = {
+    "host": _host,
+    "variable": _variable,
+    "roots": _roots,
+    "path": _path,
+    "model": _model,
+    "network": lambda value, folder, table: "lets prompts and tools reach this machine and its network",
+    "tools": lambda value, folder, table: "gives agents that come from a URL the tools that they declare",
+    "prompts": _prompts,
+}
+"""Where is a kind of power added? One row here."""
