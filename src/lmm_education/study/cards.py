@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmm_education.ingestion.outline import Heading, Text
+from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.study.material import StudyDocument, is_one_of, type_of
 
 
@@ -54,7 +54,9 @@ def study_cards(
 
 
 def _of(document: StudyDocument, without: Collection[str]) -> list[Card]:
-    found = _once([pair for holder in _holders(document) for pair in _pairs(holder, document, without)])
+    found = _once(
+        [pair for i, holder in enumerate(_holders(document)) for pair in _pairs(holder, document, i, without)]
+    )
     seen: Counter[str] = Counter()
     cards = []
     for holder, identity, question, answer in found:
@@ -99,14 +101,15 @@ def _holders(document: StudyDocument) -> Iterator[Holder]:
 # -- what metadata says ----------------------------------------------------------------------------
 
 
-def _pairs(holder: Holder, document: StudyDocument, without: Collection[str]) -> Iterator[_Found]:
+def _pairs(holder: Holder, document: StudyDocument, after: int, without: Collection[str]) -> Iterator[_Found]:
+    """Questions with their answers; `after` is the index of the item that follows the holder."""
     for identity, question, answer in _entries(holder.own.get("cards")):
         yield holder, identity, question, answer
     questions = _texts(holder.own.get("questions")) + _texts(holder.own.get("question"))
     answers = _texts(holder.own.get("answers")) + _texts(holder.own.get("answer"))
     if not questions:
         return
-    text = "" if len(answers) == len(questions) else _text_of(holder, document, without)
+    text = "" if len(answers) == len(questions) else _text_of(holder, document, after, without)
     for i, question in enumerate(questions):
         answer = answers[i] if len(answers) == len(questions) else text
         if answer:
@@ -133,32 +136,27 @@ def _texts(value: Any) -> list[str]:
     return [str(item).strip() for item in (value if isinstance(value, list) else [value]) if item not in (None, "")]
 
 
-def _text_of(holder: Holder, document: StudyDocument, without: Collection[str]) -> str:
+def _text_of(holder: Holder, document: StudyDocument, after: int, without: Collection[str]) -> str:
     """The text that a question is about: the paragraph, or the text directly under the heading, else all under it."""
     if isinstance(holder, Text):
         return holder.text
-    texts = [item for item in document.outline.items if isinstance(item, Text) and _is_answer(item, holder, without)]
+    texts = [text for text in _under(holder, document.outline.items, after) if _is_answer(text, holder, without)]
     own = [text for text in texts if text.heading is holder]
-    inside = [text for text in texts if _is_under(text.heading, holder, document)]
-    return "\n\n".join(text.text for text in own or inside)
+    return "\n\n".join(text.text for text in own or texts)
 
 
 def _is_answer(text: Text, holder: Heading, without: Collection[str]) -> bool:
     return not is_one_of(type_of(text), without) or is_one_of(type_of(holder), without)
 
 
-def _is_under(heading: Heading, above: Heading, document: StudyDocument) -> bool:
-    """Whether a heading stands under another: after it, with no heading of its level or above between them."""
-    if above.level == 0:
-        return True
-    headings = [item for item in document.outline.items if isinstance(item, Heading)]
-    after = headings[next(i for i, item in enumerate(headings) if item is above) + 1 :]
-    for item in after:
-        if item.level <= above.level:
-            return False
-        if item is heading:
-            return True
-    return False
+def _under(holder: Heading, items: Sequence[Item], after: int) -> Iterator[Text]:
+    """The texts under a heading, whose items begin at `after`: to the next heading of its level or above."""
+    for i in range(after, len(items)):
+        item = items[i]
+        if isinstance(item, Text):
+            yield item
+        elif holder.level and item.level <= holder.level:
+            return
 
 
 # -- ways to write it ------------------------------------------------------------------------------
