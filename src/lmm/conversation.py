@@ -16,7 +16,8 @@ from pathlib import Path
 from lmm import config_files, loop
 from lmm.config import Settings
 from lmm.disk import journal
-from lmm.messages import ChatRequest
+from lmm.errors import ModelRejected
+from lmm.messages import ChatRequest, Reply
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.models.remembered import ask_once
@@ -80,7 +81,7 @@ def edit(
 ) -> str:
     """The model's new version of a text; with an empty text, what it writes for the prompt.
 
-    Arguments and errors are those of `ask`.
+    Arguments and errors are those of `ask`; a version that the model did not finish is refused (`ModelRejected`).
     """
     return loop.run(_Question(text, prompt, model, context, (), config, again).edited())
 
@@ -112,14 +113,19 @@ class _Question:
 
     async def answer(self) -> str:
         settings = self._settings()
-        return await self._reply(chat_request(self._subject, self.prompt, self.earlier, settings.system), settings)
+        asked = chat_request(self._subject, self.prompt, self.earlier, settings.system)
+        return (await self._reply(asked, settings)).text
 
     async def edited(self) -> str:
         settings = self._settings()
         prompts = load_prompts(settings.prompts_folder)
-        return unwrapped(
-            await self._reply(edit_request(self._subject, self.prompt, settings.system, prompts), settings)
-        )
+        reply = await self._reply(edit_request(self._subject, self.prompt, settings.system, prompts), settings)
+        if reply.cut:  # who replaces the text by it would lose the rest
+            raise ModelRejected(
+                f"{reply.model} was cut off at its output limit",
+                hint="set a larger 'max_tokens' in config.toml and ask with again=True, or edit a smaller part",
+            )
+        return unwrapped(reply.text)
 
     @property
     def _subject(self) -> Subject:
@@ -129,10 +135,10 @@ class _Question:
         overrides = {"major": self.model} if isinstance(self.model, str) else {}
         return config_files.settings_for(config=Path(self.config) if self.config else None, overrides=overrides)
 
-    async def _reply(self, request: ChatRequest, settings: Settings) -> str:
+    async def _reply(self, request: ChatRequest, settings: Settings) -> Reply:
         model = shared_chat(settings.major) if self.model is None or isinstance(self.model, str) else self.model
         around = [self.context] if self.context else []  # counts here: it was given, not found in a file
         earlier = [list(pair) for pair in self.earlier]
         key = journal.key_of(request.task, model.name, settings.system, earlier, self.prompt, self.text, *around)
         reply, _ = await ask_once(model, request, key, again=self.again)
-        return reply.text
+        return reply

@@ -17,6 +17,7 @@ from benchmarks import (
     chatmd_parse,
     cli_start,
     edit_key,
+    many_edits,
     measure,
     merge,
     parse_serialize,
@@ -72,6 +73,11 @@ def test_edit_and_peer_set_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     edit_key.check(document, path.read_text(encoding="utf-8"))
     edit_key.rewrite_all(path)
     assert not [b for b in parse_markdown_text(path.read_text(encoding="utf-8")) if isinstance(b, ErrorBlock)]
+
+
+def test_edits_are_answered_and_resolved() -> None:
+    with answer_concurrently.temporary_state():
+        many_edits.check(many_edits.document(20), 20)
 
 
 def test_sixteen_questions_wait(monkeypatch: pytest.MonkeyPatch) -> None:

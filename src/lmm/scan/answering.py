@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from lmm.config import Settings
 from lmm.disk import journal
@@ -106,11 +105,11 @@ class Answering:
             self._fail(ask, error)
         return serialize(blocks)
 
-    def _keep(self, ask: Ask, reply: Reply, source: Literal["model", "journal"]) -> Reply:
-        """Take a reply into the outcome at once, so that Ctrl-C finds it there."""
-        self.outcome.answered.append((ask, reply))
-        self.listener(events.Answered(ask, reply, source))
-        return reply
+    async def _remember(self, key: str, reply: Reply) -> None:
+        """Put a reply into the journal; other replies arrive while the disk is waited for."""
+        entry = {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {})
+        with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
+            await asyncio.to_thread(journal.put, key, entry)
 
     def _fail(self, ask: Ask, error: LmmError) -> None:
         self.outcome.failed.append((ask, error))
@@ -123,7 +122,10 @@ class Answering:
         key = journal.key_of(request.task, self.major.name, *asked)
         match None if self.again else journal.get(key):
             case {"text": str(text), "model": str(model), **rest}:
-                return self._keep(ask, Reply(text, model, cut=rest.get("cut") is True), "journal")
+                remembered = Reply(text, model, cut=rest.get("cut") is True)
+                self.outcome.answered.append((ask, remembered))
+                self.listener(events.Answered(ask, remembered, "journal"))
+                return remembered
         self.listener(events.Asking(ask, request))
         async with contextlib.aclosing(self.major.stream(request)) as stream:
             async for event in stream:
@@ -135,9 +137,9 @@ class Answering:
                     if ask.condensed:
                         event = replace(event, text=f"{event.text.rstrip()}\n\n{NOTICE}")
                         self.listener(events.Piece(ask, f"\n\n{NOTICE}"))
-                    entry = {"text": event.text, "model": event.model} | ({"cut": True} if event.cut else {})
-                    with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
-                        journal.put(key, entry)
                     self.outcome.usage += event.usage
-                    return self._keep(ask, event, "model")
+                    self.outcome.answered.append((ask, event))  # at once, so that Ctrl-C finds it there
+                    await self._remember(key, event)
+                    self.listener(events.Answered(ask, event, "model"))
+                    return event
         raise RuntimeError(f"{self.major.name} ended its stream without a reply")

@@ -11,7 +11,7 @@ from fakes.openai_server import Action, ScriptedServer
 import lmm
 from lmm.config import DEFAULT_SYSTEM
 from lmm.errors import ConfigError, ModelRejected
-from lmm.messages import Attachment, ChatRequest, Message, render
+from lmm.messages import Attachment, ChatRequest, Message, Reply, render
 from lmm.models.testing import ScriptedModel
 from lmm.scan import scan_messages_text
 
@@ -51,6 +51,14 @@ def test_an_edit_is_unwrapped() -> None:
     model = ScriptedModel(["```markdown\nGreen.\n```"])
     assert lmm.edit(TEXT, "shorten", model=model) == "Green."
     assert render(model.seen[0].messages[1]).startswith(f"<text>\n{TEXT}\n</text>\n\nshorten\n\nReply with the new")
+
+
+def test_an_edit_that_the_model_did_not_finish_is_refused() -> None:
+    """Else a program would replace a text by a stump; what is remembered of it is refused, too."""
+    model = ScriptedModel([Reply("A leaf is", "M/m", cut=True)])
+    for _ in range(2):
+        with pytest.raises(ModelRejected, match=r"cut off at its output limit .set a larger 'max_tokens'"):
+            lmm.edit(TEXT, "polish it", model=model)
 
 
 def test_an_edit_of_nothing_writes() -> None:
