@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,11 @@ class Required:
 
 def find_prerequisites(documents: Sequence[StudyDocument], units: Sequence[Unit]) -> list[Required]:
     """What each unit requires, itself or a deeper section in it."""
-    return [_required(unit, units) for unit in units]
+    numbers = {id(unit): number for number, unit in enumerate(units)}
+    return [_required(unit, units, numbers) for unit in units]
 
 
-def _required(unit: Unit, units: Sequence[Unit]) -> Required:
+def _required(unit: Unit, units: Sequence[Unit], numbers: Mapping[int, int]) -> Required:
     named, elsewhere, problems = list[int](), list[str](), list[str]()
     for name in _names(unit):
         found = _find(name, unit, units)
@@ -69,7 +70,7 @@ def _required(unit: Unit, units: Sequence[Unit]) -> Required:
             problems.append(f"{unit.place}: '{name}' names several sections ({places}); write document#section")
         else:
             named += found
-    parent = [i for i, other in enumerate(units) if other is unit.above]
+    parent = [numbers[id(unit.above)]] if unit.above is not None else []
     parts = [j for i in named for j, other in enumerate(units) if other.is_in(units[i])]
     before = tuple(dict.fromkeys((*parent, *parts)))
     return Required(tuple(dict.fromkeys(named)), before, tuple(dict.fromkeys(elsewhere)), tuple(problems))
