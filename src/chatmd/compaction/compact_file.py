@@ -29,7 +29,7 @@ from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors
 from lmm.disk.secrets import is_secret_file
-from lmm.errors import DocumentBusy, LmmError
+from lmm.errors import Changed, DocumentBusy, LmmError
 from lmm.loop import run, run_async
 from lmm.messages import Image
 from lmm.models.chat import shared_chat
@@ -199,7 +199,11 @@ def _replace(path: Path, old: str, done: Compacted) -> None:
             hint="run it again: the summary is remembered, as long as what it is made of is the same",
         )  # fmt: skip
     keep(now, done.original)
-    replace(path, done.text + now[len(old) :])
+    try:
+        replace(path, done.text + now[len(old) :], expected=now.encode("utf-8"))
+    except Changed:
+        _replace(path, old, done)
+        return
     Recorded(path).carry_over(done.compaction.was, done.compaction.items)
 
 

@@ -27,7 +27,7 @@ from chatmd.workplace import FOLDER
 from lmm.config import ModelSettings, Settings
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document
-from lmm.errors import DocumentBusy, LmmError
+from lmm.errors import Changed, DocumentBusy, LmmError
 from lmm.loop import run, run_async
 from lmm.messages import Usage
 from lmm.models.chat import shared_chat
@@ -121,12 +121,14 @@ def apply(refinement: Refinement, path: Path | None = None) -> None:
         raise RefineError("there is nothing to apply: no version is better", where=str(target))
     check_writable(target)
     with document_lock(target, timeout=0):
-        if read_document(target) != refinement.task.source:
+        try:
+            measured = refinement.task.source.encode("utf-8")
+            files.replace(target, refinement.task.agent(winner.text), expected=measured)
+        except Changed as error:
             raise DocumentBusy(
                 "the file is not what was measured; nothing was written", where=str(target),
                 hint="refine it again, or take what you want from the diff",
-            )  # fmt: skip
-        files.replace(target, refinement.task.agent(winner.text))
+            ) from error  # fmt: skip
 
 
 def read_cases(path: Path) -> tuple[Case, ...]:

@@ -321,7 +321,7 @@ def open_transcript(path: Path) -> Iterator[TranscriptFile]:
         check_writable(path)
         repaired = repair(text)
         if len(repaired.text.encode("utf-8")) != len(data) or repaired.text != text:
-            replace(path, repaired.text)
+            replace(path, repaired.text, expected=data)
         notes = repaired.notes
         if (aside := aside_of(path)).exists():
             notes = (*notes, f"{aside} holds what an earlier run could not write here; delete it when you have looked")

@@ -10,7 +10,7 @@ from chatmd.compaction.compact_file import free_name, keep
 from chatmd.terminal.messages import Draft, rewound
 from chatmd.workplace import FOLDER
 from lmm.disk.files import check_writable, document_lock, read_document, replace
-from lmm.errors import DocumentBusy
+from lmm.errors import Changed, DocumentBusy
 
 
 class TakenBack(NamedTuple):
@@ -35,7 +35,10 @@ def rewind_file(path: Path) -> TakenBack | None:
             return None
         original = free_name(path.resolve().parent / FOLDER, path, datetime.now())
         keep(text, original)
-        if read_document(path) != text:
-            raise DocumentBusy("the file was changed meanwhile; it stays as it is", where=str(path), hint="try again")
-        replace(path, done.text)
+        try:
+            replace(path, done.text, expected=text.encode("utf-8"))
+        except Changed as error:
+            raise DocumentBusy(
+                "the file was changed meanwhile; it stays as it is", where=str(path), hint="try again"
+            ) from error
         return TakenBack(done.draft, original)
