@@ -49,6 +49,7 @@ from lmm.scan.chat_log import WARNING, unless_emptied, waiting_prompt, without_p
 from lmm.scan.edit_warnings import CUT, changed_since, code_notices, losses, marks_of, oddities, warnings
 
 EDIT = "~edit_"
+_NEAR = 50  # so many texts further on, an old text is looked for in the new one
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
 _MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
@@ -494,10 +495,18 @@ def _with_metadata(old: list[Block], new: list[Block]) -> list[Block]:
 
 def _correspondence(old: list[str], new: list[str]) -> list[int]:
     """For each old text, and for the end, the position among the new texts that stands for it."""
+    words = [set(text.split()) for text in new]
     place, lowest = [], 0
     for text in old:
-        scores = {j: SequenceMatcher(None, text, new[j]).ratio() for j in range(lowest, len(new))}
+        own = set(text.split())
+        # Comparing letters is slow: only the next text, and those that share most words.
+        near = sorted(range(lowest, min(lowest + _NEAR, len(new))), key=lambda j: (-_shared(own, words[j]), j))
+        scores = {j: SequenceMatcher(None, text, new[j]).ratio() for j in {*near[:3], *range(lowest, len(new))[:1]}}
         best = max(scores, key=lambda j: (scores[j], -j), default=lowest)
         lowest = best if scores.get(best, 0) > 0.5 else lowest
         place.append(min(lowest, len(new)))
     return [*place, len(new)]
+
+
+def _shared(one: set[str], other: set[str]) -> float:
+    return len(one & other) / (len(one) + len(other) or 1)

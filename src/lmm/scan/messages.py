@@ -182,12 +182,13 @@ def _context(node: Node, limit: int) -> str:
     texts = section.texts
     at = next(i for i, text in enumerate(texts) if text is node)
     kept, size = {at}, 0
-    for index in sorted(range(len(texts)), key=lambda i: abs(i - at)):
+    outwards = (i for distance in range(len(texts)) for i in dict.fromkeys((at - distance, at + distance)))
+    for index in (i for i in outwards if 0 <= i < len(texts)):
         size += len(_visible(texts[index])) if index != at else 0
         if size > limit:
             break
         kept.add(index)
-    around = [text for i, text in enumerate(texts) if i in kept]
+    around = [texts[i] for i in sorted(kept)]
     if len(around) < 2:
         return ""
     return "\n\n".join(visible for text in around if (visible := _visible(text)))
