@@ -68,6 +68,7 @@ def clone(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (clone / "config.toml").write_text(CONFIG)
     (clone / "a.md").write_text("---\ntitle: A\ndocid: a\n---\n\n# Leaves\n\nA leaf is green.\n")
     (clone / "ours.chatmd").write_text(TALK.replace(SECRET, "leaf"))
+    (clone / "ours.jsonl").write_text('{"question": "Why?", "document": "a"}\n')
     (clone / "cases.yaml").write_text("- input: x\n  contains: x\n")
     for name, real in {
         "key.md": "diary.md",
@@ -78,6 +79,7 @@ def clone(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "out.csv": "out.csv",
         "sub": "sub",
         "new.chatmd": "new.chatmd",
+        "new": "",
     }.items():
         (clone / name).symlink_to(home / real)
     monkeypatch.chdir(clone)
@@ -118,6 +120,12 @@ NAMED = [
     "export sub -o notes",
     "export a.md -o key.md",
     "eval questions.jsonl --documents a.md",
+    "eval ours.jsonl --documents key.md",
+    "ask why --history out.csv",
+    "log show --log out.csv",
+    "status key.md",
+    "agents proof-reader --to sub",
+    "init new",
     "run key.chatmd",
     "run ours.chatmd -o new.chatmd",
     "check key.chatmd",

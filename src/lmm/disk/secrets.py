@@ -7,7 +7,10 @@ letters, or to characters that cannot be seen. The one list for all that reads f
 
 from __future__ import annotations
 
+import itertools
+import re
 import unicodedata
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
@@ -64,6 +67,8 @@ def comparable(name: str) -> str:
     >>> comparable(".G\\u200bIT. ")
     '.git'
     """
+    if name.isascii():
+        return name.lower().rstrip(" .") or name
     seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", seen).casefold()).rstrip(" .") or name
 
@@ -76,13 +81,10 @@ def is_secret_file(path: str | PurePath) -> bool:
     >>> [is_secret_file(name) for name in (".cargo/credentials.toml", ".config/gh/hosts.yml", "id_rsa.pub")]
     [True, True, False]
     """
-    names = tuple(comparable(part) for part in PurePath(path).parts)
-    if not names:
-        return False
-    if any(_ends(names[: end + 1], pattern) for end in range(len(names)) for pattern in _FOLDERS):
+    name = "/" + "/".join(comparable(part) for part in PurePath(path).parts)
+    if _FOLDERS.search(f"{name}/"):
         return True
-    harmless = any(fnmatchcase(names[-1], pattern) for pattern in _HARMLESS)
-    return not harmless and any(_ends(names, pattern) for pattern in _FILES)
+    return _FILES.search(name) is not None and _EXAMPLES.search(name) is None
 
 
 def is_secret_variable(name: str) -> bool:
@@ -94,11 +96,12 @@ def is_secret_variable(name: str) -> bool:
     return any(fnmatchcase(name.upper(), pattern) for pattern in SECRET_VARIABLES)
 
 
-def _ends(names: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Whether a path ends in parts that fit."""
-    last = names[-len(pattern) :]
-    return len(last) == len(pattern) and all(map(fnmatchcase, last, pattern))
+def _pattern(names: Iterable[str], end: str) -> re.Pattern[str]:
+    """What finds one of these names at the end of a path, or with ``end="/"`` anywhere on the way."""
+    parts = (re.escape(name.casefold()).replace(r"\*", "[^/]*") for name in names)
+    return re.compile(f"/(?:{'|'.join(parts)}){end}", re.DOTALL)
 
 
-_FILES = tuple(tuple(pattern.casefold().split("/")) for group in SECRETS.values() for pattern in group)
-_FOLDERS = tuple(tuple(pattern.casefold().split("/")) for pattern in SECRET_FOLDERS)
+_FILES = _pattern(itertools.chain.from_iterable(SECRETS.values()), r"\Z")
+_FOLDERS = _pattern(SECRET_FOLDERS, "/")
+_EXAMPLES = _pattern(_HARMLESS, r"\Z")

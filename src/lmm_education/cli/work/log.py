@@ -12,7 +12,7 @@ from typing import Any
 from lmm import terminal
 from lmm.cli import console
 from lmm.disk.files import replace
-from lmm.disk.folder import configured
+from lmm.disk.folder import check_named, configured
 from lmm.errors import ConfigError
 from lmm.powers import require
 from lmm_education.errors import LogError, LogMissing
@@ -113,7 +113,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path, int]:
     """The log, and for how many days it is kept."""
     file, settings = find_course(config)
     if log is not None:
-        return log, settings.serve.log_days
+        return check_named(log), settings.serve.log_days
     if not settings.serve.log:
         hint = 'set log = "course-log.sqlite" under [serve], or name one with --log'
         raise ConfigError("no log is kept", where=str(file.path or "config.toml"), hint=hint)
