@@ -248,3 +248,11 @@ def test_a_reply_must_not_close_what_is_open(opened: str, reply: str) -> None:
     with pytest.raises(LmmError, match="on line 3, which is open"):
         with_reply(blocks, ask, reply, "M/m")
     assert plan(parse_markdown_text(serialize(with_reply(blocks, ask, "Harmless.", "M/m")))) == []
+
+
+def test_the_document_does_not_depend_on_which_reply_came_first() -> None:
+    """Else a file whose replies are remembered would not be the same file again."""
+    blocks = parse_markdown_text("---\n?: why?\n---\nOne.\n\n---\n=: shorten\n---\nTwo.\n")
+    asks = [ask for thread in plan(blocks) for ask in thread.asks]
+    answered = [(ask, Reply(f"Reply {number}.", "m")) for number, ask in enumerate(asks)]
+    assert serialize(with_replies(blocks, answered)[0]) == serialize(with_replies(blocks, answered[::-1])[0])
