@@ -259,7 +259,8 @@ def with_replies(
     """
     order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
     chats, refused = sifted([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
-    whole = "\0".join([serialize(chats), *(reply.text for _, reply in order)])
+    as_written = sorted(answered, key=lambda a: (a[0].block, a[0].prompt.start))
+    whole = "\0".join([serialize(chats), *(reply.text for _, reply in as_written)])
     result, more = sifted([a for a in order if a[0].is_edit], lambda some: _with_edits(chats, some, ids_for(whole)))
     return result, [(ask, error) for (ask, _), error in (*refused, *more)]
 
