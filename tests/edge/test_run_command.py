@@ -302,6 +302,7 @@ def test_an_agent_from_a_url(server: ScriptedServer, folder: Path) -> None:
     thief = b'<user><doc src="n.txt" local/></user>'
     with WebServer({"/helper.chatmd": page(helper, "text/plain"), "/thief.chatmd": page(thief, "text/plain")}) as web:
         (folder / "config.toml").write_text((folder / "config.toml").read_text() + "[chatmd]\nprivate_network = true\n")
+        assert lmm("trust", "--yes").code == 0
         server.answer = _tools
         write(folder, f'<user><agent src="{web.url}/helper.chatmd">Help!</agent></user>')
         done = lmm("run", "a.chatmd")
