@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import Settings, load_settings
-from lmm.disk.files import read_document
+from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
 from lmm.powers import Config
@@ -37,7 +37,7 @@ def find_config(
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
         named = named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
         return Config(named, read_document(named), own=True)
-    folders = [Path.cwd(), *([document.resolve().parent] if document else []), *_script_folder()]
+    folders = [Path.cwd(), *([real(document).parent] if document else []), *_script_folder()]
     found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
     return read_config(found) if found else Config()
 

@@ -51,6 +51,8 @@ def visible(text: str, *, line: bool = False) -> str:
 
 def _spelled(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte of a file's name that is not UTF-8
+        code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
 
 

@@ -16,7 +16,6 @@ from edge.conftest import write_config
 from edge.support import Ran, files_in, finish, lmm, run_here, start, wait_until
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
 
-from lmm.cli.main import main
 from lmm.scan import BatchOptions, scan_rag
 
 WORDS = "word " * 55
@@ -116,7 +115,6 @@ def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path) -
     (folder / "prompts" / "questions.md").write_text("Frage etwas: questions in {language}\n")
     with (folder / "config.toml").open("a") as config:
         config.write('\n[prompts]\nfolder = "prompts"\n')
-    assert main(["trust", "--yes"]) == 0
     path = folder / "d.md"
     path.write_text(
         "---\ntitle: T\nlang: de\nmodel:\n  system: Sei freundlich.\n  RAG: [questions]\n---\n# A\n\n" + WORDS + "\n"
@@ -158,7 +156,6 @@ def test_another_model_or_prompt_is_listed_and_refreshed(
     (folder / "prompts" / "summary.md").write_text("Summarise in {words} words in {language}!\n")
     with (folder / "config.toml").open("a") as config:
         config.write('\n[prompts]\nfolder = "prompts"\n')
-    assert run_here(capsys, "trust", "--yes").code == 0
     assert run_here(capsys, *words).out == (
         "d.md: nothing to make; 4 made otherwise: --changed lists them, --refresh makes them anew\n"
     )

@@ -63,7 +63,7 @@ def test_a_name_that_is_not_utf_8(folder: Path, command: str) -> None:
     assert ran.code == (1 if command == "ingest" else 0), ran.err
     if command == "scan":
         assert "title: caf\\xe9\n" in (folder / name).read_text()
-        assert "caf\\udce9.md: completed the header" in ran.out
+        assert "caf\\xe9.md: completed the header" in ran.out
     if command == "ingest":
         assert "the name of this file is not UTF-8 (rename it)" in ran.err
 

@@ -11,7 +11,6 @@ from edge.conftest import write_config
 from edge.support import finish, lmm, run_here, start, wait_until
 from fakes.openai_server import Action, ScriptedServer, hang
 
-from lmm.cli.main import main
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm_education import study
@@ -138,7 +137,6 @@ def test_a_prompt_of_the_projects_own(course: Path, teacher: ScriptedServer, cap
     (course.parent / "prompts" / "cards.md").write_text("Schreib {count} Karten auf {language}.")
     with (course.parent / "config.toml").open("a") as file:
         file.write('[prompts]\nfolder = "prompts"\n')
-    assert main(["trust", "--yes"]) == 0
     run_here(capsys, "cards", "course/a.md", "--model", "OpenAICompatible/test")
     assert "Schreib 1 Karten auf English." in teacher.requests[0].prompt
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from chatmd.content.local_files import locate
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
 from chatmd.language.items import AgentSpec, CallItem, Content, Doc, Img, MessageItem, OutputItem, SubAgent, Tool
@@ -167,7 +168,10 @@ class _File(NamedTuple):
 def _walk(spec: AgentSpec, path: str, name: str, place: Workplace, seen: set[str], depth: int) -> Iterator[_File]:
     yield _File(spec, path, name, place, depth)
     for src in _agents(spec):
-        below = (place.folder / src).resolve() if "\0" not in src else place.folder
+        try:
+            below = locate(src, place)
+        except LmmError:  # nor will it be asked
+            continue
         found = None if str(below) in seen else _read(below, place)
         seen.add(str(below))
         if found is not None:

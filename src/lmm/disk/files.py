@@ -20,6 +20,8 @@ from lmm.disk.exchange import put_in_place
 from lmm.disk.folder import check_named
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
+MOST = 64_000_000
+"""Bytes of a text: nobody writes more, and a file may say that it has any number."""
 _TEMPORARY = (".lmm-", ".tmp")
 _LEFT_AFTER = 60.0  # seconds
 
@@ -51,6 +53,11 @@ def read_document(path: Path) -> str:
         FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
     """
     return decode_document(read_bytes(path), str(path))
+
+
+def real(path: Path) -> Path:
+    """Where a path leads; a link that leads round in a circle leads to itself, and cannot be opened."""
+    return Path(os.path.realpath(path))
 
 
 def shown(path: str | Path) -> str:
@@ -101,8 +108,12 @@ def read_bytes(path: Path) -> bytes:
         # Without blocking, as opening a pipe waits for somebody who writes to it.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise FileReadError("this is no ordinary file", where=str(path), hint="save what it gives in a file")
+            if status.st_size > MOST:
+                most = f"it has {status.st_size / 1e6:,.0f} MB, and a text at most {MOST / 1e6:,.0f}"
+                raise FileReadError(most, where=str(path), hint="part it into several files")
             return file.read()
     except FileNotFoundError as error:
         raise FileReadError("there is no such file", where=str(path), hint="check the path") from error
@@ -128,7 +139,7 @@ def check_writable(path: Path) -> None:
         LinkOutside: it is a link that leads out of its folder.
     """
     check_named(path)
-    target = path.resolve()
+    target = real(path)
     if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
         raise FileWriteError("the file is read-only", where=str(path), hint=f"chmod u+w {path}")
     if not os.access(target.parent, os.W_OK):
@@ -147,7 +158,7 @@ def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, mod
         LinkOutside: it is a link that leads out of its folder.
     """
     check_named(path)
-    target = path.resolve()
+    target = real(path)
     content = data.encode("utf-8") if isinstance(data, str) else data
     temporary = None
     try:
@@ -240,7 +251,7 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
     from filelock import FileLock, Timeout
 
     folder = state_folder() / "locks"
-    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+    name = hashlib.sha256(os.fsencode(real(path))).hexdigest()[:32]
     lock = FileLock(folder / f"{name}.lock", thread_local=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)

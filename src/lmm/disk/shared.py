@@ -177,7 +177,7 @@ class SharedFile:
 
     def _written(self, before: str, after: str, remembered: bool) -> None:
         self._seen, self.base = signature(self.path), after
-        files.remove_leftovers(self.path.resolve().parent)
+        files.remove_leftovers(files.real(self.path).parent)
         if remembered:
             with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
                 remember(self.path, before, after)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from lmm.disk.files import check_writable, document_lock, read_document, replace, state_folder
+from lmm.disk.files import check_writable, document_lock, read_document, real, replace, state_folder
 from lmm.disk.folder import check_named
 from lmm.disk.versions import Conflict, hunks, three_way
 from lmm.errors import Changed, LmmError
@@ -43,7 +43,7 @@ def remember(path: Path, before: str, after: str) -> None:
     """
     folder = _folder(path)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    change = json.dumps({"path": str(path.resolve()), "before": before, "after": after})
+    change = json.dumps({"path": str(real(path)), "before": before, "after": after})
     replace(folder / f"{time.time_ns():020}", zlib.compress(change.encode("ascii"), 1), mode=0o600)
     for old in sorted(folder.iterdir())[:-KEEP_CHANGES]:
         old.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def _root() -> Path:
 
 
 def _folder(path: Path) -> Path:
-    return _root() / hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return _root() / hashlib.sha256(str(real(path)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def _tidy() -> None:

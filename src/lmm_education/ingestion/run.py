@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from lmm.disk.folder import SUFFIXES
+from lmm.disk.folder import SUFFIXES, check_named
 from lmm.models.port import Embedder
 from lmm_education.errors import IngestError, StoreDamaged, StoreMissing
 from lmm_education.ingestion import report as happened
@@ -130,8 +130,11 @@ def ingest_into(
 
     Raises:
         StoreError: the store cannot be read or written, or was made with other settings.
+        LinkOutside: the folder for the files is a link that leads out of the folder that it lies in.
     """
     started = time.perf_counter()
+    if options.output is not None:
+        check_named(options.output)
     run = Run(course, options, listener, ask, stamp_of(course) if options.ingest else "")
     run.report.dry_run = options.dry_run
     sources = find_sources(paths, course.root)

@@ -103,6 +103,9 @@ def check_format(number: object, where: str) -> None:
     )
 
 
+_UNINDEXED = frozenset('"\\')  # the engine has no way to write these in a path
+
+
 def engine_path(path: str) -> str:
     """A path into a payload as Qdrant reads it: names with other characters than letters of ASCII are quoted.
 
@@ -127,8 +130,11 @@ def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
             found = kinds.setdefault(str(key), set())
             found.update(_kind(item) for item in (value if isinstance(value, list) else [value]))
-    return {engine_path(f'metadata."{key}"' if "." in key else f"metadata.{key}"): next(iter(found))
-            for key, found in kinds.items() if len(found) == 1 and "" not in found and '"' not in key}  # fmt: skip
+    return {
+        engine_path(f'metadata."{key}"' if "." in key else f"metadata.{key}"): next(iter(found))
+        for key, found in kinds.items()
+        if len(found) == 1 and "" not in found and not _UNINDEXED & set(key)
+    }
 
 
 def _kind(value: Any) -> str:

@@ -16,7 +16,7 @@ _TARGET = r"(?:<(?P<angled>[^<>\n]+)>|(?P<bare>[^\s()<>]+(?:\([^\s()]*\)[^\s()<>
 _IN_TEXT = (
     re.compile(rf"\]\([ \t]*{_TARGET}"),
     re.compile(rf"^[ ]{{0,3}}\[[^\]\n^]+\]:[ \t]*{_TARGET}", re.MULTILINE),
-    re.compile(r"""<(?:img|a|source|video|audio|iframe)\b[^>]*?\b(?:src|href)=["'](?P<bare>[^"'\n]+)["']"""),
+    re.compile(r"""<(?:img|a|source|video|audio|iframe)\b[^<>]*?\b(?:src|href)=["'](?P<bare>[^"'\n]+)["']"""),
 )
 # In code that knitr runs: pictures, and documents that are knitted into this one.
 _IN_CODE = (
@@ -56,10 +56,11 @@ def _targets(text: str) -> Iterator[tuple[str, int]]:
             patterns = (*_IN_CODE, _INCLUDE) if is_code else (*_IN_TEXT, *_IN_CODE, _INCLUDE)
             shown = content if is_code else _INLINE_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), content)
             matches = (match for pattern in patterns for match in pattern.finditer(shown))
+            line, at = block.line, 0
             for match in sorted(matches, key=lambda match: match.start()):
+                line, at = line + shown.count("\n", at, match.start()), match.start()
                 groups = match.groupdict()
-                target = groups.get("angled") or groups["bare"]
-                yield target, block.line + shown.count("\n", 0, match.start())
+                yield groups.get("angled") or groups["bare"], line
 
 
 def _in_header(values: dict[str, Any]) -> Iterator[str]:

@@ -18,13 +18,16 @@ FORMULA = 4  # a formula in a line
 EQUATION = 16  # a displayed formula, and each further row of it
 PICTURE = 30
 
+# What is repeated here is bounded, or stops where it would begin again: a stranger's text must not take for ever.
 _INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_EQUATION = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]", re.DOTALL)
-_FORMULA = re.compile(r"(?<![\\$])\$(?![\s$])(?:\\.|[^$\\])*?(?<!\s)\$(?!\d)|\\\((.+?)\\\)", re.DOTALL)
-_PICTURE = re.compile(r"!\[([^\]]*)\](?:\([^)\n]*\)|\[[^\]\n]*\])?")
-_LINK = re.compile(r"(?<!!)\[([^\]]+)\](?:\([^)\n]*\)|\[[^\]\n]*\])")
-_MARKUP = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>\n]*>|<https?:[^>\s]+>|https?://\S+|\{[#.][^}\n]*\}", re.DOTALL)
-_RULES = re.compile(r"^[ \t]*(?:[-*_|:=+>#]+[ \t]*)+$|^[ \t]*(?:>|#{1,6}|[-*+]|\d+[.)])[ \t]", re.MULTILINE)
+_EQUATION = re.compile(r"\$\$(.+?)\$\$|\\\[((?:(?!\\\[).)+?)\\\]", re.DOTALL)
+_FORMULA = re.compile(r"(?<![\\$])\$(?![\s$])(?:\\.|[^$\\])*?(?<!\s)\$(?!\d)|\\\(((?:(?!\\\().)+?)\\\)", re.DOTALL)
+_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^)\n]{0,999}\)|\[[^\]\n]{0,999}\])?")
+_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\](?:\([^)\n]{0,999}\)|\[[^\]\n]{0,999}\])")
+_MARKUP = re.compile(
+    r"<!--(?:.*?-->|.*)|</?[A-Za-z][^<>\n]*>|<https?:[^<>\s]+>|https?://\S+|\{[#.][^}\n]*\}", re.DOTALL
+)
+_RULES = re.compile(r"^[ \t]*[-*_|:=+>#][-*_|:=+># \t]*$|^[ \t]*(?:>|#{1,6}|[-*+]|\d+[.)])[ \t]", re.MULTILINE)
 _ROW = re.compile(r"\\\\(?![A-Za-z])")
 
 

@@ -49,6 +49,11 @@ def test_a_non_joiner_between_latin_letters_is_seen() -> None:
     assert visible("pay\u200cpal") == "pay\\u{200c}pal"
 
 
+def test_a_byte_of_a_name_that_is_not_utf_8_is_told_as_such() -> None:
+    """As `lmm.disk.files.shown` tells it; other halves of characters by their number."""
+    assert visible("caf\udce9.md \ud800") == "caf\\xe9.md \\u{d800}"
+
+
 @given(st.text(), st.booleans())
 def test_twice_is_once(text: str, line: bool) -> None:
     """So that nobody has to know whether a text was made visible already; and it can be written as UTF-8."""

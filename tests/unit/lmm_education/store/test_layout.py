@@ -80,3 +80,8 @@ def test_other_formats_are_refused(number: object) -> None:
     """The error says what this version reads."""
     with pytest.raises(StoreMismatch, match=f"reads format {FORMAT}"):
         check_format(number, "here")
+
+
+def test_keys_that_the_engine_cannot_name_have_no_index() -> None:
+    """They are kept; one of them must not stop the ingestion of a course."""
+    assert metadata_kinds([{"metadata": {'a"b': "x", "a\\b": "x", "a\x1b": "x"}}]) == {'metadata."a\x1b"': "keyword"}

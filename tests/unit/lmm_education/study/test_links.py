@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from lmm_education.study.links import Link, local_links
@@ -34,3 +36,11 @@ def test_local_files(text: str) -> None:
 def test_lines_and_repetitions() -> None:
     """Each file once, where it stands first."""
     assert local_links("One\n![a](a.png)\n\n![a](a.png)\n") == [Link("a.png", 2)]
+
+
+@pytest.mark.parametrize("piece", ["[b](c.png)\n", "[b](", "<a ", "<img src='", "](a(", "` `` "])
+def test_time_grows_with_the_text_alone(piece: str) -> None:
+    """Whatever a stranger repeats in it."""
+    begin = time.process_time()
+    local_links(piece * 20_000)
+    assert time.process_time() - begin < 3

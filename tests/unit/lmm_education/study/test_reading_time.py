@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from lmm_education.study.reading_time import CODE_LINE, EQUATION, FORMULA, PICTURE, minutes_to_read, words_to_read
@@ -39,3 +41,13 @@ def test_words(text: str) -> None:
 def test_minutes(words: int, minutes: int) -> None:
     """Rounded; what is there takes a minute."""
     assert minutes_to_read(words, 200) == minutes
+
+
+@pytest.mark.parametrize(
+    "piece", [":", "[", "![", "<!-- ", "\\( ", "\\[", "$$", "`` ", "<http:", "**_", "~~~\n", "[b]("]
+)
+def test_time_grows_with_the_text_alone(piece: str) -> None:
+    """Whatever a stranger repeats in it."""
+    begin = time.process_time()
+    words_to_read(piece * 20_000 + "x\n")
+    assert time.process_time() - begin < 2
