@@ -170,3 +170,25 @@ def test_importing_lmm_imports_no_vendor() -> None:
         "sys.exit(f'imported: {bad}' if bad else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_one_exit_to_the_terminal() -> None:
+    """What is printed goes through `lmm.terminal`, which makes it visible; `lmm run -i` cleans its screen."""
+    printing = {
+        name
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in PRINTING
+    }
+    assert printing == {"lmm.terminal"}
+
+
+PRINTING = {
+    "print",
+    *(
+        f"sys.{stream}.{method}"
+        for stream in ("stdout", "stderr")
+        for method in ("write", "writelines", "buffer.write")
+    ),
+    *(f"{package}.{function}" for package in ("click", "typer") for function in ("echo", "secho", "prompt", "confirm")),
+}
