@@ -137,6 +137,7 @@ def test_a_prompt_of_the_projects_own(course: Path, teacher: ScriptedServer, cap
     (course.parent / "prompts" / "cards.md").write_text("Schreib {count} Karten auf {language}.")
     with (course.parent / "config.toml").open("a") as file:
         file.write('[prompts]\nfolder = "prompts"\n')
+    assert run_here(capsys, "trust", "--yes").code == 0
     run_here(capsys, "cards", "course/a.md", "--model", "OpenAICompatible/test")
     assert "Schreib 1 Karten auf English." in teacher.requests[0].prompt
 
