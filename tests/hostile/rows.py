@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from hostile.clone import COLLECTOR, World, config, store_files, store_link
+from hostile.world import Poke
+
+from lmm.terminal import visible
 
 Prepare = Callable[[World], None]
 
@@ -23,8 +29,46 @@ class Row:
     explains: str = ""
     codes: tuple[int, ...] = (0, 1, 2)
     long_running: bool = False
+    poke: Poke = lambda world, said: ""
     first: str = ""  # what is run before, in a clone without the preparation
     exact: bool = False  # it writes a document, which reaches a pipe byte for byte
+
+
+def visit(world: World, said: str) -> str:
+    """Ask a served course for its page, and for files beside it."""
+    found = re.search(r"http://\S+?(?=\s|$)", said)
+    assert found, said
+    told = []
+    for path in (
+        "",
+        *(f"{way}/{name}" for way in WAYS for name in ("home/diary.md", "home/.ssh/id_rsa", "notes/key.md")),
+    ):
+        try:
+            with urllib.request.urlopen(f"{found[0].rstrip('/')}/{path}", timeout=10) as page:
+                told.append(page.read().decode("utf-8", "backslashreplace"))
+        except urllib.error.HTTPError as error:
+            told.append(f"{path}: {error.code} {error.read().decode('utf-8', 'backslashreplace')}")
+    assert "<html" in told[0], told[0]
+    return visible("\n".join(told))
+
+
+WAYS = (
+    "..",
+    "../..",
+    "%2e%2e/%2e%2e",
+    "..%2f..",
+    "pictures/../..",
+    "pictures/..%2f..",
+    "material/%2e%2e%2f%2e%2e",
+    "static/../..",
+)
+
+
+def save(world: World, said: str) -> str:
+    """Save documents that are watched, and put another link beside them."""
+    (world.clone / "notes/good.md").write_text("# Good\n\n---\n?: why are leaves green?\n---\n\nText about plants.\n")
+    (world.clone / "notes/late.md").symlink_to(world.home / "diary.md")
+    return ""
 
 
 MUCH = "notes/*.md"
@@ -50,6 +94,7 @@ ROWS = [
     Row("messages notes/diary.md", codes=(1, 2), explains="link|outside|leads"),
     Row("messages notes/header.md"),
     Row("watch notes", long_running=True),
+    Row("watch --quiet 0 notes", long_running=True, poke=save),
     Row("watch notes/diary.md", long_running=True),
     Row("accept " + MUCH),
     Row("reject notes/edit.md notes/diary.md"),
@@ -92,6 +137,8 @@ ROWS = [
     Row("ask --history history.json --agent leaves"),
     Row("ask --history notes/diary.md leaves"),
     Row("serve --port 0", long_running=True),
+    Row("serve --port 0", first="ingest notes/good.md notes/bidi.md", long_running=True, poke=visit),
+    Row("ingest --watch notes/good.md notes/edit.md", long_running=True, poke=save),
     Row("serve password", codes=(1, 2)),
     Row("serve teacher", codes=(1, 2)),
     Row("serve users list"),

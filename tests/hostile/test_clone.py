@@ -57,7 +57,7 @@ def _run(row: Row, world: World) -> Done:
     if row.prepare is not None:
         row.prepare(world)
     before = listing(world.home, world.neighbour)
-    done = run(world, _words(row, world), row.folder, long_running=row.long_running)
+    done = run(world, _words(row, world), row.folder, long_running=row.long_running, poke=row.poke)
     shown = done.out[-3000:]
     assert listing(world.home, world.neighbour) == before, shown
     assert SECRET not in done.out

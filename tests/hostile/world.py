@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,8 +32,19 @@ class Done:
     log: list[str] = field(default_factory=list)
 
 
-def run(world: World, words: Sequence[str | bytes], folder: str = ".", *, long_running: bool = False) -> Done:
-    """Run the installed command with nothing to read and no terminal; what would go on is ended when it has begun."""
+Poke = Callable[[World, str], str]
+"""What is done to a program that goes on, by what it said; what came of it."""
+
+
+def run(
+    world: World,
+    words: Sequence[str | bytes],
+    folder: str = ".",
+    *,
+    long_running: bool = False,
+    poke: Poke = lambda world, said: "",
+) -> Done:
+    """Run the installed command with nothing to read and no terminal; what would go on is poked, and then ended."""
     log = world.state / "watch.log"
     log.unlink(missing_ok=True)
     process = subprocess.Popen(
@@ -49,6 +60,8 @@ def run(world: World, words: Sequence[str | bytes], folder: str = ".", *, long_r
     try:
         if long_running:
             said = _begin(process)
+            said += poke(world, said.decode("utf-8", "backslashreplace")).encode("utf-8", "backslashreplace")
+            time.sleep(LITTLE)
             process.terminate()
         said += process.communicate(timeout=PATIENCE)[0]
     except subprocess.TimeoutExpired:
@@ -59,10 +72,9 @@ def run(world: World, words: Sequence[str | bytes], folder: str = ".", *, long_r
 
 
 def _begin(process: subprocess.Popen[bytes]) -> bytes:
-    """Wait until a program has said something, and a little more; what it said."""
+    """Wait until a program says something; what it says."""
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
-    time.sleep(LITTLE)
     return os.read(process.stdout.fileno(), 1 << 20) if ready else b""
 
 
