@@ -7,9 +7,9 @@ import shutil
 
 from benchmarks.answer_concurrently import CONCURRENCY, PAUSE, SlowModel, temporary_state
 from benchmarks.measure import Row, best, seconds, show
+from lmm import Document
 from lmm.disk.files import state_folder
 from lmm.models.resilience import Resilient
-from lmm.scan import BatchOptions, scan_rag_text
 
 SECTIONS = 20
 FIELDS = ("questions", "keywords")
@@ -26,12 +26,11 @@ def document(sections: int = SECTIONS) -> str:
 def annotate(text: str, concurrency: int) -> str:
     """The annotated document; every reply is asked for and journaled."""
     shutil.rmtree(state_folder() / "journal", ignore_errors=True)
-    options = BatchOptions(fields={"titles": False, **dict.fromkeys(FIELDS, True)})
     model = Resilient(SlowModel(), timeout=5, retries=0, limit=asyncio.Semaphore(concurrency))
-    report = scan_rag_text(text, options, model=model)
-    assert not report.failures
-    assert sum(report.text.count(f"\n~{field}:") for field in FIELDS) == text.count("\n## ") * len(FIELDS)
-    return report.text
+    annotated = Document.from_text(text)
+    annotated.annotate(*FIELDS, model=model).check()
+    assert sum(annotated.text.count(f"\n~{field}:") for field in FIELDS) == text.count("\n## ") * len(FIELDS)
+    return annotated.text
 
 
 def rows() -> list[Row]:

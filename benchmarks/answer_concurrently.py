@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 
 from benchmarks.measure import Row, best, seconds, show
+from lmm import Document
 from lmm.messages import ChatEvent, ChatRequest, Reply
 from lmm.models.resilience import Resilient
-from lmm.scan import MessageOptions, scan_messages_text
 
 QUESTIONS = 16
 CONCURRENCY = 8  # the default of config.toml
@@ -42,10 +42,10 @@ def document(questions: int = QUESTIONS) -> str:
 def answer(text: str, concurrency: int) -> str:
     """The answered document; the journal is not asked, but every reply is written to it."""
     model = Resilient(SlowModel(), timeout=5, retries=0, limit=asyncio.Semaphore(concurrency))
-    outcome = scan_messages_text(text, MessageOptions(again=True), model=model)
-    assert len(outcome.answered) == text.count("\n?: ")
-    assert not outcome.failed
-    return outcome.text
+    document = Document.from_text(text)
+    report = document.answer(model=model, again=True).check()
+    assert len(report.results) == text.count("\n?: ")
+    return document.text
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 
 from benchmarks.answer_concurrently import temporary_state
 from benchmarks.measure import Row, best, seconds, show
+from lmm import Document
 from lmm.markdown import parse_markdown_text
 from lmm.messages import ChatEvent, ChatRequest, Reply
-from lmm.scan import MessageOptions, accept_edits_text, reject_edits_text, scan_messages_text
-from lmm.scan.edits import find_edits
+from lmm.notebook.edits import find_edits
 
 EDITS = 400
 LIMIT = 1.0
@@ -33,8 +33,8 @@ def rows() -> list[Row]:
     with temporary_state():
         answered = [answer(text) for text in (few, many)]
         answering = [best(lambda text=text: answer(text), 3, warm_up=0) for text in (few, many)]  # type: ignore[misc]
-    accepting = [best(lambda text=text: accept_edits_text(text), 5) for text in answered]  # type: ignore[misc]
-    rejecting = [best(lambda text=text: reject_edits_text(text), 5) for text in answered]  # type: ignore[misc]
+    accepting = [best(lambda text=text: accept(text), 5) for text in answered]  # type: ignore[misc]
+    rejecting = [best(lambda text=text: reject(text), 5) for text in answered]  # type: ignore[misc]
     return [
         _row(f"answer {EDITS} edits in one document, a model that takes no time, replies synced to disk", answering),
         _row(f"accept {EDITS} edits", accepting),
@@ -62,18 +62,32 @@ def document(edits: int) -> str:
 
 def answer(text: str) -> str:
     """The document with every edit beside its text; the journal is not asked, but every reply is written to it."""
-    outcome = scan_messages_text(text, MessageOptions(again=True), model=QuickModel())
-    assert not outcome.failed
-    return outcome.text
+    document = Document.from_text(text)
+    document.answer(again=True, model=QuickModel()).check()
+    return document.text
+
+
+def accept(text: str) -> str:
+    """The document with its edits accepted."""
+    document = Document.from_text(text)
+    document.accept()
+    return document.text
+
+
+def reject(text: str) -> str:
+    """The document with its edits rejected."""
+    document = Document.from_text(text)
+    document.reject()
+    return document.text
 
 
 def check(text: str, edits: int) -> None:
     """All edits wait; rejecting gives back the paragraphs, accepting leaves the new ones."""
     answered = answer(text)
     assert len(find_edits(parse_markdown_text(answered))) == edits
-    assert "lmm:new" not in accept_edits_text(answered)
-    assert accept_edits_text(answered).count(NEW) == edits
-    assert reject_edits_text(answered).count("This is number") == edits
+    assert "lmm:new" not in accept(answered)
+    assert accept(answered).count(NEW) == edits
+    assert reject(answered).count("This is number") == edits
 
 
 def main() -> None:

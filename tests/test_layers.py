@@ -12,16 +12,20 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 ORDER = [
     "lmm.errors",
-    "lmm.terminal",
     "lmm.csv_table",
     "lmm.messages",
+    "lmm.terminal",
     "lmm.disk",
     "lmm.markdown",
     "lmm.models",
-    "lmm.scan",
+    "lmm.pipeline",
+    "lmm.notebook",
     "lmm.extraction",
+    "lmm.document",
+    "lmm.shortcuts",
+    "lmm.watcher",
+    "lmm.scan",
     "lmm.importing",
-    "lmm.conversation",
     "lmm.cli",
 ]
 # The same for lmm_education, several to a floor; the longest name that fits counts.
@@ -163,7 +167,7 @@ def test_importing_lmm_imports_no_vendor() -> None:
     import subprocess
 
     code = (
-        "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names, lmm.extraction.table, lmm.conversation;"
+        "import sys, lmm, lmm.markdown, lmm.scan, lmm.models.names, lmm.extraction.table, lmm.shortcuts;"
         "import chatmd.language.lint, chatmd.language.imports, chatmd.language.transcript;"
         "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich', "
         "'jsonschema', 'pyarrow', 'mcp'} & set(sys.modules);"

@@ -1,10 +1,11 @@
 """LM Markdown: markdown in which people and language models work together.
 
-`lmm.markdown` reads and changes documents, `lmm.scan` works on whole files, `lmm.models` talks to
-language models. Importing this package reads no file, writes no file and opens no connection.
+`Document` is a markdown file that talks. `lmm.markdown` reads and changes documents block by block, `lmm.scan` works on
+whole files, `lmm.models` talks to language models. Importing this package reads no file, writes no file and opens no
+connection.
 
 >>> import lmm
->>> "ask" in dir(lmm)
+>>> "Document" in dir(lmm)
 True
 """
 
@@ -12,28 +13,108 @@ from lmm.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
-    from lmm.conversation import aask, aedit, ask, edit
-    from lmm.extraction import ExtractionFailed, Record, aextract, extract
-    from lmm.scan.batch import Batch, batch_model
+    from lmm.document import BatchFailed, Document
+    from lmm.errors import (
+        Changed,
+        ConfigError,
+        DocumentBusy,
+        DocumentError,
+        EmptyReply,
+        FileReadError,
+        FileWriteError,
+        Interrupted,
+        LinkOutside,
+        LmmError,
+        MetadataError,
+        ModelBusy,
+        ModelError,
+        ModelKeyMissing,
+        ModelNotFound,
+        ModelNotInstalled,
+        ModelRejected,
+        ModelTimeout,
+        ModelUnavailable,
+        NoValidReply,
+        PartlyFailed,
+        Place,
+        UntrustedConfig,
+    )
+    from lmm.extraction.records import Record
+    from lmm.messages import Attachment
+    from lmm.notebook.batch import Batch, batch_model
+    from lmm.pipeline import Report
+    from lmm.shortcuts import aask, aedit, aextract, ask, edit, extract
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
-    "Batch": "lmm.scan.batch",
-    "ExtractionFailed": "lmm.extraction",
-    "Record": "lmm.extraction",
-    "aask": "lmm.conversation",
-    "aedit": "lmm.conversation",
-    "aextract": "lmm.extraction",
-    "ask": "lmm.conversation",
-    "batch_model": "lmm.scan.batch",
-    "edit": "lmm.conversation",
-    "extract": "lmm.extraction",
+    "Attachment": "lmm.messages",
+    "Batch": "lmm.notebook.batch",
+    "BatchFailed": "lmm.document",
+    "Document": "lmm.document",
+    "Record": "lmm.extraction.records",
+    "Report": "lmm.pipeline",
+    "aask": "lmm.shortcuts",
+    "aedit": "lmm.shortcuts",
+    "aextract": "lmm.shortcuts",
+    "ask": "lmm.shortcuts",
+    "batch_model": "lmm.notebook.batch",
+    "edit": "lmm.shortcuts",
+    "extract": "lmm.shortcuts",
+    "Place": "lmm.errors",
+    "LmmError": "lmm.errors",
+    "DocumentError": "lmm.errors",
+    "FileReadError": "lmm.errors",
+    "FileWriteError": "lmm.errors",
+    "Changed": "lmm.errors",
+    "DocumentBusy": "lmm.errors",
+    "LinkOutside": "lmm.errors",
+    "MetadataError": "lmm.errors",
+    "ConfigError": "lmm.errors",
+    "UntrustedConfig": "lmm.errors",
+    "ModelError": "lmm.errors",
+    "ModelNotInstalled": "lmm.errors",
+    "ModelKeyMissing": "lmm.errors",
+    "ModelNotFound": "lmm.errors",
+    "ModelBusy": "lmm.errors",
+    "ModelUnavailable": "lmm.errors",
+    "ModelTimeout": "lmm.errors",
+    "ModelRejected": "lmm.errors",
+    "EmptyReply": "lmm.errors",
+    "NoValidReply": "lmm.errors",
+    "Interrupted": "lmm.errors",
+    "PartlyFailed": "lmm.errors",
 }
 
 __all__ = [
+    "Attachment",
     "Batch",
-    "ExtractionFailed",
+    "BatchFailed",
+    "Changed",
+    "ConfigError",
+    "Document",
+    "DocumentBusy",
+    "DocumentError",
+    "EmptyReply",
+    "FileReadError",
+    "FileWriteError",
+    "Interrupted",
+    "LinkOutside",
+    "LmmError",
+    "MetadataError",
+    "ModelBusy",
+    "ModelError",
+    "ModelKeyMissing",
+    "ModelNotFound",
+    "ModelNotInstalled",
+    "ModelRejected",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "NoValidReply",
+    "PartlyFailed",
+    "Place",
     "Record",
+    "Report",
+    "UntrustedConfig",
     "aask",
     "aedit",
     "aextract",

@@ -21,13 +21,52 @@
         ├── ModelUnavailable    5xx, refused or broken connection
         ├── ModelTimeout        nothing came for the configured time
         ├── ModelRejected       any other refusal (the text is too long, a bad parameter)
-        └── EmptyReply          the model answered with nothing
+        ├── EmptyReply          the model answered with nothing
+        ├── NoValidReply        no reply was what had been asked for: no JSON, or not by the schema
+        └── Interrupted         the call was ended from outside: Ctrl-C, a cancelled task
+    PartlyFailed                some places got no reply; `report` has what the others got
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: in a file, on a line (from 1; 0: no line), under headings (or agents), outermost first.
+
+    >>> print(Place("notes.md", 12, 3)), print(Place(line=4))
+    notes.md:12:3
+    text:4
+    (None, None)
+    """
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    end: int = 0
+    path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        numbers = [str(n) for n in (self.line, self.column) if n]
+        return ":".join([self.file or "text", *numbers]) if self.file or numbers else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What somebody may have meant who wrote `word`: a hint for an error.
+
+    >>> nearest("mayor", ["major", "minor"]), nearest("x", ["major", "minor"])
+    ("did you mean 'major'?", 'known: major, minor')
+    """
+    import difflib  # 3 ms, and every command imports this module
+
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
 
 
 class LmmError(Exception):
@@ -156,3 +195,21 @@ class EmptyReply(ModelError):
     """The model answered, with no text."""
 
     retryable = True
+
+
+class NoValidReply(ModelError):
+    """No reply was valid, though the model was told what was wrong."""
+
+
+class Interrupted(ModelError):
+    """The call was cancelled before its reply had arrived."""
+
+
+class PartlyFailed(LmmError):
+    """Some places got no reply; `report` has what became of the others."""
+
+    def __init__(self, report: Any) -> None:
+        first, *others = report.failures
+        more = f", and {len(others)} more" if others else ""
+        super().__init__(f"{first}{more}", hint="what the others got: error.report.results")
+        self.report = report

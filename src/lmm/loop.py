@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _AWAKE = 0.2  # seconds
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -96,3 +98,43 @@ def _hand_over(task: asyncio.Task[T], done: Future[T]) -> None:
         done.set_exception(error)
     else:
         done.set_result(task.result())
+
+
+# -- twins -----------------------------------------------------------------------------------------
+
+
+class Stopped(KeyboardInterrupt):
+    """A verb was ended by Ctrl-C; what had arrived is in its object, and `report` tells of it."""
+
+    def __init__(self, report: Any) -> None:
+        super().__init__("interrupted; what had arrived is kept")
+        self.report = report
+
+
+def background(coroutine: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Let a coroutine function run on the background loop, whatever loop its caller has."""
+
+    @functools.wraps(coroutine)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_async(coroutine(*args, **kwargs))
+
+    return twin
+
+
+def blocking(twin: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The synchronous twin of a `background` function that is called with an ``a`` in front.
+
+    A result that says it was `interrupted` becomes `Stopped`.
+    """
+    coroutine: Callable[P, Coroutine[Any, Any, T]] = getattr(twin, "__wrapped__", twin)
+
+    @functools.wraps(coroutine)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        result = run(coroutine(*args, **kwargs))
+        if getattr(result, "interrupted", False):
+            raise Stopped(result)
+        return result
+
+    call.__name__ = coroutine.__name__.removeprefix("a")
+    call.__qualname__ = coroutine.__qualname__.removesuffix(coroutine.__name__) + call.__name__
+    return call

@@ -5,12 +5,22 @@ One vocabulary for all three packages, from the adapter to the terminal, the pag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lmm.errors import LmmError, Place
+
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract"]
+
+
+class Event:
+    """Something that happens: in a stream, a run, a scan, an ingestion. Packages have children of it of their own."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,7 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Event):
     """A model asks for a call. `arguments` is JSON as the model wrote it, not validated.
 
     `id` links the call to its result; `item` is the provider's own id of this item, where it has one.
@@ -60,7 +70,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Event):
     """What came of the call with id `call` of the function `name`; `failed` if `text` tells of an error."""
 
     call: str
@@ -80,7 +90,7 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class Reasoning:
+class Reasoning(Event):
     """What a model thought, as far as its provider tells.
 
     `id` and `signature` let `provider` (as pydantic-ai names it) recognise it when it is sent back.
@@ -143,7 +153,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Event):
     """A piece of the answer, in order; `item` is the provider's id of the text that begins with it."""
 
     text: str
@@ -154,14 +164,14 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class ReasoningDelta:
+class ReasoningDelta(Event):
     """A piece of what the model thinks, in order; a `Reasoning` tells the whole, when it is complete."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Retrying:
+class Retrying(Event):
     """The attempt failed and is made again after `wait` seconds; pieces received so far are void."""
 
     reason: str
@@ -169,7 +179,7 @@ class Retrying:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Event):
     """The whole answer; the last event of a stream. With `calls`, the model waits for their results."""
 
     text: str
@@ -179,6 +189,7 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     reasoning: tuple[Reasoning, ...] = ()
     item: str = ""
+    remembered: bool = False  # by the journal: nobody was asked, and nothing was used
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", encodable(self.text))
@@ -202,6 +213,78 @@ def encodable(text: str) -> str:
 
 
 ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Event):
+    """Work has to wait: somebody else holds a lock."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Event):
+    """A model, or the journal, is asked; `text` is the prompt in the user's words, `about` what it is about."""
+
+    request: ChatRequest
+    model: str
+    text: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Event):
+    """There is no reply for this place; the rest goes on. `what` names what was to be made there."""
+
+    error: LmmError
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Event):
+    """So many of what can be counted are done: sections, files, chunks. `note` names the one that was done last."""
+
+    what: str
+    done: int
+    total: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice(Event):
+    """Something that a person should know."""
+
+    text: str
+    level: Literal["note", "warning"] = "note"
+
+
+Listener = Callable[[Event, Place], None]
+"""Is told what happens, and where: on which line, in which section, in which agent."""
+
+
+def ignore(event: Event, place: Place) -> None:
+    """A listener that does nothing."""
+
+
+def to_json(event: Event, place: Place = Place()) -> dict[str, Any]:
+    """An event as JSON values, for ``--json``, logs and server-sent events; what is empty is left out.
+
+    >>> to_json(TextDelta("A leaf"), Place("notes.md", 4))
+    {'event': 'text_delta', 'place': 'notes.md:4', 'text': 'A leaf'}
+    """
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower()
+    told = {"event": name} | ({"place": str(place)} if str(place) else {})
+    return told | {f.name: _plain(value) for f in dataclasses.fields(event) if (value := getattr(event, f.name))}  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, LmmError):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(v) for f in dataclasses.fields(value) if (v := getattr(value, f.name))}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return f"{len(value)} bytes" if isinstance(value, bytes) else value
 
 
 def render(message: Message) -> str:

@@ -11,7 +11,8 @@ import sys
 import unicodedata
 from typing import IO, Any
 
-from lmm.errors import LmmError
+from lmm.errors import LmmError, Place
+from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, TextDelta, Usage, Waiting
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline; what has no width; what turns the direction of writing; tags; halves of characters.
@@ -230,3 +231,98 @@ def _write(text: str, stream: IO[str]) -> None:
 
 def _forget(stream: IO[Any]) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+# -- what happens, as it happens -------------------------------------------------------------------
+
+
+class EventPrinter:
+    """Print what happens while models are asked; a `lmm.messages.Listener`.
+
+    What belongs to different places comes side by side; it is shown one place after the other, each reply streaming
+    when its turn has come. With `pieces` false, only what was asked and what came of it is told, a line each.
+    """
+
+    def __init__(self, *, err: bool = False, pieces: bool = True) -> None:
+        self.err, self.pieces = err, pieces
+        self._turn: Place | None = None
+        self._waiting: dict[Place, list[Event]] = {}
+
+    def __call__(self, event: Event, place: Place) -> None:
+        """Show an event, or keep it until the place's turn has come."""
+        if isinstance(event, (Waiting, Notice)):
+            text = event.reason if isinstance(event, Waiting) else event.text
+            say(f"{place}: {text}" if str(place) else text, err=isinstance(event, Waiting))
+            return
+        if not isinstance(event, (Asked, TextDelta, Retrying, Reply, Failed)):
+            return
+        if not self.pieces:
+            self._tell(event, place)
+            return
+        if self._turn is None:
+            self._turn = place
+        if place != self._turn:
+            self._waiting.setdefault(place, []).append(event)
+            return
+        self._show(event, place)
+        ended = _ends(event)
+        while ended and self._waiting:
+            self._turn = min(self._waiting, key=lambda waiting: (waiting.file, waiting.line))
+            for event in self._waiting.pop(self._turn):
+                self._show(event, self._turn)
+            ended = _ends(event)
+        if ended:
+            self._turn = None
+
+    def _show(self, event: Event, place: Place) -> None:
+        match event:
+            case Asked(text=text, about=about):
+                head = f"{styled(str(place), 'cyan', err=self.err)} {styled(text, 'bold', err=self.err)}"
+                say(f"{head} {styled(f'({about})', 'dim', err=self.err)}", err=self.err)
+            case TextDelta(text=text):
+                say(text, err=self.err, end="")
+            case Retrying(reason=reason, wait=wait):
+                say(styled(f"\n  {reason}; again in {wait:.1f} s", "yellow", err=self.err), err=self.err)
+            case Reply(text=text):
+                body = f"{text}\n" if event.remembered else "" if text.endswith("\n") else "\n"
+                say(f"{body}{styled(f'  [{_reply_note(event)}]', 'dim', err=self.err)}\n", err=self.err)
+            case Failed(error=error, what=what):
+                say("", err=self.err)
+                _tell_failed(error, what, place)
+
+    def _tell(self, event: Event, place: Place) -> None:
+        match event:
+            case Asked(text=text):
+                say(f"{place} {' '.join(text.split())}", err=self.err)
+            case Retrying(reason=reason, wait=wait):
+                say(f"{place} {reason}; again in {wait:.1f} s", err=self.err)
+            case Reply():
+                say(f"{place} answered ({_reply_note(event)})", err=self.err)
+            case Failed(error=error, what=what):
+                _tell_failed(error, what, place)
+
+
+def _ends(event: Event) -> bool:
+    return isinstance(event, (Reply, Failed))
+
+
+def _reply_note(reply: Reply) -> str:
+    cut = "; cut off at the model's output limit" if reply.cut else ""
+    if reply.remembered:
+        return f"{reply.model}, remembered from an earlier run; --again asks anew{cut}"
+    return f"{reply.model}, {usage_text(reply.usage)}{cut}"
+
+
+def _tell_failed(error: LmmError, what: str, place: Place) -> None:
+    where = "" if error.where and error.where.startswith(str(place)) else f"{place}: "
+    say(f"{styled('lmm:', 'red', err=True)} {where}{f'{what}: ' if what else ''}{error}", err=True)
+
+
+def usage_text(usage: Usage) -> str:
+    """Tokens and cost in words.
+
+    >>> usage_text(Usage(1200, 34, 0.00012, 1))
+    '1,200 tokens in, 34 out, $0.0001'
+    """
+    cost = f", ${usage.cost:.4f}" if usage.cost else ""
+    return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"

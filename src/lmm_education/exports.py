@@ -14,7 +14,7 @@ from lmm.errors import ConfigError
 from lmm.models.port import Embedder
 from lmm_education.course import Chunk, PreparedDocument, SparseVector
 from lmm_education.encode.encoder import Encoder
-from lmm_education.ingestion.reading import Document, read_source
+from lmm_education.ingestion.reading import DocumentFile, read_source
 from lmm_education.ingestion.reading import prepare as prepare_one
 from lmm_education.ingestion.run import folder_of
 from lmm_education.ingestion.sources import find_sources
@@ -24,7 +24,7 @@ from lmm_education.payloads import chunk_payload, section_payload
 from lmm_education.store.port import Vector
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document as LangChainDocument
+    from langchain_core.documents import DocumentFile as LangChainDocument
     from llama_index.core.schema import TextNode
 
 What = Literal["chunks", "sections"]
@@ -46,7 +46,7 @@ def prepare(
         for error in sources.errors:
             raise error
         read = (read_source(source, opened, "") for source in sources.documents)
-        return [prepare_one(document, opened) for document in read if isinstance(document, Document)]
+        return [prepare_one(document, opened) for document in read if isinstance(document, DocumentFile)]
 
 
 def to_points(
@@ -104,7 +104,7 @@ def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What 
         ConfigError: the extra is not installed.
     """
     try:
-        from langchain_core.documents import Document as LangChainDocument
+        from langchain_core.documents import DocumentFile as LangChainDocument
     except ImportError as error:
         raise _missing("langchain-core", "langchain") from error
     return [LangChainDocument(page_content=text, metadata=about, id=id) for id, text, about in _texts(documents, what)]

@@ -57,7 +57,7 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             outcome = scan_messages(path, model=TinyModel(url))
-            os._exit(1 if outcome.failed else 0)
+            os._exit(1 if outcome.failures else 0)
         if kill_after != "never":
             time.sleep(float(kill_after))
             os.kill(child, signal.SIGKILL)  # ended or not: until it is waited for, the id is the child's

@@ -16,7 +16,8 @@ from edge.conftest import write_config
 from edge.support import Ran, files_in, finish, lmm, run_here, start, wait_until
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
 
-from lmm.scan import BatchOptions, scan_rag
+from lmm.cli.main import main
+from lmm.scan import scan_rag
 
 WORDS = "word " * 55
 LEAF = "Leaves are green. " + WORDS.strip()
@@ -115,11 +116,12 @@ def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path) -
     (folder / "prompts" / "questions.md").write_text("Frage etwas: questions in {language}\n")
     with (folder / "config.toml").open("a") as config:
         config.write('\n[prompts]\nfolder = "prompts"\n')
+    assert main(["trust", "--yes"]) == 0
     path = folder / "d.md"
     path.write_text(
         "---\ntitle: T\nlang: de\nmodel:\n  system: Sei freundlich.\n  RAG: [questions]\n---\n# A\n\n" + WORDS + "\n"
     )
-    assert scan_rag(path).failures == []
+    assert scan_rag(path).failures == ()
     (request,) = server.requests
     assert request.messages[0] == ("system", "Sei freundlich.")
     assert request.prompt == "Frage etwas: questions in German"
@@ -156,6 +158,7 @@ def test_another_model_or_prompt_is_listed_and_refreshed(
     (folder / "prompts" / "summary.md").write_text("Summarise in {words} words in {language}!\n")
     with (folder / "config.toml").open("a") as config:
         config.write('\n[prompts]\nfolder = "prompts"\n')
+    assert run_here(capsys, "trust", "--yes").code == 0
     assert run_here(capsys, *words).out == (
         "d.md: nothing to make; 4 made otherwise: --changed lists them, --refresh makes them anew\n"
     )
@@ -221,15 +224,15 @@ def test_forty_annotations_eight_at_a_time(server: ScriptedServer, folder: Path)
     server.answer = lambda r: Action(named(r), delay=0.1)
     path = folder / "d.md"
     path.write_text("---\ntitle: T\n---\n\n" + "".join(f"# S{n}\n\nNumber {n}. {WORDS}\n\n" for n in range(20)))
-    report = scan_rag(path, BatchOptions(fields={"questions": True, "keywords": True}))
-    assert (report.failures, len(server.requests), server.most_in_flight) == ([], 40, 8)
+    report = scan_rag(path, "titles", "questions", "keywords")
+    assert (report.failures, len(server.requests), server.most_in_flight) == ((), 40, 8)
 
 
 def test_the_limit_of_the_configuration(server: ScriptedServer, document: Path, folder: Path) -> None:
     """Minor follows major in this too."""
     write_config(folder, server, concurrency=1)
     server.answer = lambda r: Action(named(r), delay=0.02)
-    scan_rag(document, BatchOptions(fields={"summary": True, "questions": True}))
+    scan_rag(document, "titles", "summary", "questions")
     assert (len(server.requests), server.most_in_flight) == (6, 1)
 
 

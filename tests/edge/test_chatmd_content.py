@@ -14,6 +14,7 @@ from fakes.openai_server import Action, ScriptedServer, fail
 from fakes.web_server import WebServer, page
 
 import chatmd
+from lmm.cli.main import main
 
 GIF = b"GIF89a\x03\0\x02\0\0\0\0;"
 PAGE = r"<title>Leaves</title><main><h1>Leaves</h1><p>Rate \(v_1\)</p></main><nav>Home</nav>"
@@ -30,6 +31,7 @@ def files(folder: Path, server: ScriptedServer, web: WebServer) -> Path:
     """A prompt with everything that can stand in a message, in a folder whose settings allow this machine."""
     config = folder / "config.toml"
     config.write_text(config.read_text() + "[chatmd]\nprivate_network = true\n")
+    assert main(["trust", "--yes"]) == 0
     (folder / "note.md").write_text("old note\r\n", newline="")
     (folder / "a.gif").write_bytes(GIF)
     (folder / "sub.chatmd").write_text("<system>Sum up.</system>\n")

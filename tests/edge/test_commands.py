@@ -43,6 +43,7 @@ def test_the_whole_round_in_a_process(server: ScriptedServer, folder: Path) -> N
 def test_a_failure_in_a_process(server: ScriptedServer, folder: Path, action: Action) -> None:
     """Exit 1, one line on stderr, no traceback, no warning at the end, the key nowhere."""
     write_config(folder, server, api_key_env='"LOCAL_KEY"')
+    assert main(["trust", "--yes"]) == 0
     server.answer = lambda request: action
     (folder / "d.md").write_text("---\n?: q\n---\nText.\n")
     ran = lmm("messages", "d.md", env={"LOCAL_KEY": "sk-secret", "PYTHONWARNINGS": "default::ResourceWarning"})

@@ -7,13 +7,15 @@ import threading
 from pathlib import Path
 
 import pytest
+import talking
 from edge.support import exchanges_of, lmm, run_here
 from fakes.openai_server import Action, ScriptedServer, hang
 
+from lmm import Document
 from lmm.errors import EditError
 from lmm.markdown import parse_markdown_text
-from lmm.scan import accept_edits, reject_edits, scan_messages
-from lmm.scan.edits import find_edits
+from lmm.notebook.edits import find_edits
+from lmm.scan import scan_messages
 
 DOCUMENT = """---
 title: Leaves
@@ -78,7 +80,7 @@ def test_a_section_with_subheadings(server: ScriptedServer, folder: Path) -> Non
         < text.index("Uno.")
         < text.index("## C")
     )
-    assert accept_edits(path) == 1
+    assert talking.resolved(path, Document.accept) == 1
     assert path.read_text() == "---\ntitle: T\n---\n# T\n\nIntro.\n\n## A\n\nUno.\n\n### B\n\nDue.\n\n## C\n\nThree.\n"
 
 
@@ -89,10 +91,10 @@ def test_the_whole_document(server: ScriptedServer, folder: Path) -> None:
     scan_messages(path)
     assert '<text from="T">\n# A\n\nOne.\n</text>' in server.requests[0].last
     edited = path.read_text()
-    assert reject_edits(path) == 1
+    assert talking.resolved(path, Document.reject) == 1
     assert path.read_text() == "---\ntitle: T # mine\n---\n# A\n\nOne.\n"
     path.write_text(edited)
-    assert accept_edits(path) == 1
+    assert talking.resolved(path, Document.accept) == 1
     assert path.read_text() == "---\ntitle: T # mine\n---\n# Ä\n\nEins.\n"
 
 
@@ -105,10 +107,10 @@ def test_on_nothing_text_is_written(server: ScriptedServer, folder: Path) -> Non
     assert "<context" in server.requests[0].last
     edited = path.read_text()
     assert "###### old text" not in edited
-    assert reject_edits(path) == 1
+    assert talking.resolved(path, Document.reject) == 1
     assert path.read_text() == "# A\n\nOne.\n\n"
     path.write_text(edited)
-    assert accept_edits(path) == 1
+    assert talking.resolved(path, Document.accept) == 1
     assert path.read_text() == "# A\n\nOne.\n\nRoots are brown.\n\n"
 
 
@@ -118,7 +120,7 @@ def test_crlf_stays_crlf(server: ScriptedServer, folder: Path) -> None:
     server.queue("One.\n\nTwo.")
     scan_messages(path)
     assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
-    assert reject_edits(path) == 1
+    assert talking.resolved(path, Document.reject) == 1
     assert path.read_bytes() == DOCUMENT.replace("---\n=: say it shorter\n---\n", "").replace("\n", "\r\n").encode()
 
 
@@ -144,7 +146,7 @@ def test_metadata_of_the_old_text_moves_to_the_new(server: ScriptedServer, folde
     )
     server.queue("One green leaf.\n\nCount all the leaves.")
     scan_messages(path)
-    assert accept_edits(path) == 1
+    assert talking.resolved(path, Document.accept) == 1
     assert path.read_text().endswith("# A\n\nOne green leaf.\n\n---\ntype: exercise\n---\nCount all the leaves.\n")
 
 
@@ -177,7 +179,7 @@ def test_what_the_author_writes_meanwhile_is_kept(server: ScriptedServer, folder
     text = path.read_text()
     assert "A new paragraph." in text
     assert "###### old text\n\nA leaf is green because of the chlorophyll in every cell.\n" in text
-    assert reject_edits(path) == 1
+    assert talking.resolved(path, Document.reject) == 1
     assert path.read_text() == (
         DOCUMENT.replace("---\n=: say it shorter\n---\n", "").replace("in its cells.", "in every cell.")
         + "\nA new paragraph.\n"
@@ -232,7 +234,7 @@ def test_code_and_equations_in_a_reply_stay_as_they_are(server: ScriptedServer, 
     path = write(folder, "# T\n\n---\n=: with code\n---\nText.\n\nAfter.\n\n```r\ny\n```\n")
     server.queue(reply)
     scan_messages(path)
-    assert accept_edits(path) == 1
+    assert talking.resolved(path, Document.accept) == 1
     assert path.read_text() == f"# T\n\n{reply}\n\nAfter.\n\n```r\ny\n```\n"
 
 
@@ -293,14 +295,14 @@ def test_labels_and_citations_that_the_new_text_drops(server: ScriptedServer, fo
     assert "warning: it drops the citation or reference @fox2015" in lmm("messages", path).out
     edited = path.read_text()
     with pytest.raises(EditError, match="line 6 would lose text: it drops the citation or reference @fox2015"):
-        accept_edits(path)
+        talking.resolved(path, Document.accept)
     assert path.read_text() == edited
     new = "A leaf is green.\n\n<!-- lmm:end"
     mended = edited.replace(new, "A leaf is green (@fox2015).[^1]\n\n[^1]: Not in autumn.\n\n<!-- lmm:end")
     path.write_text(mended)
-    assert accept_edits(path) == 1  # a repeated heading is only mentioned
+    assert talking.resolved(path, Document.accept) == 1  # a repeated heading is only mentioned
     path.write_text(edited)
-    assert accept_edits(path, force=True) == 1
+    assert talking.resolved(path, lambda document: document.accept(force=True)) == 1
     assert path.read_text().endswith("# Colour\n\n## Colour\n\nA leaf is green.\n")
 
 
@@ -329,7 +331,7 @@ def test_what_the_author_adds_to_the_old_text(
     path.write_text(edited)
     without = re.sub("  ~~old: .*\n", "", edited).replace("in its cells.", "in its cells. More.")
     path.write_text(without)  # as older versions wrote it
-    assert accept_edits(path) == 1
+    assert talking.resolved(path, Document.accept) == 1
 
 
 def test_edits_of_text_inside_edits_and_metadata_are_no_changes_of_the_old_text(
@@ -345,12 +347,12 @@ def test_edits_of_text_inside_edits_and_metadata_are_no_changes_of_the_old_text(
     scan_messages(path)
     assert [edit.losses for edit in find_edits(parse_markdown_text(path.read_text()))] == [(), ()]
     one = path.read_text()
-    assert accept_edits(path) == 2
+    assert talking.resolved(path, Document.accept) == 2
     path.write_text(one)
     inner = one.splitlines().index("One leaf.") + 1
-    assert accept_edits(path, line=inner) == 1
+    assert talking.resolved(path, lambda document: document.accept(line=inner)) == 1
     with pytest.raises(EditError, match="you changed the old text"):  # the model of the outer one has not seen that
-        accept_edits(path)
+        talking.resolved(path, Document.accept)
 
 
 def test_an_edit_whose_block_is_gone_leaves_no_half(server: ScriptedServer, folder: Path) -> None:

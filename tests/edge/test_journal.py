@@ -13,7 +13,7 @@ from fakes.openai_server import Action, ScriptedServer, fail
 from lmm.cli.main import main
 from lmm.messages import Reply
 from lmm.models.testing import ScriptedModel
-from lmm.scan import MessageOptions, scan_messages
+from lmm.scan import scan_messages
 
 DOCUMENT = "# A\n\n---\n?: one\n+: two\n---\nText.\n"
 
@@ -154,7 +154,9 @@ def test_the_answer_depends_on_earlier_exchanges(server: ScriptedServer, folder:
     """The same continuation of another chat is another question."""
     for first in ("one", "other"):
         (folder / "d.md").write_text(DOCUMENT.replace("?: one", f"?: {first}"))
-        scan_messages("d.md", MessageOptions())
+        scan_messages(
+            "d.md",
+        )
     assert server.prompts == ["one", "two", "other", "two"]
 
 

@@ -14,18 +14,19 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import talking
 from edge.knit_replies import REPLIES, TOKEN, Reply
 from edge.knit_tools import Batch, Job, has_line, need, pandoc, pandoc_all, r_strings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import texts
 
+from lmm import Document
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.testing import ScriptedModel
-from lmm.scan import MessageOptions, clear_messages_text, scan_messages_text, scan_text
-from lmm.scan.chat_log import LOG, Exchange, place_reply, read_log
+from lmm.notebook.chat_log import LOG, Exchange, place_reply, read_log
 
 pytestmark = pytest.mark.knit
 
@@ -48,9 +49,9 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def answered(text: str, replies: list[str]) -> str:
     """The document with every pending prompt answered, none failing."""
-    outcome = scan_messages_text(text, MessageOptions(again=True), model=ScriptedModel(replies))
-    assert not outcome.failed, outcome.failed
-    assert outcome.answered
+    outcome = talking.answered(text, again=True, model=ScriptedModel(replies))
+    assert not outcome.failures, outcome.failures
+    assert outcome.answers
     return outcome.text
 
 
@@ -78,8 +79,8 @@ def test_every_reply_comes_back_from_a_document(name: str) -> None:
     """Clearing removes all of it: the documents that are compared below are the right ones."""
     texts_ = rotations(name)
     assert {reply.text for reply in REPLIES} <= {reply for text in texts_ for reply in logged(text)}
-    assert len({clear_messages_text(text) for text in texts_}) == 1
-    assert TOKEN not in clear_messages_text(texts_[0])
+    assert len({talking.cleared(text) for text in texts_}) == 1
+    assert TOKEN not in talking.cleared(texts_[0])
 
 
 @pytest.mark.parametrize("to", ["json", "html"])
@@ -88,7 +89,7 @@ def test_pandoc_renders_an_answered_document_as_without_its_chats(name: str, to:
     """The same blocks and the same metadata (JSON holds both), and the same page."""
     need("pandoc")
     answers = rotations(name)
-    expected, *found = pandoc_all([clear_messages_text(answers[0]), *answers], to)
+    expected, *found = pandoc_all([talking.cleared(answers[0]), *answers], to)
     assert expected.status == 0, expected.errors
     assert all(rendered == expected for rendered in found)
     assert TOKEN not in expected.text
@@ -152,8 +153,8 @@ def test_metadata_that_pandoc_takes_for_text_is_reported(place: str) -> None:
     """
     need("pandoc")
     text = answered(PLACES[place], [f"{TOKEN}\n\n# H\n\n@doe99", TOKEN])
-    shown = pandoc(text, "json") != pandoc(clear_messages_text(text), "json")
-    warned = any("as text" in problem.message for problem in scan_text(text, check=True).problems)
+    shown = pandoc(text, "json") != pandoc(talking.cleared(text), "json")
+    warned = any("as text" in problem.message for problem in Document.from_text(text).problems(gaps=True))
     assert warned == shown == (TOKEN in pandoc(text, "html").text)
 
 
@@ -317,13 +318,13 @@ def test_the_suggested_spelling_is_safe() -> None:
 
 def test_the_hint_names_the_prompt_that_is_refused() -> None:
     """Of several prompts, the one to rewrite."""
-    (problem,) = scan_text("---\ntitle: x\ndocid: y\n?: fine\n+: a: b\n---\n").problems
+    (problem,) = Document.from_text("---\ntitle: x\ndocid: y\n?: fine\n+: a: b\n---\n").problems()
     assert problem.line == 5
     assert "'+: |'" in problem.hint
 
 
 def _is_refused_by_scan(document: str) -> bool:
-    return any("Pandoc refuses" in problem.message for problem in scan_text(document, check=True).problems)
+    return any("Pandoc refuses" in problem.message for problem in Document.from_text(document).problems(gaps=True))
 
 
 def _prompts(body: str) -> list[str]:
@@ -372,7 +373,7 @@ def knits(state: None, tmp_path_factory: pytest.TempPathFactory) -> Knits:
     lecture = files("lmm").joinpath("example/course/02-inference.Rmd").read_text(encoding="utf-8")
     built = answered_by_builtin_model(lecture)
     answers = {name: rotations(name) for name in KNITTED}
-    clean = {name: clear_messages_text(texts_[0]) for name, texts_ in answers.items()}
+    clean = {name: talking.cleared(texts_[0]) for name, texts_ in answers.items()}
     guessed = [answered(GUESSED, [reply.text]) for reply in REPLIES if reply.runs]
     done = Knits(
         lecture=(batch.add("knit", "lecture.Rmd", lecture), batch.add("knit", "lecture.Rmd", built)),
@@ -389,12 +390,12 @@ def knits(state: None, tmp_path_factory: pytest.TempPathFactory) -> Knits:
             for kind in ("knit", "text")
         },
         fixed={
-            (kind, reply.name): batch.add(kind, "fixed.Rmd", scan_text(naive(reply), fix=True).text)
+            (kind, reply.name): batch.add(kind, "fixed.Rmd", talking.fixed(naive(reply)))
             for reply in REPLIES
             if reply.runs
             for kind in ("knit", "text")
         },
-        guessed=[batch.add("text", "text.Rmd", text) for text in [clear_messages_text(guessed[0]), *guessed]],
+        guessed=[batch.add("text", "text.Rmd", text) for text in [talking.cleared(guessed[0]), *guessed]],
         pending=[batch.add("knit", "p.Rmd", f"Text.\n\n---\n{p}\n---\nText.\n") for p in PENDING_CODE],
         headers=[batch.add("render", "h.Rmd", f"---\ntitle: T\n{header}---\n\nText.\n") for header in HEADERS],
     )
@@ -421,10 +422,10 @@ def answered_by_builtin_model(lecture: str) -> str:
     """The lecture with a question before every heading and in the header, answered offline."""
     asked = re.sub(r"\n\n(?=#+ )", "\n\n---\n?: |\n  What does this say about the p-value and `lm`?\n---\n", lecture)
     asked = asked.replace("lang: en\n", "lang: en\n?: |\n  What is the lecture about?\n+: |\n  And in R?\n", 1)
-    outcome = scan_messages_text(asked, MessageOptions(model="Builtin/extractive", again=True))
-    assert len(outcome.answered) > 8
-    assert not outcome.failed
-    assert clear_messages_text(outcome.text) == lecture
+    outcome = talking.answered(asked, model="Builtin/extractive", again=True)
+    assert len(outcome.answers) > 8
+    assert not outcome.failures
+    assert talking.cleared(outcome.text) == lecture
     return outcome.text
 
 
@@ -435,7 +436,7 @@ def test_knitr_makes_the_same_of_an_answered_document(name: str, knits: Knits) -
     outputs = [job.output for job in knits.answers[name]]
     assert not any(job.ran for job in knits.answers[name])
     # knitr adds a blank line between text and a chunk's output, but not after metadata.
-    assert {squeezed(clear_messages_text(output)) for output in outputs} == {squeezed(expected)}
+    assert {squeezed(talking.cleared(output)) for output in outputs} == {squeezed(expected)}
     assert {reply.text for reply in REPLIES} <= {reply for output in outputs for reply in logged(output)}
     for to in ("json", "html"):
         clean, *found = pandoc_all([expected, *outputs], to)
@@ -456,7 +457,7 @@ def test_r_markdown_renders_an_answered_document_the_same(knits: Knits) -> None:
 def test_the_example_lecture_knits_the_same_with_answers(knits: Knits) -> None:
     """The bundled lecture, asked and answered by the built-in model."""
     clean, with_chat = knits.lecture
-    assert squeezed(clear_messages_text(with_chat.output)) == squeezed(clean.output)
+    assert squeezed(talking.cleared(with_chat.output)) == squeezed(clean.output)
     for to in ("json", "html"):
         assert pandoc(with_chat.output, to) == pandoc(clean.output, to)
 
@@ -465,7 +466,7 @@ def test_knitting_a_text_without_a_file_name_is_safe_too(knits: Knits) -> None:
     """knitr guesses the format of a bare text from its content; a reply must not decide that."""
     clean, *with_chat = knits.guessed
     assert "## [1] 2" in clean.output
-    assert {squeezed(clear_messages_text(job.output)) for job in with_chat} == {squeezed(clean.output)}
+    assert {squeezed(talking.cleared(job.output)) for job in with_chat} == {squeezed(clean.output)}
     assert not any(job.ran for job in with_chat)
 
 
@@ -481,13 +482,15 @@ def test_scan_makes_replies_safe_that_others_wrote(knits: Knits) -> None:
     """Every reply that knitr acts on is an error with its line; with `fix` it is the same reply, and only read."""
     for reply in REPLIES:
         text = naive(reply)
-        found = [problem.line for problem in scan_text(text, check=True).problems if "would run" in problem.message]
+        found = [
+            problem.line for problem in Document.from_text(text).problems(gaps=True) if "would run" in problem.message
+        ]
         if reply.runs:
             assert found == [6], reply.name
-            report = scan_text(text, fix=True)
-            assert report.fixed == 1
-            assert logged(report.text) == logged(text)
-            assert not [problem for problem in report.problems if "would run" in problem.message]
+            document = Document.from_text(text)
+            assert document.fix() == 1
+            assert logged(document.text) == logged(text)
+            assert not [problem for problem in document.problems() if "would run" in problem.message]
     assert {name for (_, name), job in knits.fixed.items() if acted_on(job)} == set()
 
 
@@ -527,7 +530,7 @@ def test_headers_that_r_markdown_refuses_are_reported(knits: Knits) -> None:
 
 def _mentions(words: str, job: Job) -> bool:
     text = (job.folder / job.file).read_text(encoding="utf-8")
-    return any(words in problem.message for problem in scan_text(text, check=True).problems)
+    return any(words in problem.message for problem in Document.from_text(text).problems(gaps=True))
 
 
 # -- the rule behind it, for any reply -----------------------------------------------------------

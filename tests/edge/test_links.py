@@ -12,10 +12,11 @@ from edge.support import Ran, run_here
 
 from chatmd.mcp_server.prompt_files import read_prompts
 from lmm.disk.shared import SharedFile
-from lmm.errors import FileWriteError
+from lmm.errors import FileWriteError, Place
 from lmm.markdown.merge import merge
-from lmm.scan import WatchOptions, watch_documents
-from lmm.scan.watch import Scanned
+from lmm.messages import Event
+from lmm.scan import watch_documents
+from lmm.watcher import Scanned
 from lmm_education.ingestion.sources import add_sources, find_sources
 from lmm_education.study.card_files import save_cards
 from lmm_education.study.cards import Card
@@ -187,15 +188,15 @@ def test_watching_a_folder_with_links(clone: Path, home: Path) -> None:
     (clone / "b.md").write_text("---\n?: why?\n---\nA leaf is green.\n")
     before, told, stop = listing(home), list[str](), threading.Event()
 
-    def listener(event: object) -> None:
-        told.append(repr(event))
-        if isinstance(event, Scanned) and event.outcome is not None:
+    def listener(event: Event, place: Place) -> None:
+        told.append(f"{event!r} {place}")
+        if isinstance(event, Scanned) and event.report is not None:
             stop.set()
 
-    watch_documents(["."], WatchOptions(quiet=0.1), listener=listener, stop=stop)
+    watch_documents(["."], quiet=0.1, listener=listener, stop=stop)
     assert listing(home) == before
     assert "~reply" in (clone / "b.md").read_text()
-    assert any("Troubled" in line and "key.md" in line for line in told)
+    assert any("Failed" in line and "key.md" in line for line in told)
 
 
 def test_a_side_file_that_is_a_link(clone: Path, home: Path) -> None:

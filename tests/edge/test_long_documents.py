@@ -24,7 +24,7 @@ def test_over_section_summaries(server: ScriptedServer, folder: Path) -> None:
         "It is about leaves." if "what is it about?" in request.last else "A summary of the section."
     )
     outcome = scan_messages(path)
-    assert not outcome.failed
+    assert not outcome.failures
     tree = load_tree(path)
     assert tree is not None
     (exchange,) = tree.own("chat_")
@@ -45,5 +45,5 @@ def test_a_text_that_fits_is_sent_as_it_is(server: ScriptedServer, folder: Path)
     path.write_text(f"---\n?: what is it about?\n---\n# A\n\n{SENTENCE * 20}\n")
     server.queue("Leaves.")
     outcome = scan_messages(path)
-    assert [reply.text for _, reply in outcome.answered] == ["Leaves."]
+    assert [answered.reply.text for answered in outcome.results] == ["Leaves."]
     assert len(server.requests) == 1

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import talking
 from edge.conftest import write_config
 from edge.support import exchanges_of, wait_until
 from fakes.openai_server import Action, ScriptedServer, hang
@@ -17,7 +18,6 @@ from lmm.messages import Attachment, ChatRequest, Message, Reply, TextDelta, Usa
 from lmm.models.names import ModelName
 from lmm.models.port import ask
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
-from lmm.scan import ascan_messages, ascan_messages_text, scan_messages_text
 
 QUESTION = ChatRequest((Message("system", "Be brief."), Message("user", "Why?")))
 DOCUMENT = "---\n?: q\n---\nText.\n"
@@ -37,7 +37,7 @@ def test_options_go_out_under_names_that_local_servers_know(
     config.write_text(
         f'[major]\nmodel = "{provider}/qwen3:0.6b"\nbase_url = "{server.url}"\nmax_tokens = 77\ntemperature = 0.25\n'
     )
-    scan_messages_text(DOCUMENT)
+    talking.answered(DOCUMENT)
     body = server.requests[0].body
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("qwen3:0.6b", 77, 0.25)
     assert "max_completion_tokens" not in body
@@ -46,7 +46,7 @@ def test_options_go_out_under_names_that_local_servers_know(
 
 def test_options_that_are_not_set_are_not_sent(server: ScriptedServer) -> None:
     """The server's own defaults hold."""
-    scan_messages_text(DOCUMENT)
+    talking.answered(DOCUMENT)
     assert not {"max_tokens", "max_completion_tokens", "temperature", "tools"} & set(server.requests[0].body)
 
 
@@ -71,10 +71,10 @@ def test_openai_uses_chat_completions_at_openai_base_url(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.setenv("LMM_MODEL_MAJOR", "OpenAI/gpt-4o-mini")
-    outcome = scan_messages_text(DOCUMENT)
+    outcome = talking.answered(DOCUMENT)
     (request,) = server.requests
     assert (request.path, request.headers["authorization"]) == ("/v1/chat/completions", "Bearer sk-test")
-    assert outcome.answered[0][1].model == "OpenAI/gpt-4o-mini"
+    assert outcome.answers[0].model == "OpenAI/gpt-4o-mini"
 
 
 def test_ollama_at_ollama_base_url(server: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +82,8 @@ def test_ollama_at_ollama_base_url(server: ScriptedServer, folder: Path, monkeyp
     (folder / "config.toml").unlink()
     monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
     monkeypatch.setenv("LMM_MODEL_MAJOR", "ollama/llama3.2")
-    outcome = scan_messages_text(DOCUMENT)
-    assert (server.requests[0].body["model"], outcome.answered[0][1].model) == ("llama3.2", "Ollama/llama3.2")
+    outcome = talking.answered(DOCUMENT)
+    assert (server.requests[0].body["model"], outcome.answers[0].model) == ("llama3.2", "Ollama/llama3.2")
 
 
 def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
@@ -98,7 +98,7 @@ def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
     assert reply.text == "The answer."
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)) == "The answer."
     server.queue(Action("The answer.", reasoning="Let me think."))
-    scan_messages_text("---\n?: one\n+: two\n---\nText.\n")
+    talking.answered("---\n?: one\n+: two\n---\nText.\n")
     assert "think" not in str(server.requests[-1].body)
 
 
@@ -175,21 +175,21 @@ def test_calls_from_inside_a_running_loop(server: ScriptedServer) -> None:
     """The synchronous functions work where a loop runs already, as in Jupyter."""
 
     async def cell() -> list[str]:
-        return [scan_messages_text(DOCUMENT.replace("q", str(n))).answered[0][1].text for n in range(2)]
+        return [talking.answered(DOCUMENT.replace("q", str(n))).answers[0].text for n in range(2)]
 
     assert asyncio.run(cell()) == ["Reply to: 0", "Reply to: 1"]
 
 
 def test_coroutines_on_the_callers_loop(server: ScriptedServer, folder: Path) -> None:
-    """`ascan_messages` and `ascan_messages_text` under asyncio.run, side by side with each other."""
+    """`aanswer` and `asave` under asyncio.run, several side by side."""
     for name in ("a", "b"):
         (folder / f"{name}.md").write_text(f"---\n?: {name}\n---\nText.\n")
 
     async def main() -> list[str]:
         outcomes = await asyncio.gather(
-            ascan_messages("a.md"), ascan_messages(folder / "b.md"), ascan_messages_text("---\n?: c\n---\nText.\n")
+            talking.scanned("a.md"), talking.scanned(folder / "b.md"), talking.asked("---\n?: c\n---\nText.\n")
         )
-        return [outcome.answered[0][1].text for outcome in outcomes]
+        return [outcome.results[0].reply.text for outcome in outcomes]
 
     assert asyncio.run(main()) == ["Reply to: a", "Reply to: b", "Reply to: c"]
     assert exchanges_of(folder / "b.md") == [("b", "Reply to: b")]
@@ -201,23 +201,23 @@ def test_the_callers_loop_goes_on_while_a_reply_is_awaited(server: ScriptedServe
     server.queue(hang(release, text="Late."))
 
     async def main() -> str:
-        scanning = asyncio.create_task(ascan_messages_text(DOCUMENT))
+        scanning = asyncio.create_task(talking.asked(DOCUMENT))
         while not server.requests:
             await asyncio.sleep(0.01)
         release.set()
-        return (await scanning).answered[0][1].text
+        return str((await scanning).results[0].reply.text)
 
     assert asyncio.run(main()) == "Late."
 
 
 def test_a_cancelled_scan_saves_what_had_arrived(server: ScriptedServer, folder: Path) -> None:
-    """Cancelling `ascan_messages` is the coroutine's Ctrl-C: when it is over, the file has the first reply."""
+    """Cancelling `aanswer` is the coroutine's Ctrl-C: when it is over, the file has the first reply."""
     path = folder / "d.md"
     path.write_text("---\n?: one\n+: two\n---\nText.\n")
     server.queue("Here.", hang())
 
     async def main() -> None:
-        scanning = asyncio.create_task(ascan_messages(path))
+        scanning = asyncio.create_task(talking.scanned(path))
         while len(server.requests) < 2:
             await asyncio.sleep(0.01)
         scanning.cancel()
@@ -236,13 +236,13 @@ def test_two_scans_of_one_file_in_one_process(server: ScriptedServer, folder: Pa
     server.queue(hang(release, text="Once."))
 
     async def main() -> list[int]:
-        first = asyncio.create_task(ascan_messages(path))
+        first = asyncio.create_task(talking.scanned(path))
         while not server.requests:
             await asyncio.sleep(0.01)
-        second = asyncio.create_task(ascan_messages(path))
-        other = await ascan_messages_text(DOCUMENT.replace("q", "other"))
+        second = asyncio.create_task(talking.scanned(path))
+        other = await talking.asked(DOCUMENT.replace("q", "other"))
         release.set()
-        return [len(outcome.answered) for outcome in (await first, await second, other)]
+        return [len(outcome.results) for outcome in (await first, await second, other)]
 
     assert asyncio.run(main()) == [1, 0, 1]
     assert server.prompts == ["q", "other"]
@@ -252,6 +252,6 @@ def test_no_connection_stays_open(server: ScriptedServer, folder: Path) -> None:
     """Between calls no connection is held: a program that ends, or is collected, leaves none unclosed."""
     write_config(folder, server)
     before = threading.active_count()
-    scan_messages_text("---\n?: one\n---\nText.\n\n---\n?: two\n---\nMore.\n")
+    talking.answered("---\n?: one\n---\nText.\n\n---\n?: two\n---\nMore.\n")
     wait_until(lambda: threading.active_count() <= before)  # the server's threads live as long as their connections
     assert len(server.requests) == 2

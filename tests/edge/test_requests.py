@@ -9,7 +9,7 @@ from edge.support import exchanges_of
 from fakes.openai_server import ScriptedServer
 
 from lmm.config import DEFAULT_SYSTEM
-from lmm.scan import MessageOptions, scan_messages
+from lmm.scan import scan_messages
 
 LECTURE = """\
 ---
@@ -146,7 +146,7 @@ def test_the_header_sets_the_system_message_and_the_model(server: ScriptedServer
     outcome = scan_messages(path)
     (request,) = server.requests
     assert (request.system, request.body["model"]) == ("You teach.", "other")
-    assert outcome.answered[0][1].model == "OpenAICompatible/other"
+    assert outcome.results[0].reply.model == "OpenAICompatible/other"
     assert "~~model: OpenAICompatible/other\n" in path.read_text()
 
 
@@ -154,7 +154,7 @@ def test_the_command_line_overrides_the_header(server: ScriptedServer) -> None:
     """Of two voices the command line's is the stronger."""
     path = Path("lecture.md")
     path.write_text("---\nmodel:\n  major: openaicompatible/other\n---\n\n---\n?: q\n---\nText.\n")
-    scan_messages(path, MessageOptions(model="OpenAICompatible/third"))
+    scan_messages(path, model="OpenAICompatible/third")
     assert server.requests[0].body["model"] == "third"
 
 

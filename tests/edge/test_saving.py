@@ -10,16 +10,20 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import talking
 from edge.support import exchanges_of, files_in, waiting
 from fakes.openai_server import Action, ScriptedServer, hang
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lmm.cli.main import main
-from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
-from lmm.scan.document_file import open_document
+from lmm.disk.shared import SharedFile
+from lmm.notebook.saving import merge_whole_edits
+from lmm.pipeline import Report
+from lmm.scan import scan_messages
 
 DOCUMENT = """\
 ---
@@ -91,7 +95,7 @@ def test_a_second_run_does_nothing(server: ScriptedServer, folder: Path, form: s
     before = path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino
     outcome = scan_messages(path)
     assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) == before
-    assert (len(server.requests), outcome.answered, files_in(folder)) == (1, [], {"config.toml", "d.md"})
+    assert (len(server.requests), outcome.results, files_in(folder)) == (1, (), {"config.toml", "d.md"})
 
 
 def test_the_mode_is_kept(server: ScriptedServer, folder: Path) -> None:
@@ -198,7 +202,7 @@ def reply_through_the_pipeline(server: ScriptedServer, reply: str, document: str
     path = Path("d.md")
     path.write_text(document, newline="")
     server.queue(Action(reply))
-    scan_messages(path, MessageOptions(again=True))
+    scan_messages(path, again=True)
     return path
 
 
@@ -223,7 +227,7 @@ def test_any_replies_come_back_exactly(server: ScriptedServer, first: str, secon
     path = reply_through_the_pipeline(server, first, "---\n?: one\nx: 1\n---\nText.\n")
     path.write_text(path.read_bytes().decode().replace("x: 1\n---\nText", "x: 1\n+: two\n---\nText"), newline="")
     server.queue(Action(second))
-    scan_messages(path, MessageOptions(again=True))
+    scan_messages(path, again=True)
     assert exchanges_of(path) == [("one", as_text(first)), ("two", as_text(second))]
     assert server.requests[-1].messages[2] == ("assistant", as_text(first))
     assert path.read_bytes().decode().endswith("x: 1\n---\nText.\n")
@@ -249,7 +253,7 @@ Last paragraph.
 ANSWERED = HELD.replace("?: the question\n", LOG)
 
 
-def while_the_server_holds(server: ScriptedServer, path: Path, script: str) -> Outcome:
+def while_the_server_holds(server: ScriptedServer, path: Path, script: str) -> Report[Any]:
     """Ask, and run `script` (which sees `path` and its `text`) in another process before the answer comes."""
     release = threading.Event()
     server.queue(hang(release, text="The answer."))
@@ -305,11 +309,10 @@ def test_what_others_write_meanwhile_is_merged(
     """Their version, with our reply in it; nothing of either is lost."""
     path = folder / "d.md"
     path.write_text(HELD)
-    outcome = while_the_server_holds(server, path, script)
+    while_the_server_holds(server, path, script)
     assert exchanges_of(path) == [("the question", "The answer.")]
     assert waiting(path.read_bytes().decode()) == []
-    assert (outcome.side_file, files_in(folder)) == (None, {"config.toml", "d.md"})
-    assert outcome.text == path.read_bytes().decode()
+    assert files_in(folder) == {"config.toml", "d.md"}
     if expected is not None:
         assert path.read_bytes().decode().splitlines() == _with_log_where_it_is(expected, path)
 
@@ -419,10 +422,10 @@ def test_a_save_in_the_moment_of_ours_is_never_lost(folder: Path, how: str) -> N
     """100 saves of another process, aimed at ours: each is in the file afterwards, ours too if it came first."""
     path = folder / "d.md"
     base = "# A\n\n---\n?: why?\n---\nOne.\n"
-    ours = scan_messages_text(base, MessageOptions(model="Builtin/extractive")).text
+    ours = talking.answered(base, model="Builtin/extractive").text
     path.write_text(base)
     begin = time.perf_counter()
-    open_document(path).save(ours)
+    SharedFile.open(path, merge=merge_whole_edits).save(ours)
     takes = time.perf_counter() - begin
     aim = random.Random(how)
     command = [sys.executable, "-c", EDITOR, str(path), base]
@@ -431,7 +434,7 @@ def test_a_save_in_the_moment_of_ours_is_never_lost(folder: Path, how: str) -> N
         assert editor.stdout is not None
         for number in range(100):
             path.write_text(base)
-            document = open_document(path)
+            document = SharedFile.open(path, merge=merge_whole_edits)
             editor.stdin.write(f"{number} {aim.uniform(0, 1.5 * takes)} {how}\n")
             editor.stdin.flush()
             editor.stdout.readline()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import talking
 from fakes.section_model import SectionModel
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -11,12 +12,11 @@ from strategies import documents
 
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.scan import BatchOptions, BatchReport, scan_batch_text, scan_rag_text
-from lmm.scan.batch import Batch
-from lmm.scan.fields import Field
+from lmm.notebook.batch import Batch
+from lmm.notebook.fields import Field
 
 FIELDS = ("titles", "summary", "questions", "keywords")
-ALL = BatchOptions(fields=dict.fromkeys(FIELDS, True))
+ALL = dict.fromkeys(FIELDS, True)
 _WORDS = "Prose of many words, enough for questions and for a summary. " * 6
 
 
@@ -27,9 +27,9 @@ def prose(draw: st.DrawFn) -> str:
     return "".join(pieces)
 
 
-def annotated(text: str, model: SectionModel) -> BatchReport:
+def annotated(text: str, model: SectionModel) -> talking.Talked:
     """The document with all annotations; documents whose header refuses settings are not drawn."""
-    return scan_rag_text(text, ALL, model=model, title="file")
+    return talking.annotated(text, flags=ALL, model=model, title="file")
 
 
 def without_ours(text: str, before: str) -> str:
@@ -94,11 +94,11 @@ def test_no_line_of_the_author_is_lost(text: str) -> None:
 @given(prose())
 def test_an_estimate_counts_what_a_run_asks(text: str) -> None:
     """As many fields; at least as many calls as a run makes (equal texts are asked once)."""
-    estimate = scan_rag_text(text, BatchOptions(fields=ALL.fields, estimate=True), model=SectionModel(), title="file")
+    estimate = talking.annotated(text, flags=ALL, estimate=True, model=SectionModel(), title="file")
     model = SectionModel()
     report = annotated(text, model)
     assert estimate.text == text
-    assert len(model.requests) <= estimate.usage.requests or report.failures
+    assert len(model.requests) <= estimate.report.usage.requests or report.failures
 
 
 @given(prose())
@@ -112,7 +112,7 @@ def test_the_order_of_replies_does_not_matter(text: str) -> None:
         for name in FIELDS:
             await batch.annotate(name, _title, made_by="x")
 
-    one, other = (scan_batch_text(f, text, model=SectionModel(), title="file") for f in (together, apart))
+    one, other = (talking.worked(f, text, model=SectionModel(), title="file") for f in (together, apart))
     assert sorted(one.text.split("\n")) == sorted(other.text.split("\n"))
 
 

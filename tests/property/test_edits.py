@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import talking
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies import documents
@@ -12,8 +13,7 @@ from strategies import documents
 from lmm.errors import LmmError
 from lmm.markdown import Block, ErrorBlock, MetadataBlock, parse_markdown_text, serialize
 from lmm.models.testing import ScriptedModel
-from lmm.scan import accept_edits_text, clear_messages_text, reject_edits_text, scan_messages_text
-from lmm.scan.edits import find_edits, old_view
+from lmm.notebook.edits import find_edits, old_view
 
 REPLIES = st.sampled_from(
     [
@@ -33,7 +33,7 @@ REPLIES = st.sampled_from(
 
 def asked(text: str, where: int) -> tuple[str, str]:
     """`text` without any prompt, and the same with an edit asked for before its `where`-th block."""
-    text = clear_messages_text(text, pending=True)
+    text = talking.cleared(text, pending=True)
     blocks = parse_markdown_text(text)
     assume(blocks and not any(isinstance(b, ErrorBlock) or "~edit_" in b.source for b in blocks))
     header = "" if blocks[0].kind == "header" else "---\ntitle: T\n---\n\n"
@@ -53,17 +53,17 @@ def asked(text: str, where: int) -> tuple[str, str]:
 def test_reject_restores_every_byte(text: str, where: int, reply: str) -> None:
     """Ask, answer, reject: the document is what it was before the question was typed."""
     original, with_prompt = asked(text, where)
-    outcome = scan_messages_text(with_prompt, model=ScriptedModel([reply]))
-    assume(not outcome.failed)
+    outcome = talking.answered(with_prompt, model=ScriptedModel([reply]))
+    assume(not outcome.failures)
     [edit] = find_edits(parse_markdown_text(outcome.text))
     assert not edit.old_changed
     assert not edit.cut
-    assert reject_edits_text(outcome.text) == original
-    again = reject_edits_text(outcome.text, again=True)
+    assert talking.rejected(outcome.text) == original
+    again = talking.rejected(outcome.text, again=True)
     assert [p.text for b in parse_markdown_text(again) if isinstance(b, MetadataBlock) for p in b.prompts] == [
         "change it"
     ]
-    assert clear_messages_text(again, pending=True) == clear_messages_text(with_prompt, pending=True)
+    assert talking.cleared(again, pending=True) == talking.cleared(with_prompt, pending=True)
 
 
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
@@ -71,8 +71,8 @@ def test_reject_restores_every_byte(text: str, where: int, reply: str) -> None:
 def test_while_an_edit_waits_the_old_text_counts(text: str, where: int, reply: str) -> None:
     """The old view reads as the original does, and has none of the new text."""
     original, with_prompt = asked(text, where)
-    outcome = scan_messages_text(with_prompt, model=ScriptedModel([reply]))
-    assume(not outcome.failed)
+    outcome = talking.answered(with_prompt, model=ScriptedModel([reply]))
+    assume(not outcome.failures)
     assert visible(old_view(parse_markdown_text(outcome.text))) == visible(parse_markdown_text(original))
 
 
@@ -86,9 +86,9 @@ def visible(blocks: list[Block]) -> str:
 def test_accept_keeps_what_the_author_made_of_it(text: str, where: int, own: str) -> None:
     """The author's own changes to the new text are accepted with it; nothing before it changes."""
     _, with_prompt = asked(text, where)
-    outcome = scan_messages_text(with_prompt, model=ScriptedModel(["A new text."]))
-    assume(not outcome.failed and outcome.text.count("A new text.") == 1)
-    accepted = accept_edits_text(outcome.text.replace("A new text.", own + "A new text."), force=True)
+    outcome = talking.answered(with_prompt, model=ScriptedModel(["A new text."]))
+    assume(not outcome.failures and outcome.text.count("A new text.") == 1)
+    accepted = talking.accepted(outcome.text.replace("A new text.", own + "A new text."), force=True)
     assert own + "A new text." in accepted
     before, _ = with_prompt.split("---\n=: change it\n---\n", 1)
     assert accepted.startswith(before)
@@ -107,31 +107,31 @@ def test_nested_and_several_edits_resolve_in_any_order(kinds: list[str], data: s
     }
     text = "---\ntitle: T\n---\n\n" + "".join(parts[kind] for kind in kinds)
     prompts = text.count("\n=: ")
-    outcome = scan_messages_text(text, model=ScriptedModel(["REPLY one.\n\n### Sub\n\nREPLY two."] * prompts))
-    assert not outcome.failed
+    outcome = talking.answered(text, model=ScriptedModel(["REPLY one.\n\n### Sub\n\nREPLY two."] * prompts))
+    assert not outcome.failures
     current = outcome.text
     while edits := find_edits(parse_markdown_text(current)):
         edit = data.draw(st.sampled_from(edits))
-        current = reject_edits_text(current, line=edit.line)
+        current = talking.rejected(current, line=edit.line)
     cleaned = re.sub(r"---\n=: .\n---\n", "", text).replace("\n=: d", "")
     assert current == cleaned
 
 
 def test_a_second_edit_of_the_same_text_is_refused() -> None:
     """Until the first is resolved; the reason says what to do, and the prompt stays."""
-    once = scan_messages_text("---\n=: a\n---\nText.\n", model=ScriptedModel(["New."])).text
+    once = talking.answered("---\n=: a\n---\nText.\n", model=ScriptedModel(["New."])).text
     again = once.replace("---\n~edit_", "---\n=: b\n~edit_")
-    outcome = scan_messages_text(again, model=ScriptedModel([]))
+    outcome = talking.answered(again, model=ScriptedModel([]))
     assert outcome.text == again
-    assert [str(error) for _, error in outcome.failed] == [
+    assert [str(failure.error) for failure in outcome.failures] == [
         "an edit of this text is waiting: lmm accept or lmm reject it first"
     ]
 
 
 def test_damaged_marks_are_reported_and_nothing_is_touched() -> None:
     """An edit whose end mark was deleted is not guessed at."""
-    text = scan_messages_text("---\n=: a\n---\nText.\n", model=ScriptedModel(["New."])).text
+    text = talking.answered("---\n=: a\n---\nText.\n", model=ScriptedModel(["New."])).text
     damaged = re.sub(r"<!-- lmm:end.*\n", "", text)
-    for resolve in (accept_edits_text, reject_edits_text):
+    for resolve in (talking.accepted, talking.rejected):
         with pytest.raises(LmmError, match="the edit in the block at line 1 has lost its marks"):
             resolve(damaged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import talking
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from strategies import PIECES, documents, written_documents
@@ -12,7 +13,6 @@ from strategies import PIECES, documents, written_documents
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.testing import ScriptedModel
-from lmm.scan import MessageOptions, accept_edits_text, reject_edits_text, scan_messages_text
 from lmm_education.errors import ExportError
 from lmm_education.study.export import Edits, Notes, clean_notes
 
@@ -126,8 +126,8 @@ def test_lines_keep_their_numbers_if_asked(text: str) -> None:
 @given(written_documents(), st.sampled_from(["old", "new"]))
 def test_edits_that_wait_are_resolved_as_asked(text: str, which: Edits) -> None:
     """As if the author had accepted or rejected them; unasked, the export is refused with the line."""
-    edited = scan_messages_text(text, MessageOptions(again=True), model=ScriptedModel(["A new text."] * 99)).text
-    resolve = accept_edits_text if which == "new" else reject_edits_text
+    edited = talking.answered(text, again=True, model=ScriptedModel(["A new text."] * 99)).text
+    resolve = talking.accepted if which == "new" else talking.rejected
     if "~edit_" not in edited:
         return
     assert clean(edited, edits=which).text == clean(resolve(edited)).text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+import talking
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from strategies import PIECES, documents, texts, written_documents
@@ -20,11 +21,10 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import preorder
 from lmm.messages import Reply
-from lmm.scan.chat_log import read_log
-from lmm.scan.edits import damaged_edits
-from lmm.scan.header import complete_header
-from lmm.scan.messages import plan, with_replies, with_reply
-from lmm.scan.run_scan import clear_messages_text
+from lmm.notebook.chat_log import read_log
+from lmm.notebook.edits import damaged_edits
+from lmm.notebook.header import complete_header
+from lmm.notebook.messages import plan, with_replies, with_reply
 
 # -- what we do ------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ def completed(draw: st.DrawFn, base: str) -> Ours:
 
 def cleared(base: str) -> st.SearchStrategy[Ours]:
     """The chats cleared."""
-    return st.just(Ours(clear_messages_text(base)))
+    return st.just(Ours(talking.cleared(base)))
 
 
 @st.composite

@@ -7,10 +7,12 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
+import talking
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import documents
 
+from lmm import Document
 from lmm.disk.versions import Conflict, equal_pairs, three_way
 from lmm.errors import LmmError
 from lmm.markdown import metadata
@@ -18,15 +20,7 @@ from lmm.markdown.align import look
 from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.testing import ScriptedModel
-from lmm.scan import (
-    accept_edits_text,
-    clear_messages_text,
-    reject_edits_text,
-    scan_messages_text,
-    scan_rag_text,
-    scan_text,
-)
-from lmm.scan.document_file import is_sound
+from lmm.notebook.saving import is_sound
 
 # -- blank lines everywhere ------------------------------------------------------------------------
 
@@ -64,16 +58,22 @@ def blank_documents(draw: st.DrawFn, edits: bool = False) -> str:
 
 
 def _answered(text: str) -> str:
-    return scan_messages_text(text, model=ScriptedModel(["An answer."] * 60)).text
+    return talking.answered(text, model=ScriptedModel(["An answer."] * 60)).text
+
+
+def _completed(text: str) -> str:
+    document = Document.from_text(text)
+    document.complete()
+    return document.text
 
 
 OPERATIONS: dict[str, Callable[[str], str]] = {
     "messages": _answered,
-    "clear": clear_messages_text,
-    "clear --pending": lambda text: clear_messages_text(text, pending=True),
-    "messages, clear": lambda text: clear_messages_text(_answered(text)),
-    "annotate": lambda text: scan_rag_text(text, model=ScriptedModel([])).text,
-    "scan": lambda text: scan_text(text).text,
+    "clear": talking.cleared,
+    "clear --pending": lambda text: talking.cleared(text, pending=True),
+    "messages, clear": lambda text: talking.cleared(_answered(text)),
+    "annotate": lambda text: talking.annotated(text, model=ScriptedModel([])).text,
+    "scan": _completed,
 }
 
 
@@ -108,7 +108,7 @@ def test_all_else_is_read_as_what_it_was(operation: str, text: str) -> None:
     assert is_sound(text, after)
 
 
-@given(blank_documents(edits=True), st.sampled_from([partial(accept_edits_text, force=True), reject_edits_text]))
+@given(blank_documents(edits=True), st.sampled_from([partial(talking.accepted, force=True), talking.rejected]))
 def test_edits_among_blank_lines(text: str, resolve: Callable[[str], str]) -> None:
     """Asked, answered, accepted or rejected: what the author wrote in metadata is metadata still."""
     answered = _answered(text)

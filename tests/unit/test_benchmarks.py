@@ -29,7 +29,7 @@ from benchmarks.documents import large_document
 from chatmd.language import lint
 from chatmd.language.parser import parse
 from lmm.markdown import ErrorBlock, HeadingBlock, MetadataBlock, parse_markdown_text
-from lmm.scan.chat_log import read_log
+from lmm.notebook.chat_log import read_log
 
 
 @pytest.fixture(scope="module")

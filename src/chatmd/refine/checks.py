@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.extraction.json_reply import NoJson, read_json
 from lmm.messages import ToolCall, Usage
+from lmm.models.structured import NoJson, read_json
 
 PASS_MARK = 7.0
 """The score, from 0 to 10, from which a judged reply passes, if the case names none."""

@@ -18,8 +18,8 @@ from chatmd.refine.telling import judge_message, proposal_message, read_judgemen
 from chatmd.refine.versions import read_versions
 from lmm.messages import ChatRequest, Message, ToolCall, Usage, render
 from lmm.models.port import ChatModel, ask
+from lmm.models.prices import price
 from lmm.prompts.templates import Prompts
-from lmm.scan.prices import price
 
 Ask = Callable[[str, str], Awaitable[Outcome]]
 """Run an agent, given as the text of its file, on what its user says."""

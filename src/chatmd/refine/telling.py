@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from chatmd.refine.cases import Case
 from chatmd.refine.selection import CaseResult
-from lmm.extraction.json_reply import NoJson, read_json
 from lmm.messages import Attachment, Message
+from lmm.models.structured import NoJson, read_json
 from lmm.prompts.templates import Prompts
 
 MOST_FAILURES = 8

@@ -6,7 +6,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -80,3 +80,23 @@ def make_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def each(paths: Sequence[Path], work: Callable[[Path], int]) -> int:
+    """Do the work on every file: the error of one does not end the others. The highest exit code.
+
+    Raises:
+        LmmError: there is only one.
+    """
+    codes = [DONE]
+    for path in paths:
+        try:
+            codes.append(work(path))
+        except LmmError as error:
+            if len(paths) == 1:
+                raise
+            terminal.tell_error(error)
+            codes.append(USAGE if isinstance(error, ConfigError) else FAILED)
+        if codes[-1] == INTERRUPTED:
+            break
+    return max(codes)

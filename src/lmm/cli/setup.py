@@ -20,8 +20,8 @@ from lmm.errors import ConfigError, LmmError
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.names import PROVIDERS
+from lmm.notebook.header import check_header
 from lmm.powers import Power, how_to_agree
-from lmm.scan.header import check_header
 
 app = console.make_app()
 Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")]

@@ -13,7 +13,7 @@ from lmm.disk import files
 from lmm.disk.changes import Signature, signature
 from lmm.disk.folder import check_named
 from lmm.disk.undo import remember
-from lmm.errors import Changed, DocumentBusy, FileReadError, FileWriteError, LmmError
+from lmm.errors import Changed, DocumentBusy, DocumentError, FileReadError, FileWriteError, LmmError
 
 _LOCK_POLL = 0.1  # seconds
 _STILL_ROUNDS = 60  # an author who never stops does not get the reply never
@@ -50,6 +50,20 @@ class Saved:
     merged: bool = False
     side_file: Path | None = None
 
+    def check(self) -> Saved:
+        """This result, if all of ours found its place.
+
+        Raises:
+            DocumentError: a part did not, as the author saved meanwhile.
+        """
+        if self.side_file is not None:
+            raise DocumentError(
+                "the file was changed meanwhile, and a part of what we made found no place in it",
+                where=str(self.side_file).removesuffix(".unplaced"),
+                hint=f"it is in {self.side_file}; the file holds what its author saved",
+            )
+        return self
+
 
 @dataclass(slots=True)
 class SharedFile:
@@ -77,7 +91,7 @@ class SharedFile:
 
     @contextlib.contextmanager
     def locked(self, *, wait: float = -1, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Hold the file's advisory lock; `base` is what stands there once we have it.
+        """Hold the file's advisory lock. It may have changed while we waited: see `reread`.
 
         Raises:
             DocumentBusy: another process has it after `wait` seconds; negative waits for ever.
@@ -106,9 +120,6 @@ class SharedFile:
     def _holding(self) -> Iterator[None]:
         self._locked = True
         try:
-            if self.changed():
-                self._seen = signature(self.path)
-                self.base = files.read_document(self.path)
             yield
         finally:
             self._locked = False
@@ -126,6 +137,18 @@ class SharedFile:
         except FileReadError as error:  # gone, or in the middle of being written
             return Theirs("", error.message)
         return None if text == self.base else Theirs(text, "" if text.strip() else "the file was emptied")
+
+    def reread(self, ours: str) -> Merged:
+        """Take what stands on disk as the new `base`, and merge `ours`, made from the old one, into it.
+
+        Raises:
+            FileReadError: the file is gone, or cannot be read.
+        """
+        self._seen = signature(self.path)
+        theirs = files.read_document(self.path)
+        merged = self.merge(self.base, ours, theirs)
+        self.base = theirs
+        return merged
 
     async def still(self, seconds: float = 0.1) -> bool:
         """Wait until the file is `base`, or has not changed for so many seconds.
@@ -146,12 +169,19 @@ class SharedFile:
 
     # -- saving ----------------------------------------------------------------------------------
 
-    def save(self, ours: str, *, check: Check = lambda before, after: True, undo: bool = True) -> Saved:
+    def save(
+        self,
+        ours: str,
+        *,
+        check: Check = lambda before, after: True,
+        undo: bool = True,
+        unplaced: tuple[str, ...] = (),
+    ) -> Saved:
         """Write `ours`, which was made from `base`, into a file that may have changed meanwhile.
 
         What its author wrote since stays, also what is saved in the very moment in which we write; what cannot be
-        placed goes to ``FILE.unplaced``. Where `check` refuses what we would write, all of `ours` does. The result
-        is the new `base`; with `undo`, `lmm undo` can take it back.
+        placed, `unplaced` too, goes to ``FILE.unplaced``. Where `check` refuses what we would write, all of `ours`
+        does. The result is the new `base`; with `undo`, `lmm undo` can take it back.
 
         Raises:
             FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
@@ -169,7 +199,8 @@ class SharedFile:
             except Changed:
                 self._pause()
                 continue
-            side = _write_aside(self.path, merged.unplaced) if merged.unplaced else None
+            lost = (*unplaced, *merged.unplaced)
+            side = _write_aside(self.path, lost) if lost else None
             saved = Saved(merged.text, theirs != self.base, side)
             if merged.text != theirs:
                 self._written(theirs, merged.text, undo)

@@ -1,27 +1,6 @@
-"""Data out of documents: one record, or several, per section, by a Pydantic model or a JSON schema."""
+"""Structured data from documents: one record per section, by a schema (see `lmm.extract`, `lmm.Document.extract`)."""
 
-from lmm.extraction.plan import ExtractOptions, plan_extraction
-from lmm.extraction.run import (
-    Extraction,
-    ExtractionFailed,
-    Failure,
-    Record,
-    aextract,
-    extract,
-    extract_files,
-)
-from lmm.extraction.schemas import Schema, load_schema
+from lmm.extraction.records import Record
+from lmm.models.structured import Schema, load_schema, make_schema
 
-__all__ = [
-    "ExtractOptions",
-    "Extraction",
-    "ExtractionFailed",
-    "Failure",
-    "Record",
-    "Schema",
-    "aextract",
-    "extract",
-    "extract_files",
-    "load_schema",
-    "plan_extraction",
-]
+__all__ = ["Record", "Schema", "load_schema", "make_schema"]

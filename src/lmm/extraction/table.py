@@ -12,7 +12,7 @@ from typing import Any
 from lmm.csv_table import csv_text
 from lmm.disk.files import check_writable, replace, shown
 from lmm.errors import ConfigError
-from lmm.extraction.run import Record
+from lmm.extraction.records import Record
 
 PLACE = ("file", "line", "headings")
 Row = dict[str, Any]

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, ClassVar
 
-from lmm.errors import MetadataError
+from lmm.errors import DocumentError, MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.join import apart
@@ -101,6 +101,7 @@ class Node:
             MetadataError: the block cannot be changed without touching other keys, or something above it that is
                 never closed (a fence, an equation, a comment, other metadata) would be closed by it.
         """
+        self._check_live()
         before, root = self.metadata_block, self.root
         if before is not None:
             self.metadata_block = before.with_key(key, value)
@@ -118,15 +119,22 @@ class Node:
 
     def remove_metadata(self, key: str) -> None:
         """Remove one key; an emptied block stays, as the author's."""
+        self._check_live()
         if self.metadata_block is not None:
             self.metadata_block = self.metadata_block.without_key(key)
 
     def detach(self) -> None:
         """Take this node, with what is under it, out of its tree."""
+        self._check_live()
         if self.parent is not None:
             with _start_kept(self.root):
                 self.parent.children.remove(self)
                 self.parent = None
+
+    def _check_live(self) -> None:
+        """Refuse to change a tree that its document has left behind: the change would be lost in silence."""
+        if isinstance(root := self.root, HeaderNode) and root.ended:
+            raise DocumentError("this tree is over: the document has changed since", hint="take its tree again")
 
     def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
         return MetadataBlock.make(values, newline=self._newline())
@@ -154,6 +162,7 @@ class TextNode(Node):
 
     @text.setter
     def text(self, text: str) -> None:
+        self._check_live()
         if isinstance(self.block, TextBlock):
             self.block = self.block.with_text(text)
         else:
@@ -200,6 +209,7 @@ class HeadingNode(Node):
         self._set_title(title)
 
     def _set_title(self, title: str) -> None:
+        self._check_live()
         if self.heading is not None:
             self.heading = self.heading.with_title(title)
 
@@ -223,6 +233,7 @@ class HeadingNode(Node):
         Raises:
             ValueError: that would need a heading deeper than level 6, or `child` is above this heading.
         """
+        self._check_live()
         if child is self or any(node is child for node in self.ancestors()):
             raise ValueError(f"'{self.title}' cannot be put under itself")
         siblings = [node for node in self.children if node is not child]
@@ -265,6 +276,7 @@ class HeaderNode(HeadingNode):
     ) -> None:
         super().__init__(None, metadata_block, children)
         self._title = title
+        self.ended = False  # whether its document has another tree by now
 
     @property
     def title(self) -> str:

@@ -16,8 +16,8 @@ from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
 from lmm.markdown.walk import preorder
-from lmm.scan.edits import old_view
-from lmm.scan.fields import is_on
+from lmm.notebook.edits import old_view
+from lmm.notebook.fields import is_on
 from lmm_education.course import Lines
 from lmm_education.ingestion.kinds import continues_list, is_comment
 from lmm_education.ingestion.packing import key_of

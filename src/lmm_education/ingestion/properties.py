@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmm.markdown import metadata
-from lmm.scan.chat_log import LOG_KEYS
-from lmm.scan.edits import EDIT
+from lmm.notebook.chat_log import LOG_KEYS
+from lmm.notebook.edits import EDIT
 from lmm_education.payloads import plain
 
 # Chats and edits: what was said about the text is not the text.

@@ -10,13 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from lmm.disk import files
+from lmm.document import Document
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.tokens import count_tokens
-from lmm.scan import BatchOptions, scan_rag, scan_rag_text
-from lmm.scan.fields import BatchEvent, Visited
-from lmm.scan.fingerprints import STALE
+from lmm.notebook.fingerprints import STALE
 from lmm_education.course import PreparedDocument
 from lmm_education.encode.bm25 import is_stemmed
 from lmm_education.errors import IngestError
@@ -33,7 +32,7 @@ _HEADER_ROOM = 20_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DocumentFile:
     """A document that was read. `hash` is of its bytes and of all that decides what is made of them.
 
     `prepared` is the document as a prepared file gives it, if the file is one.
@@ -70,7 +69,7 @@ class Skipped:
     reason: str
 
 
-def read_source(source: Source, course: Course, stamp: str, *, annotate: bool = False) -> Document | Skipped:
+def read_source(source: Source, course: Course, stamp: str, *, annotate: bool = False) -> DocumentFile | Skipped:
     """The document in a file. Agents' files and our own outputs are skipped, unless they were named.
 
     `stamp` goes into the document's hash (see `stamp_of`).
@@ -84,7 +83,7 @@ def read_source(source: Source, course: Course, stamp: str, *, annotate: bool = 
         raise error_of(error, source.file) from error
 
 
-def _read(source: Source, course: Course, stamp: str, annotate: bool) -> Document | Skipped:
+def _read(source: Source, course: Course, stamp: str, annotate: bool) -> DocumentFile | Skipped:
     _check_name(source)
     text = files.read_document(source.path)
     if "\0" in text:
@@ -96,7 +95,7 @@ def _read(source: Source, course: Course, stamp: str, annotate: bool) -> Documen
     if annotate:
         text = _annotated(source.path, course)
     docid = docid_of(first_blocks(text))
-    return Document(source, text, docid or source.file, fingerprint(text, stamp), has_docid=bool(docid))
+    return DocumentFile(source, text, docid or source.file, fingerprint(text, stamp), has_docid=bool(docid))
 
 
 def first_blocks(text: str) -> list[Block]:
@@ -116,9 +115,9 @@ def _check_name(source: Source) -> None:
         raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
 
 
-def _prepared(source: Source, text: str, stamp: str) -> Document:
+def _prepared(source: Source, text: str, stamp: str) -> DocumentFile:
     prepared = read_prepared(text, count=count_tokens)
-    return Document(source, text, prepared.id, fingerprint(text, stamp), True, prepared)
+    return DocumentFile(source, text, prepared.id, fingerprint(text, stamp), True, prepared)
 
 
 def fingerprint(text: str, stamp: str) -> str:
@@ -140,7 +139,7 @@ def stamp_of(course: Course) -> str:
     return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
 
 
-def prepare(document: Document, course: Course) -> PreparedDocument:
+def prepare(document: DocumentFile, course: Course) -> PreparedDocument:
     """The document after the three steps.
 
     Raises:
@@ -160,7 +159,7 @@ def prepare(document: Document, course: Course) -> PreparedDocument:
         raise error_of(error, document.file) from error
 
 
-def shows(text: str, document: Document) -> bool:
+def shows(text: str, document: DocumentFile) -> bool:
     """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
     if not is_own_output(text):
         return False
@@ -170,7 +169,7 @@ def shows(text: str, document: Document) -> bool:
     return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)
 
 
-def warnings_of(document: Document) -> list[str]:
+def warnings_of(document: DocumentFile) -> list[str]:
     """What in a document's metadata was not understood, each with its place."""
     if document.prepared is not None or "---" not in document.text:
         return []
@@ -199,14 +198,17 @@ def _annotated(path: Path, course: Course) -> str:
     Raises:
         LmmError: one could not be made.
     """
-    report = scan_rag(path, BatchOptions(config=course.config))
-    if report.failures:
-        failure = report.failures[0]
-        raise LmmError(f"{failure.field} of '{failure.node.title}': {failure.error}")
-    return report.text
+    with Document.open(path, config=course.config) as document:
+        try:
+            report = document.annotate()
+        finally:
+            document.save()
+    for failure in report.failures:
+        raise LmmError(f"{failure.what}: {failure.error}")
+    return document.text
 
 
-def missing_annotations(document: Document, course: Course, *, titles: bool) -> int:
+def missing_annotations(document: DocumentFile, course: Course, *, titles: bool) -> int:
     """How many annotations that are switched on are missing or stale in a document; no model is asked.
 
     Those made by code from the headings count only with `titles`.
@@ -215,11 +217,5 @@ def missing_annotations(document: Document, course: Course, *, titles: bool) -> 
     in_header = "RAG" in document.text
     if document.prepared is not None or not (in_header or on - {"titles"} or (titles and on)):
         return 0
-    count = 0
-
-    def visit(event: BatchEvent) -> None:
-        nonlocal count
-        count += isinstance(event, Visited) and event.state in STALE and (titles or event.field != "titles")
-
-    scan_rag_text(document.text, BatchOptions(config=course.config, estimate=True), listener=visit)
-    return count
+    visited = Document.from_text(document.text, config=course.config).annotate(estimate=True).results
+    return sum(found.state in STALE and (titles or found.field != "titles") for found in visited)

@@ -15,7 +15,7 @@ from lmm_education.encode.encodings import ENCODINGS
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.prepared import is_edited, step_files
 from lmm_education.ingestion.reading import (
-    Document,
+    DocumentFile,
     Skipped,
     missing_annotations,
     prepare,
@@ -87,7 +87,7 @@ class Run:
         self.end(DocumentReport(source.path, source.file, state="skipped", reason=reason))
 
 
-def read_document(run: Run, source: Source) -> Document | None:
+def read_document(run: Run, source: Source) -> DocumentFile | None:
     annotate = run.options.annotate and not run.options.dry_run
     if annotate:
         run.listener(happened.Annotating(source.path))
@@ -102,7 +102,7 @@ def read_document(run: Run, source: Source) -> Document | None:
     return read
 
 
-def prepare_document(run: Run, document: Document) -> PreparedDocument | None:
+def prepare_document(run: Run, document: DocumentFile) -> PreparedDocument | None:
     """The document after the three steps; None if that failed."""
     try:
         prepared = prepare(document, run.course)
@@ -115,7 +115,7 @@ def prepare_document(run: Run, document: Document) -> PreparedDocument | None:
     return prepared
 
 
-def only_prepare(run: Run, document: Document) -> None:
+def only_prepare(run: Run, document: DocumentFile) -> None:
     prepared = prepare_document(run, document)
     if prepared is None:
         return
@@ -128,7 +128,7 @@ def only_prepare(run: Run, document: Document) -> None:
     run.end(DocumentReport(document.source.path, document.file, document.id, "prepared", chunks, sections, saved=saved))
 
 
-def save_steps(run: Run, document: Document) -> tuple[Path, ...]:
+def save_steps(run: Run, document: DocumentFile) -> tuple[Path, ...]:
     """Write the files that show what each step made of a document, where that was asked for."""
     if not run.options.save_files or run.options.dry_run or document.prepared is not None:
         return ()

@@ -10,7 +10,7 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.identity import Doubt, docid_of, find_doubts, lost_documents
-from lmm_education.ingestion.reading import Document, first_blocks
+from lmm_education.ingestion.reading import DocumentFile, first_blocks
 from lmm_education.ingestion.sources import Sources, file_name
 from lmm_education.payloads import StoredDocument
 
@@ -23,7 +23,7 @@ class Settled:
     """A document whose identity is certain. `replaces` is the identity under which it is stored now, if that
     is another; `moved_from` the file that it was, or that identity."""
 
-    document: Document
+    document: DocumentFile
     stored: StoredDocument | None = None
     replaces: str = ""
     moved_from: str = ""
@@ -34,13 +34,13 @@ class Settlement:
     """What was settled. `lost` are the stored documents whose files, among those looked at, are gone."""
 
     documents: list[Settled] = field(default_factory=list)
-    failed: list[tuple[Document, IngestError]] = field(default_factory=list)
-    skipped: list[tuple[Document, str]] = field(default_factory=list)
+    failed: list[tuple[DocumentFile, IngestError]] = field(default_factory=list)
+    skipped: list[tuple[DocumentFile, str]] = field(default_factory=list)
     lost: list[StoredDocument] = field(default_factory=list)
 
 
 def settle(
-    documents: Iterable[Document],
+    documents: Iterable[DocumentFile],
     stored: Sequence[StoredDocument],
     sources: Sources,
     root: Path,
@@ -74,7 +74,7 @@ def settle(
     return settlement
 
 
-def _settled(document: Document, known: Mapping[str, StoredDocument], doubt: Doubt | None) -> Settled:
+def _settled(document: DocumentFile, known: Mapping[str, StoredDocument], doubt: Doubt | None) -> Settled:
     """A document that is certain, or about which a doubt was decided: it is the stored one."""
     mine = known.get(document.id)
     if doubt is not None and doubt.other_id != document.id:
@@ -128,8 +128,8 @@ class _Decisions:
 
 
 def _without_prepared(
-    documents: Iterable[Document], known: Mapping[str, StoredDocument], root: Path, settlement: Settlement
-) -> Iterable[Document]:
+    documents: Iterable[DocumentFile], known: Mapping[str, StoredDocument], root: Path, settlement: Settlement
+) -> Iterable[DocumentFile]:
     """The documents, without the sources that a prepared file stands for, now or since an earlier run."""
     every = list(documents)
     prepared = {d.id: d.source.file for d in every if d.prepared is not None}
@@ -143,7 +143,7 @@ def _without_prepared(
             yield document
 
 
-def _stored_as_prepared(document: Document, known: Mapping[str, StoredDocument], root: Path) -> str:
+def _stored_as_prepared(document: DocumentFile, known: Mapping[str, StoredDocument], root: Path) -> str:
     """The prepared file that was ingested in place of a document, if it is still there."""
     mine = known.get(document.id)
     return mine.prepared if mine is not None and mine.prepared and (root / mine.prepared).is_file() else ""
@@ -152,7 +152,7 @@ def _stored_as_prepared(document: Document, known: Mapping[str, StoredDocument],
 # -- the other files -------------------------------------------------------------------------------
 
 
-def _present(documents: Sequence[Document], stored: Sequence[StoredDocument], root: Path) -> dict[str, str | None]:
+def _present(documents: Sequence[DocumentFile], stored: Sequence[StoredDocument], root: Path) -> dict[str, str | None]:
     """Which document each stored file holds now. Files of no interest to this run are believed."""
     here, ids = {document.file for document in documents}, {document.id for document in documents}
     return {s.file: _holds(s, root, look=s.id in ids) for s in stored if s.file not in here}

@@ -10,7 +10,7 @@ from pathlib import Path
 from lmm.errors import LmmError, ModelError, ModelRejected
 from lmm_education.errors import IngestError
 from lmm_education.ingestion import report as happened
-from lmm_education.ingestion.reading import Document
+from lmm_education.ingestion.reading import DocumentFile
 from lmm_education.ingestion.report import DocumentReport, Lost
 from lmm_education.ingestion.running import Run, prepare_document, save_steps
 from lmm_education.ingestion.settling import Settled, settle
@@ -31,7 +31,7 @@ from lmm_education.store.port import Reader, Writer
 
 
 def store_documents(
-    run: Run, documents: Sequence[Document], stored: Sequence[StoredDocument], sources: Sources
+    run: Run, documents: Sequence[DocumentFile], stored: Sequence[StoredDocument], sources: Sources
 ) -> None:
     options = run.options
     settlement = settle(

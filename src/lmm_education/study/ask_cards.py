@@ -6,25 +6,25 @@ what people wrote or edited is kept.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lmm.config_files import find_config
-from lmm.disk import files
+from lmm.document import Document
 from lmm.errors import LmmError, ModelRejected
-from lmm.extraction.json_reply import NoJson, read_json
 from lmm.markdown.tree import HeadingNode
 from lmm.markdown.words import count_words
 from lmm.messages import Attachment, Usage
 from lmm.models.port import ChatModel
+from lmm.models.structured import NoJson, read_json
+from lmm.notebook.annotations import language_name
+from lmm.notebook.batch import Batch
+from lmm.notebook.fields import text_of
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
-from lmm.scan import BatchOptions, scan_batch, scan_batch_text
-from lmm.scan.annotations import language_name
-from lmm.scan.batch import Batch
-from lmm.scan.fields import text_of
 from lmm_education.ingestion.identity import error_of
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.study.material import study_document
@@ -71,12 +71,11 @@ def write_cards(
     paths = list(paths)
     settings = settings_at(paths[0] if paths else ".", config)
     report = CardReport(read_documents(paths, settings))
-    named, given = (model, None) if isinstance(model, str) else (None, model)
     for number, document in enumerate(report.reading.documents):
         file = Path(document.file)
-        options = BatchOptions(named, find_config(Path(config) if config else None, file), again=again)
         try:
-            text = _with_cards(file, options, given, report, save)
+            found = Document.open(file, config=find_config(Path(config) if config else None, file))
+            text = _with_cards(found, model, again, report, save)
         except LmmError as error:
             report.failures.append(error_of(error, document.file))
             continue
@@ -85,31 +84,25 @@ def write_cards(
     return report
 
 
-def _with_cards(file: Path, options: BatchOptions, model: ChatModel | None, report: CardReport, save: bool) -> str:
-    """The text of a file with cards."""
-    prompts = _prompts(file, options)
+def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:
+    """The text of a document with cards; what was made is in the journal, and in the file if it is saved."""
+    prompts = load_prompts(document.settings.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
 
     async def make(batch: Batch) -> None:
         await make_cards(batch, prompts)
 
-    if save:
-        done = scan_batch(make, file, options, model=model)
-    else:
-        done = scan_batch_text(make, files.read_document(file), options, model=model, title=files.title_of(file))
-    if done.interrupted:  # what was made is in the journal, and in the file if it is saved
-        raise KeyboardInterrupt
+    with document if save else contextlib.nullcontext():
+        try:
+            done = document.run(make, model=model, again=again)
+        finally:
+            if save:
+                document.save()
     report.usage += done.usage
     report.hints += done.hints
-    report.changed += [file] if save and done.changed else []
+    report.changed += [document.path] if save and done.changed and document.path else []
     for failure in done.failures:
-        line = failure.node.heading.line if failure.node.heading else 1
-        report.failures.append(LmmError(failure.error.message, where=f"{file}:{line}", hint=failure.error.hint))
-    return done.text
-
-
-def _prompts(file: Path, options: BatchOptions) -> Prompts:
-    folder = options.settings(file, {}).prompts_folder
-    return load_prompts(folder, package="lmm_education.prompts", slots=SLOTS)
+        report.failures.append(LmmError(failure.error.message, where=str(failure.place), hint=failure.error.hint))
+    return document.text
 
 
 async def make_cards(batch: Batch, prompts: Prompts) -> None:
@@ -129,7 +122,7 @@ async def make_cards(batch: Batch, prompts: Prompts) -> None:
             except NoJson as error:
                 problem = str(error)
         raise ModelRejected(
-            f"{batch.model.name} wrote no cards that can be read: {problem}",
+            f"{batch.client.name} wrote no cards that can be read: {problem}",
             hint="choose another model, or run again with --again",
         )
 

@@ -19,8 +19,8 @@ from lmm.markdown.join import ended
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree
 from lmm.markdown.walk import fold, preorder
-from lmm.scan.chat_log import clear_chat
-from lmm.scan.edits import damaged_edits, find_edits, orphaned_marks, resolve
+from lmm.notebook.chat_log import clear_chat
+from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks, resolve
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.outline import lists_with_metadata
 from lmm_education.study.material import is_special, type_in

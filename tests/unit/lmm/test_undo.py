@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import talking
 
+from lmm import Document
 from lmm.cli.main import main
 from lmm.disk import files, undo
 from lmm.errors import FileReadError, LmmError
 from lmm.models.testing import ScriptedModel
-from lmm.scan import accept_edits, clear_messages, reject_edits, scan, scan_messages, scan_rag
+from lmm.scan import scan, scan_messages, scan_rag
 
 DOCUMENT = (
     "---\r\ntitle: T\r\n---\r\n\r\n# A\r\n\r\n---\r\n=: shorter\r\n?: why?\r\n---\r\nA long text.\r\n\r\nThe end."
@@ -35,7 +38,14 @@ def answer(path: Path) -> None:
 def test_several_undos_go_further_back(path: Path) -> None:
     """Through every command that changes documents, byte for byte."""
     states = [path.read_bytes()]
-    for change in (answer, accept_edits, clear_messages, scan, lambda p: scan_rag(p, model=ScriptedModel([]))):
+    changes: list[Callable[[Path], object]] = [
+        answer,
+        lambda p: talking.resolved(p, Document.accept),
+        lambda p: talking.resolved(p, Document.clear),
+        scan,
+        lambda p: scan_rag(p, model=ScriptedModel([])),
+    ]
+    for change in changes:
         change(path)
         states.append(path.read_bytes())
     assert len(set(states)) == 6
@@ -75,7 +85,7 @@ def test_what_the_author_undid_is_passed_over(path: Path) -> None:
     """The change before it is the last one that is still there."""
     answer(path)
     answered = path.read_bytes()
-    reject_edits(path)
+    talking.resolved(path, Document.reject)
     path.write_bytes(answered)
     undo.take_back(path)
     assert path.read_bytes() == DOCUMENT.encode()
@@ -136,7 +146,7 @@ def test_the_memory_is_private_and_bounded(path: Path, monkeypatch: pytest.Monke
 def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It says what it took back and what is left; where there is nothing, exit 1 and why."""
     answer(path)
-    accept_edits(path)
+    talking.resolved(path, Document.accept)
     assert main(["undo", str(path)]) == 0
     assert "; 1 before it can be taken back too" in capsys.readouterr().out
     assert main(["undo", str(path), str(path)]) == 1

@@ -19,8 +19,8 @@ from chatmd.runtime.compacting import summarising
 from chatmd.runtime.models import configuration_for
 from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.progress import usage_text
 from lmm.disk.files import read_document
+from lmm.terminal import usage_text
 
 _TOKENS_PER_WORD = 1.5
 _AT_ONCE = 8  # lines of a run of items that are shown whole; of a longer one, its ends

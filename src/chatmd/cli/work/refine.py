@@ -12,9 +12,9 @@ from chatmd.refine.results import RefineOptions
 from chatmd.runtime.options import Hooks, RunOptions
 from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import Usage
+from lmm.terminal import usage_text
 
 
 def run_options(

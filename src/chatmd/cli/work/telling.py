@@ -8,8 +8,8 @@ from chatmd.runtime import events
 from chatmd.runtime.events import RunEvent, RunResult
 from chatmd.terminal.call_texts import call_line
 from lmm import terminal
-from lmm.cli.work.progress import usage_text
 from lmm.messages import Usage
+from lmm.terminal import usage_text
 
 _WIDTH = 100
 

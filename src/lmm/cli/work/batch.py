@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from collections import Counter
@@ -10,17 +11,16 @@ from pathlib import Path
 
 from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.progress import usage_text
-from lmm.errors import ConfigError, LmmError
-from lmm.markdown.tree import HeadingNode
-from lmm.messages import Usage
-from lmm.scan import BatchOptions, BatchReport, scan_batch, scan_rag
-from lmm.scan.batch import find_batch_model
-from lmm.scan.fields import BatchEvent, FieldFailed, Planned, Visited, Waiting
-from lmm.scan.fingerprints import State
-from lmm.scan.making import user_error
-from lmm.scan.prices import price
-from lmm.scan.run_batch import BatchFailed
+from lmm.document import STALE, BatchFailed, Document
+from lmm.errors import ConfigError, LmmError, Place
+from lmm.loop import Stopped
+from lmm.messages import Event, Progress, Usage, Waiting
+from lmm.models.prices import price
+from lmm.notebook.batch import find_batch_model
+from lmm.notebook.fields import Visited
+from lmm.notebook.fingerprints import State
+from lmm.notebook.making import user_error
+from lmm.pipeline import Report
 
 
 def annotate(
@@ -37,9 +37,13 @@ def annotate(
     again: bool,
 ) -> int:
     """Add annotations to sections where they are missing, or where the text changed."""
-    fields = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
-    options = BatchOptions(model, config, fields, refresh, again, estimate=dry_run or changed)
-    return _for_each(files, options, changed, lambda path, show: scan_rag(path, options, listener=show))
+    flags = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
+    estimate = dry_run or changed
+
+    def verb(document: Document) -> Report[Visited]:
+        return document.annotate(flags=flags, model=model, refresh=refresh, again=again, estimate=estimate)
+
+    return _run(files, verb, config=config, estimate=estimate, changed=changed)
 
 
 def batch(
@@ -57,8 +61,12 @@ def batch(
     if source is not None:
         _load(source)
     function = find_batch_model(name)
-    options = BatchOptions(model, config, {}, refresh, again, estimate=dry_run or changed)
-    return _for_each(files, options, changed, lambda path, show: scan_batch(function, path, options, listener=show))
+    estimate = dry_run or changed
+
+    def verb(document: Document) -> Report[Visited]:
+        return document.run(function, model=model, refresh=refresh, again=again, estimate=estimate)
+
+    return _run(files, verb, config=config, estimate=estimate, changed=changed)
 
 
 def _load(source: Path) -> None:
@@ -78,139 +86,105 @@ def _load(source: Path) -> None:
         raise ConfigError(told.message, where=told.where, hint="the file that --from names must load") from error
 
 
-def _for_each(
-    files: list[Path], options: BatchOptions, changed: bool, work: Callable[[Path, _Show], BatchReport]
-) -> int:
-    codes, told = [console.DONE], set[str]()
-    for path in files:
-        show = _Show(str(path), changed, options.estimate)
-        failed: LmmError | None = None
-        try:
-            report = work(path, show)
-        except BatchFailed as error:
-            failed, report = error, error.report
-        except LmmError as error:
-            show.finish()
-            if len(files) == 1:
-                raise
-            terminal.tell_error(error)
-            codes.append(console.USAGE if isinstance(error, ConfigError) else console.FAILED)
-            continue
-        show.finish()
-        for hint in dict.fromkeys(report.hints):
-            if hint not in told:
+Verb = Callable[[Document], Report[Visited]]
+
+
+def _run(files: list[Path], verb: Verb, *, config: Path | None, estimate: bool, changed: bool) -> int:
+    """Let a verb work on every file, and tell what became of it; hints that several files share are told once."""
+    hints: dict[str, None] = {}
+
+    def work(path: Path) -> int:
+        document = Document.open(path, config=config, listener=_show)
+        report, unplaced, failed = _worked(document, verb, estimate)
+        for hint in report.hints:
+            if hint not in hints:
                 terminal.say(hint, err=True)
-        told |= set(report.hints)
+        hints.update(dict.fromkeys(report.hints))
         if failed is not None:
             terminal.tell_error(failed)
-            codes.append(console.FAILED)
-        codes.append(_summary(path, report, show, options, changed))
-        if report.interrupted:
-            return console.INTERRUPTED
-    return max(codes)
+        code = _summary(path, report, unplaced, estimate=estimate, changed=changed)
+        return console.INTERRUPTED if report.interrupted else max(code, console.FAILED if failed else console.DONE)
+
+    return console.each(files, work)
 
 
-class _Show:
-    """Counts what happens to a document's fields, tells of failures, and shows a progress bar on a terminal."""
-
-    def __init__(self, document: str, changed: bool, estimate: bool) -> None:
-        self.document, self.changed, self.estimate = document, changed, estimate
-        self.total = self.done = self.blocked = self.stale_before = 0
-        self.made, self.removed = Counter[str](), Counter[str]()
-        self.stale: list[tuple[int, str]] = []
-        self.errors: Counter[str] = Counter()
-
-    def __call__(self, event: BatchEvent) -> None:
-        if isinstance(event, Waiting):
-            terminal.say(f"{event.document}: another lmm is working on it; waiting", err=True)
-            return
-        if isinstance(event, Planned):
-            self.total += event.count
-        elif isinstance(event, FieldFailed):
-            self._failed(event)
-        else:
-            self._visited(event)
-        self._draw()
-
-    def _failed(self, event: FieldFailed) -> None:
-        self.done += 1
-        self.errors[str(event.error)] += 1
-        if self.errors[str(event.error)] == 1:  # a server that is down says the same of every section
-            self._tell(event.node, event.field, str(event.error))
-
-    def _visited(self, event: Visited) -> None:
-        self.done += 1
-        if event.made:
-            self.made[event.field] += 1
-        elif event.state is State.GONE:
-            self.removed[event.field] += 1
-        elif event.state is State.BLOCKED:
-            self.blocked += 1
-        elif event.state is State.OTHERWISE:
-            self.stale_before += 1
-        if self.changed:
-            if event.state in _LISTED:
-                self.stale.append((_line(event.node), f"{event.field} of '{event.node.title}': {event.state}"))
-        elif event.state is State.EDITED and not event.made:
-            self._tell(event.node, event.field, "edited by hand; kept")
-
-    def _tell(self, node: HeadingNode, field: str, what: str) -> None:
-        terminal.erase_bar()
-        terminal.say(f"{self.document}:{_line(node)}: {field} of '{node.title}': {what}", err=True)
-
-    def _draw(self) -> None:
-        if self.total:
-            terminal.show_bar(self.done, self.total, before=f"{self.document} ")
-
-    def finish(self) -> None:
-        """Take the bar away; tell how often a failure came again."""
-        terminal.erase_bar()
-        for error, times in self.errors.items():
-            if times > 1:
-                terminal.say(f"{self.document}: {times - 1} more: {error}", err=True)
+def _worked(document: Document, verb: Verb, estimate: bool) -> tuple[Report[Visited], Path | None, BatchFailed | None]:
+    """What became of the document, which is saved; the file with what found no place; the batch model's own error."""
+    failed, unplaced = None, None
+    with contextlib.nullcontext() if estimate else document:
+        try:
+            report = verb(document)
+        except Stopped as stopped:
+            report = stopped.report
+        except BatchFailed as error:
+            report, failed = error.report, error
+        finally:
+            terminal.erase_bar()
+        if not estimate:
+            unplaced = document.save().side_file
+    return report, unplaced, failed
 
 
-_LISTED = (State.MISSING, State.CHANGED, State.EDITED, State.OTHERWISE, State.GONE)
+def _show(event: Event, place: Place) -> None:
+    match event:
+        case Waiting(reason):
+            terminal.say(f"{place}: {reason}", err=True)
+        case Progress(done=done, total=total) if total:
+            terminal.show_bar(done, total, before=f"{place} ")
 
 
-def _line(node: HeadingNode) -> int:
-    return node.heading.line if node.heading is not None else 1
-
-
-def _summary(path: Path, report: BatchReport, show: _Show, options: BatchOptions, changed: bool) -> int:
+def _summary(path: Path, report: Report[Visited], unplaced: Path | None, *, estimate: bool, changed: bool) -> int:
+    _tell_failures(path, report)
     if changed:
-        terminal.say("".join(f"{path}:{line}: {what}\n" for line, what in sorted(show.stale)), end="")
-        if not show.stale:
+        stale = [visited for visited in report.results if visited.state in STALE]
+        for visited in sorted(stale, key=lambda visited: visited.place.line):
+            terminal.say(f"{visited.place}: {visited.field} of '{visited.title}': {visited.state}")
+        if not stale:
             terminal.say(f"{path}: nothing is stale")
     else:
-        terminal.say(f"{path}: {'; '.join(_parts(report, show, options))}")
-    if report.side_file:
-        terminal.tell_error(
-            LmmError(
-                "the document changed meanwhile and something found no place in it",
-                where=str(path),
-                hint=f"it is in {report.side_file}",
-            )
-        )
-    return console.FAILED if report.failures or report.side_file else console.DONE
+        for visited in report.results:
+            if visited.state is State.EDITED and not visited.made:
+                kept = f"{visited.field} of '{visited.title}': edited by hand; kept"
+                terminal.say(f"{visited.place}: {kept}", err=True)
+        terminal.say(f"{path}: {'; '.join(_parts(report, estimate=estimate))}")
+    if unplaced:
+        what = "the document changed meanwhile and something found no place in it"
+        terminal.tell_error(LmmError(what, where=str(path), hint=f"it is in {unplaced}"))
+    return console.FAILED if report.failures or unplaced else console.DONE
 
 
-def _parts(report: BatchReport, show: _Show, options: BatchOptions) -> list[str]:
+def _tell_failures(path: Path, report: Report[Visited]) -> None:
+    """Each failure once: a server that is down says the same of every section."""
+    errors = Counter(str(failure.error) for failure in report.failures)
+    told = set[str]()
+    for failure in report.failures:
+        if str(failure.error) not in told:
+            terminal.say(str(failure), err=True)
+            told.add(str(failure.error))
+    for error, times in errors.items():
+        if times > 1:
+            terminal.say(f"{path}: {times - 1} more: {error}", err=True)
+
+
+def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
     """What the line at the end tells."""
-    verb = "would " if options.estimate else ""
-    made = ", ".join(f"{field} {count}" for field, count in show.made.items())
-    parts = [f"{verb}{'make' if verb else 'made'} {made}" if made else "nothing to make"]
-    if show.removed:
-        removed = ", ".join(f"{field} {count}" for field, count in show.removed.items())
-        parts.append(f"{verb}{'remove' if verb else 'removed'} {removed}, whose text is gone")
-    if options.estimate:
+    verb = "would " if estimate else ""
+    made = Counter(visited.field for visited in report.results if visited.made)
+    removed = Counter(v.field for v in report.results if v.state is State.GONE and not v.made)
+    states = Counter(visited.state for visited in report.results if not visited.made)
+    counts = ", ".join(f"{field} {count}" for field, count in made.items())
+    parts = [f"{verb}{'make' if verb else 'made'} {counts}" if counts else "nothing to make"]
+    if removed:
+        counts = ", ".join(f"{field} {count}" for field, count in removed.items())
+        parts.append(f"{verb}{'remove' if verb else 'removed'} {counts}, whose text is gone")
+    if estimate:
         parts.append(_cost(report.usage, report.model))
     elif report.usage.requests:
-        parts.append(f"{terminal.count(report.usage.requests, 'call')}, {usage_text(report.usage)}")
-    if show.stale_before:
-        parts.append(f"{show.stale_before} made otherwise: --changed lists them, --refresh makes them anew")
+        parts.append(f"{terminal.count(report.usage.requests, 'call')}, {terminal.usage_text(report.usage)}")
+    if otherwise := states[State.OTHERWISE]:
+        parts.append(f"{otherwise} made otherwise: --changed lists them, --refresh makes them anew")
     if report.failures:
-        waiting = f", {show.blocked} wait for that" if show.blocked else ""
+        waiting = f", {states[State.BLOCKED]} wait for that" if states[State.BLOCKED] else ""
         parts.append(f"{len(report.failures)} failed{waiting}")
     if report.interrupted:
         parts.append("interrupted; what was made is saved")
@@ -222,4 +196,4 @@ def _cost(usage: Usage, model: str) -> str:
         return "no calls"
     dollars = price(model, usage)
     known = ", price unknown" if dollars is None else f", about ${dollars:.4f}" if dollars else ""
-    return f"{terminal.count(usage.requests, 'call')} to {model}, about {usage_text(usage)}{known}"
+    return f"{terminal.count(usage.requests, 'call')} to {model}, about {terminal.usage_text(usage)}{known}"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
+from typing import Any
 
 from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.progress import usage_text
-from lmm.errors import LmmError
-from lmm.extraction import Extraction, ExtractOptions, extract_files, load_schema, plan_extraction
-from lmm.extraction.plan import Job
+from lmm.disk import journal
+from lmm.document import Document
+from lmm.errors import LmmError, Place
+from lmm.extraction.records import Job, Record, plan_records, read_records
 from lmm.extraction.table import check_output, json_line, save_records
-from lmm.messages import Usage, render
+from lmm.loop import run
+from lmm.messages import Event, Progress, Usage, render
+from lmm.models.structured import load_schema
+from lmm.pipeline import Report
 
 
 def extract(
@@ -26,28 +29,27 @@ def extract(
     dry_run: bool,
 ) -> int:
     """Extract one record per section, or several where the schema is a list, and print or save them as rows."""
-    options = ExtractOptions(select, model, config, again)
     compiled = load_schema(schema)
     if output is not None:
         check_output(output)
-    jobs = plan_extraction(files, compiled, options)
+    documents = [Document.open(path, config=config, listener=_bar) for path in files]
+    jobs = plan_records([document.source(model=model, again=again) for document in documents], compiled, select)
     if not jobs:
         return _nothing(select)
     if dry_run:
         return _show(jobs, again)
-    try:
-        extraction = extract_files(files, compiled, options, progress=_bar)
-    except KeyboardInterrupt:
+    report = run(read_records(jobs, compiled))
+    if report.interrupted:
         terminal.say("\nlmm: interrupted; run it again: what had arrived is remembered", err=True)
         return console.INTERRUPTED
     if output is None:
-        terminal.say_document("".join(map(json_line, extraction.records)))
-    elif extraction.records or not extraction.failures:  # nothing at all does not replace an earlier table
-        save_records(output, extraction.records, compiled.fields)
-    return _summary(extraction, output)
+        terminal.say_document("".join(map(json_line, report.results)))
+    elif report.results or not report.failures:  # nothing at all does not replace an earlier table
+        save_records(output, report.results, compiled.fields)
+    return _summary(report, len(jobs), output)
 
 
-def _nothing(select: Optional[str]) -> int:
+def _nothing(select: str | None) -> int:
     if select is None:
         terminal.say("no section has text", err=True)
         return console.DONE
@@ -56,44 +58,44 @@ def _nothing(select: Optional[str]) -> int:
 
 def _show(jobs: list[Job], again: bool) -> int:
     """What would be asked: a line per section, then what it comes to."""
-    new = [job for job in jobs if again or not job.is_remembered]
+    new = [job for job in jobs if again or journal.get(job.ask.journal_key(job.source.client.name)) is None]
     for job in jobs:
         place = " > ".join(job.section.headings) or "the document"
         known = "" if job in new else "; remembered"
-        terminal.say(f"{job.file}:{job.section.line}: {place} ({len(job.section.text):,} characters{known})")
-    tokens = sum(len(render(message)) for job in new for message in job.request.messages) // 4
-    models = ", ".join(sorted({job.model_name for job in jobs}))
+        terminal.say(f"{job.ask.place}: {place} ({len(job.section.text):,} characters{known})")
+    tokens = sum(len(render(message)) for job in new for message in job.ask.request.messages) // 4
+    models = ", ".join(sorted({job.source.client.name for job in jobs}))
     asked = f"{terminal.count(len(new), 'request')} to {models}"
     terminal.say(f"{terminal.count(len(jobs), 'section')}, {asked}, about {tokens:,} tokens in")
     return console.DONE
 
 
-def _bar(done: int, total: int) -> None:
-    terminal.show_bar(done, total)
-    if done == total:
-        terminal.erase_bar()
+def _bar(event: Event, place: Place) -> None:
+    if isinstance(event, Progress):
+        terminal.show_bar(event.done, event.total)
+        if event.done == event.total:
+            terminal.erase_bar()
 
 
-def _summary(extraction: Extraction, output: Optional[Path]) -> int:
-    for hint in extraction.hints:
+def _summary(report: Report[Record[Any]], sections: int, output: Path | None) -> int:
+    for hint in report.hints:
         terminal.say(hint, err=True)
-    _tell(extraction)
+    _tell(report, sections)
     parts = [
-        f"{terminal.count(len(extraction.records), 'record')} from {terminal.count(extraction.sections, 'section')}",
-        *([f"{len(extraction.failures)} failed"] if extraction.failures else []),
-        *([usage_text(extraction.usage)] if extraction.usage != Usage() else []),
+        f"{terminal.count(len(report.results), 'record')} from {terminal.count(sections, 'section')}",
+        *([f"{len(report.failures)} failed"] if report.failures else []),
+        *([terminal.usage_text(report.usage)] if report.usage != Usage() else []),
     ]
-    terminal.say(
-        f"{f'{output}: ' if output else ''}{', '.join(parts)}", err=output is None
-    )  # standard output is for rows
-    return console.FAILED if extraction.failures else console.DONE
+    # Standard output is for rows.
+    terminal.say(f"{f'{output}: ' if output else ''}{', '.join(parts)}", err=output is None)
+    return console.FAILED if report.failures else console.DONE
 
 
-def _tell(extraction: Extraction) -> None:
+def _tell(report: Report[Record[Any]], sections: int) -> None:
     """Each failure with its place; one that all sections share, once."""
-    errors = {str(failure.error) for failure in extraction.failures}
-    if len(errors) == 1 < len(extraction.failures) == extraction.sections:
-        terminal.tell_error(extraction.failures[0].error)
+    errors = {str(failure.error) for failure in report.failures}
+    if len(errors) == 1 < len(report.failures) == sections:
+        terminal.tell_error(report.failures[0].error)
         return
-    for failure in extraction.failures:
+    for failure in report.failures:
         terminal.say(str(failure), err=True)

@@ -8,21 +8,16 @@ from pathlib import Path
 
 from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.progress import Progress, usage_text
 from lmm.cli.work.word_diff import word_diff
-from lmm.disk.files import decode_document, read_document, title_of
+from lmm.disk.files import decode_document
+from lmm.document import Document
 from lmm.errors import LmmError
-from lmm.markdown.blocks import ErrorBlock, HeaderBlock, serialize
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.loop import Stopped
+from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.prompt_lines import find_prompts
 from lmm.messages import Usage, render
-from lmm.prompts.load import load_prompts
-from lmm.scan import MessageOptions, Outcome, scan_messages, scan_messages_text
-from lmm.scan.chat_log import Exchange
-from lmm.scan.edits import EDIT, find_edits
-from lmm.scan.header import check_header
-from lmm.scan.messages import chat_before, request_for
-from lmm.scan.run_messages import pending
+from lmm.notebook.answering import Answered
+from lmm.pipeline import Report
 
 STDIN = Path("-")
 
@@ -31,111 +26,90 @@ def messages(
     files: list[Path], at: int | None, model: str | None, config: Path | None, again: bool, dry_run: bool, diff: bool
 ) -> int:
     """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files."""
-    options = MessageOptions(model=model, config=config, at=at, again=again)
 
-    def work(path: Path, options: MessageOptions) -> int:
-        return _show_requests(path, options) if dry_run else _answer(path, options, diff)
+    def work(path: Path) -> int:
+        document = _open(path, config)
+        if dry_run:
+            return _show_requests(document, path, at, model)
+        with document:
+            return _answer(document, path, at, model, again, diff)
 
-    codes = []
-    for path in files:
-        try:
-            codes.append(work(path, options))
-        except LmmError as error:
-            if len(files) == 1:
-                raise
-            terminal.tell_error(error)
-            codes.append(console.FAILED)
-        if codes[-1] == console.INTERRUPTED:
-            break
-    return max(codes)
+    return console.each(files, work)
 
 
-def _answer(path: Path, options: MessageOptions, diff: bool) -> int:
+def _open(path: Path, config: Path | None) -> Document:
     if path == STDIN:
-        text = _read(path)
-        outcome = scan_messages_text(text, options, listener=Progress("-", err=True))
-        terminal.say_document(outcome.text)
-        _tell_edits("-", outcome.text, diff, err=True)
-        return _summary("-", outcome, err=True)
-    outcome = scan_messages(path, options, listener=Progress(str(path)))
-    _tell_edits(str(path), outcome.text, diff)
-    return max(_tell_unreadable(str(path), outcome.text), _summary(str(path), outcome))
+        text = decode_document(sys.stdin.buffer.read(), "standard input")
+        return Document.from_text(text, config=config, listener=terminal.EventPrinter(err=True))
+    return Document.open(path, config=config, listener=terminal.EventPrinter())
 
 
-def _tell_unreadable(name: str, text: str) -> int:
+def _answer(document: Document, path: Path, at: int | None, model: str | None, again: bool, diff: bool) -> int:
+    try:
+        report = document.answer(at=at, model=model, again=again)
+    except Stopped as stopped:
+        report = stopped.report
+    unplaced = None
+    if path == STDIN:
+        terminal.say_document(document.text)
+    else:
+        unplaced = document.save().side_file
+    err = path == STDIN
+    _tell_edits(str(path), document, diff, err=err)
+    return max(_tell_unreadable(str(path), document), _summary(str(path), report, unplaced, err=err))
+
+
+def _tell_unreadable(name: str, document: Document) -> int:
     """Blocks that cannot be read and hold what looks like a question: nobody should wait for an answer."""
     code = console.DONE
-    for block in parse_markdown_text(text):
+    for block in document.blocks:
         if isinstance(block, ErrorBlock) and find_prompts(block.source):
+            what = f"a question stands in a block that cannot be read: {block.reason}"
             where = f"{name}:{block.error_line}:{block.error_column}"
-            terminal.tell_error(
-                LmmError(
-                    f"a question stands in a block that cannot be read: {block.reason}", where=where, hint=block.hint
-                )
-            )
+            terminal.tell_error(LmmError(what, where=where, hint=block.hint))
             code = console.FAILED
     return code
 
 
-def _tell_edits(name: str, text: str, diff: bool, *, err: bool = False) -> None:
+def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
     """What waits in the document now, and what the author should know before accepting it."""
-    edits = find_edits(parse_markdown_text(text)) if EDIT in text else []
-    for edit in edits:
+    for edit in document.edits:
         terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} an edit waits: {edit.prompt}", err=err)
         if diff:
-            old, new = serialize(edit.old).strip(), serialize(edit.new).strip()
-            terminal.say(textwrap.indent(word_diff(old, new, err=err), "  "), err=err)
+            shown = word_diff(edit.old.strip(), edit.new.strip(), err=err)
+            terminal.say(textwrap.indent(shown, "  "), err=err)
         for warning in edit.warnings:
             terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
-    if edits:
+    if document.edits:
         terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
 
 
-def _read(path: Path) -> str:
-    return decode_document(sys.stdin.buffer.read(), "standard input") if path == STDIN else read_document(path)
-
-
-def _summary(name: str, outcome: Outcome, *, err: bool = False) -> int:
-    if outcome.side_file:
-        terminal.tell_error(
-            LmmError(
-                "the document changed meanwhile and a reply found no place in it",
-                where=name,
-                hint=f"the reply is in {outcome.side_file}",
-            )
-        )
-    if not outcome.answered and not outcome.failed and not outcome.interrupted:
+def _summary(name: str, report: Report[Answered], unplaced: Path | None, *, err: bool = False) -> int:
+    if unplaced:
+        what = "the document changed meanwhile and a reply found no place in it"
+        terminal.tell_error(LmmError(what, where=name, hint=f"the reply is in {unplaced}"))
+    if not report.results and not report.failures and not report.interrupted:
         terminal.say(f"{name}: no question waits", err=err)
         return console.DONE
-    parts = [terminal.count(len(outcome.answered), "reply")]
-    if outcome.failed:
-        parts.append(f"{len(outcome.failed)} not answered")
-    if outcome.usage != Usage():
-        parts.append(usage_text(outcome.usage))
-    if outcome.interrupted:
+    parts = [terminal.count(len(report.results), "reply")]
+    if report.failures:
+        parts.append(f"{len(report.failures)} not answered")
+    if report.usage != Usage():
+        parts.append(terminal.usage_text(report.usage))
+    if report.interrupted:
         parts.append("interrupted; what had arrived is saved")
     terminal.say(f"{name}: {', '.join(parts)}", err=err)
-    if outcome.interrupted:
+    if report.interrupted:
         return console.INTERRUPTED
-    return console.FAILED if outcome.failed or outcome.side_file else console.DONE
+    return console.FAILED if report.failures or unplaced else console.DONE
 
 
-def _show_requests(path: Path, options: MessageOptions) -> int:
-    text = _read(path)
-    blocks = parse_markdown_text(text)
-    check_header(blocks, document=str(path))
-    header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
-    settings = options.settings(None if path == STDIN else path, header)
-    threads = pending(blocks, options, settings, title=title_of(path))
-    prompts = load_prompts(settings.prompts_folder)
-    for thread in threads:
-        log = thread.log
-        for ask in thread.asks:
-            terminal.say(f"── {path}:{ask.line} → {settings.major.model} · {ask.subject}")
-            for message in request_for(ask, chat_before(ask, log), settings.system, prompts).messages:
-                terminal.say(f"[{message.role}]\n{render(message)}\n")
-            if not ask.is_edit:
-                log = (*log, Exchange(ask.prompt.word, ask.prompt.text, "(the reply to this)"))
-    asked = sum(len(t.asks) for t in threads)
-    terminal.say(f"{path}: {terminal.count(asked, 'request')} would be sent to {settings.major.model}")
+def _show_requests(document: Document, path: Path, at: int | None, model: str | None) -> int:
+    asks = document.requests(at=at, model=model)
+    name = model or str(document.settings.major.model)
+    for ask in asks:
+        terminal.say(f"── {path}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
+        for message in ask.request.messages:
+            terminal.say(f"[{message.role}]\n{render(message)}\n")
+    terminal.say(f"{path}: {terminal.count(len(asks), 'request')} would be sent to {name}")
     return console.DONE

@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from lmm import terminal
 from lmm.cli import console
 from lmm.disk.files import read_document
 from lmm.disk.folder import SUFFIXES
+from lmm.document import Document
 from lmm.errors import ConfigError, LmmError
-from lmm.scan import Problem, ScanReport, clear_messages
-from lmm.scan import scan as scan_file
+from lmm.notebook.problems import Problem
 
 
 def scan(files: list[Path], check: bool, fix: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message."""
     if check and fix:
         raise ConfigError("--check writes nothing, --fix does", hint="choose one of them")
-    code, found = console.DONE, 0
-    for path in files:
-        try:
-            if not check and path.suffix.lower() not in SUFFIXES:
-                read_document(path)  # a file that is missing is told as such
-                hint = f"a header is written into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
-                raise LmmError("this is no markdown file", where=str(path), hint=hint)
-            report = scan_file(path, check=check, fix=fix)
-        except LmmError as error:
-            terminal.tell_error(error)
-            code = console.FAILED
-            continue
-        found += len(report.problems)
-        for problem in report.problems:
+    found = 0
+
+    def work(path: Path) -> int:
+        nonlocal found
+        problems, done = _scan(path, check, fix)
+        found += len(problems)
+        for problem in problems:
             if as_json:
                 terminal.say_json(_as_values(path, problem))
             else:
                 terminal.say(_line(path, problem))
-        if report.changed and not as_json:
-            terminal.say(f"{path}: {_done(report)}")
-        if any(problem.severity == "error" for problem in report.problems):
-            code = console.FAILED
+        if done and not as_json:
+            terminal.say(f"{path}: {done}")
+        return console.FAILED if any(problem.severity == "error" for problem in problems) else console.DONE
+
+    code = console.each(files, work)
     if not as_json and not found and code == console.DONE:
         terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code
 
 
-def _done(report: ScanReport) -> str:
-    if not report.fixed:
-        return "completed the header"
-    return f"wrote {terminal.count(report.fixed, 'value')} so that knitr does not run code in it"
+def _scan(path: Path, check: bool, fix: bool) -> tuple[tuple[Problem, ...], str]:
+    """The problems of a file, and what was done about it."""
+    if not check and path.suffix.lower() not in SUFFIXES:
+        read_document(path)  # a file that is missing is told as such
+        hint = f"a header is written into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
+        raise LmmError("this is no markdown file", where=str(path), hint=hint)
+    document = Document.open(path)
+    with contextlib.nullcontext() if check else document:
+        document.reload()
+        completed = not check and document.complete()
+        fixed = document.fix() if fix else 0
+        document.save().check()
+    done = f"wrote {terminal.count(fixed, 'value')} so that knitr does not run code in it" if fixed else ""
+    return document.problems(gaps=check), done or ("completed the header" if completed else "")
 
 
 def _as_values(path: Path, problem: Problem) -> dict[str, object]:
@@ -70,6 +75,8 @@ def _line(path: Path, problem: Problem) -> str:
 def clear(files: list[Path], pending: bool) -> int:
     """Remove the chats from files; metadata blocks that held nothing else go with them."""
     for path in files:
-        changed = clear_messages(path, pending=pending)
+        with Document.open(path) as document:
+            changed = document.clear(pending=pending)
+            document.save().check()
         terminal.say(f"{path}: {'removed the chats' if changed else 'there are no chats'}")
     return console.DONE

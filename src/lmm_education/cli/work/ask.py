@@ -7,9 +7,9 @@ from typing import get_args
 
 from lmm import loop, terminal
 from lmm.cli import console
-from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError
 from lmm.messages import Retrying, TextDelta, Usage
+from lmm.terminal import usage_text
 from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found, History
 from lmm_education.answer.context import shown
 from lmm_education.answer.history import Exchange

@@ -8,9 +8,9 @@ from typing import Any
 
 from lmm import terminal
 from lmm.cli import console
-from lmm.cli.work.progress import usage_text
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import Usage
+from lmm.terminal import usage_text
 from lmm_education.settings import CourseSettings
 from lmm_education.study.ask_cards import write_cards
 from lmm_education.study.card_files import check_output, save_cards

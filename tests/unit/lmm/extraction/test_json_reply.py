@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmm.extraction.json_reply import NoJson, read_json
+from lmm.models.structured import NoJson, read_json
 
 
 @pytest.mark.parametrize(

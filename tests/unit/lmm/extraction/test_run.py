@@ -12,12 +12,17 @@ from pydantic import BaseModel
 
 import lmm
 from lmm.cli.main import main
-from lmm.errors import ConfigError, FileReadError, ModelRejected, ModelUnavailable, Untrusted
-from lmm.extraction import ExtractionFailed, ExtractOptions, Record, extract_files
-from lmm.extraction.schemas import make_schema
+from lmm.document import Document
+from lmm.errors import ConfigError, FileReadError, ModelRejected, ModelUnavailable, PartlyFailed, Place, Untrusted
+from lmm.extraction import Record
+from lmm.extraction.records import plan_records, read_records
+from lmm.loop import run
 from lmm.markdown import load_text, load_tree
-from lmm.messages import ChatEvent, ChatRequest, Reply, render
+from lmm.messages import ChatEvent, ChatRequest, Event, Listener, Progress, Reply, ignore, render
+from lmm.models.port import ChatModel
+from lmm.models.structured import make_schema
 from lmm.models.testing import ScriptedModel
+from lmm.pipeline import Report
 
 
 class Plant(BaseModel):
@@ -119,27 +124,27 @@ def test_an_invalid_reply_is_sent_back_with_the_error() -> None:
 def test_a_section_that_fails_keeps_the_others() -> None:
     """The error comes after all were read, names the place, and carries the records."""
     model = ByText({"30 m": "never", "not valid": "never", "Five": BOX})
-    with pytest.raises(ExtractionFailed) as caught:
+    with pytest.raises(PartlyFailed) as caught:
         lmm.extract(TEXT, Plant, model=model)
     assert str(caught.value).startswith("text:3: no valid reply in 3; the last one:\nthere is no JSON in it")
-    assert caught.value.extraction.records == RECORDS[1:]
+    assert list(caught.value.report.results) == RECORDS[1:]
     assert len(model.seen) == 4
 
 
 def test_a_model_that_does_not_answer_is_a_failure_too() -> None:
     """And is not asked to correct anything."""
     model = ByText({"30 m": ModelUnavailable("down"), "Five": BOX})
-    with pytest.raises(lmm.ExtractionFailed, match="text:3: down") as caught:
+    with pytest.raises(PartlyFailed, match="text:3: down") as caught:
         lmm.extract(TEXT, Plant, model=model)
-    assert [failure.line for failure in caught.value.extraction.failures] == [3]
+    assert [failure.place.line for failure in caught.value.report.failures] == [3]
     assert len(model.seen) == 2
 
 
 def test_the_built_in_model_refuses() -> None:
     """It has no understanding to extract with."""
-    with pytest.raises(ExtractionFailed, match="Builtin/extractive cannot extract data") as caught:
+    with pytest.raises(PartlyFailed, match="Builtin/extractive cannot extract data") as caught:
         lmm.extract(TEXT, Plant)
-    assert {type(failure.error) for failure in caught.value.extraction.failures} == {ModelRejected}
+    assert {type(failure.error) for failure in caught.value.report.failures} == {ModelRejected}
 
 
 def test_a_repeated_run_asks_nothing() -> None:
@@ -162,7 +167,7 @@ def test_an_interrupted_run_goes_on_where_it_was() -> None:
 
 def test_what_failed_to_the_end_is_asked_anew() -> None:
     """Remembered failures are not repeated for ever."""
-    with pytest.raises(ExtractionFailed):
+    with pytest.raises(PartlyFailed):
         lmm.extract(TEXT, Plant, "oak", model=ScriptedModel(["a", "b", "c"]))
     assert lmm.extract(TEXT, Plant, "oak", model=ScriptedModel([OAK])) == RECORDS[:1]
 
@@ -175,7 +180,7 @@ def test_a_reply_that_was_cut_off_is_not_asked_to_be_corrected() -> None:
             async for event in super().stream(request):
                 yield Reply(event.text, self.name, cut=True)
 
-    with pytest.raises(ExtractionFailed, match=r"cut off at the model's output limit.*max_tokens"):
+    with pytest.raises(PartlyFailed, match=r"cut off at the model's output limit.*max_tokens"):
         lmm.extract(TEXT, Plant, "oak", model=Cut({"30 m": OAK[:-3]}))
     assert lmm.extract(TEXT, Plant, "oak", model=Cut({"30 m": OAK})) == RECORDS[:1]
 
@@ -211,13 +216,20 @@ def test_documents_are_paths_trees_or_text(tmp_path: Path) -> None:
 
 def test_a_waiting_edit_is_not_read() -> None:
     """Until it is accepted, the old text counts."""
-    from lmm.scan import scan_messages_text
+    import talking
 
-    edited = scan_messages_text("# Oak\n\n---\n=: shorten\n---\nOld text.\n", model=ScriptedModel(["New text."])).text
+    edited = talking.answered("# Oak\n\n---\n=: shorten\n---\nOld text.\n", model=ScriptedModel(["New text."])).text
     model = ScriptedModel([OAK])
     lmm.extract(edited, Plant, model=model)
     assert "Old text." in render(model.seen[0].messages[0])
     assert "ew text" not in render(model.seen[0].messages[0])
+
+
+def extracted(paths: list[Path], model: ChatModel | None = None, listener: Listener = ignore) -> Report[Record[Any]]:
+    """The records of several files, as `lmm extract` reads them."""
+    documents = [Document.open(path, listener=listener) for path in paths]
+    schema = make_schema(Plant)
+    return run(read_records(plan_records([document.source(model=model) for document in documents], schema), schema))
 
 
 def test_files_are_read_side_by_side_and_reported_in_order(tmp_path: Path) -> None:
@@ -227,16 +239,19 @@ def test_files_are_read_side_by_side_and_reported_in_order(tmp_path: Path) -> No
         path.write_text(f"Of {path.stem}.\n")
     model = ByText({"Of a": OAK, "Of b": "never", "not valid": "never", "Of c": BOX}, {"Of a": 0.05})
     steps: list[tuple[int, int]] = []
-    result = extract_files(
-        paths, make_schema(Plant), model=model, progress=lambda done, total: steps.append((done, total))
-    )
-    assert [(record.file, record.line, record.headings) for record in result.records] == [
+
+    def listen(event: Event, place: Place) -> None:
+        if isinstance(event, Progress):
+            steps.append((event.done, event.total))
+
+    result = extracted(paths, model, listen)
+    assert [(record.file, record.line, record.headings) for record in result.results] == [
         (str(paths[0]), 1, ()),
         (str(paths[2]), 1, ()),
     ]
     assert [str(failure).partition(": ")[0] for failure in result.failures] == [f"{paths[1]}:1"]
     assert steps == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert (result.sections, model.most) == (3, 3)
+    assert model.most == 3
 
 
 def test_the_tier_bounds_how_many_run(tmp_path: Path) -> None:
@@ -250,9 +265,8 @@ def test_the_tier_bounds_how_many_run(tmp_path: Path) -> None:
         paths = [tmp_path / f"{n}.md" for n in range(3)]
         for path in paths:
             path.write_text(TEXT)
-        options = ExtractOptions(config=tmp_path / "config.toml")
-        result = extract_files(paths, make_schema(Plant), options)
-    assert len(result.records) == 6
+        result = extracted(paths)
+    assert len(result.results) == 6
     assert (len(server.requests), server.most_in_flight) == (6, 2)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, RootModel
 from typing_extensions import TypedDict  # Pydantic asks for this one before Python 3.12
 
 from lmm.errors import ConfigError, FileReadError
-from lmm.extraction.schemas import Mismatch, load_schema, make_schema
+from lmm.models.structured import Mismatch, load_schema, make_schema
 
 
 class Leaf(BaseModel):
@@ -195,7 +195,7 @@ def test_schemas_are_found_by_name(models: Path, name: str, many: bool) -> None:
     ("name", "message"),
     [
         ("some_models.py:Outr", "some_models.py:Outr: there is no 'Outr' in some_models.py (did you mean 'Outer'?)"),
-        ("some_models.py:Xyz", "there is no 'Xyz' in some_models.py (it has Family, Inner, Outer)"),
+        ("some_models.py:Xyz", "there is no 'Xyz' in some_models.py (known: Family, Inner, Outer)"),
         ("some_models.py", "'some_models.py' names no schema (name a Pydantic model"),
         ("some_models.py:", "names no schema"),
         ("none.py:Outer", "none.py: there is no such Python file"),

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from lmm.errors import ConfigError, FileWriteError
-from lmm.extraction.run import Record
+from lmm.extraction.records import Record
 from lmm.extraction.table import check_output, json_line, row_of, save_records
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import talking
 from golden_files import Case, read_cases
 
 from lmm.models.testing import ScriptedModel
-from lmm.scan import scan_messages_text
 from lmm_education.errors import ExportError
 from lmm_education.study.export import clean_notes
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_exported_is_refused(name: str) -> None:
 def test_an_edit_keeps_types_of_the_text_it_is_about() -> None:
     """An exercise in an edited section is left out of the new text too."""
     text = "One.\n\n---\n=: shorter\n---\n# A\n\nLong text.\n\n---\ntype: exercise\n---\nWhy is it green?\n"
-    edited = scan_messages_text(text, model=ScriptedModel(["Text.\n\nWhy is it green?"])).text
+    edited = talking.answered(text, model=ScriptedModel(["Text.\n\nWhy is it green?"])).text
     assert clean_notes(edited, edits="new").text.split() == ["One.", "#", "A", "Text."]
     assert clean_notes(edited, edits="old").text.split() == ["One.", "#", "A", "Long", "text."]
 

@@ -1,0 +1,564 @@
+"""The noun: a markdown file that talks.
+
+A `Document` is in memory until `save`; no attribute of it reads or writes a file. What its author saves meanwhile is
+merged when it is saved. A verb that asks a model works under the document's lock, and journals each reply when it
+arrives, so that nothing that was paid can be lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from lmm import config_files
+from lmm.config import Settings
+from lmm.disk import files, journal, undo
+from lmm.disk.shared import Saved, SharedFile
+from lmm.disk.undo import TakenBack
+from lmm.errors import DocumentError, FileWriteError, LmmError, Place
+from lmm.extraction.records import Record, Source, plan_records, read_records
+from lmm.loop import background, blocking, run, run_async
+from lmm.markdown.blocks import Block, MetadataBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
+from lmm.messages import Listener, Waiting, ignore
+from lmm.models.client import Ask, Client
+from lmm.models.port import ChatModel
+from lmm.models.structured import load_schema, make_schema
+from lmm.notebook import edits as waiting
+from lmm.notebook.answering import Answered, AnswerPlanner
+from lmm.notebook.batch import BatchFunction
+from lmm.notebook.chat_log import Exchange, clear_chats, read_log
+from lmm.notebook.fields import Visited
+from lmm.notebook.fingerprints import State
+from lmm.notebook.header import check_header, complete_header
+from lmm.notebook.messages import Pending, plan
+from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
+from lmm.notebook.run_batch import FieldPlanner, batch_function, rag_annotations
+from lmm.notebook.saving import is_sound, merge_whole_edits
+from lmm.pipeline import P, Parsed, Planner, R, Report, work
+from lmm.powers import Config
+from lmm.prompts.load import load_prompts
+
+SETTLE = 0.1  # seconds without a save of somebody else's, before we write
+
+
+class BatchFailed(LmmError):
+    """The function of a batch model failed; `report` tells what was made before, which is in the document."""
+
+    def __init__(self, error: LmmError, report: Report[Any]) -> None:
+        super().__init__(error.message, where=error.where, hint=error.hint)
+        self.report = report
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edit that waits in a document: the text as it was, and as the model would have it."""
+
+    id: str
+    line: int
+    prompt: str
+    model: str
+    old: str
+    new: str
+    warnings: tuple[str, ...]
+    _document: Document = field(repr=False, compare=False)
+
+    def accept(self, *, force: bool = False) -> None:
+        """Keep the new text, with whatever the author made of it.
+
+        Raises:
+            EditError: text would be lost, unless with `force`.
+            DocumentError: it does not wait any more.
+        """
+        self._document._resolve("accept", self.id, force=force)
+
+    def reject(self) -> None:
+        """Restore the old text, byte for byte.
+
+        Raises:
+            DocumentError: it does not wait any more.
+        """
+        self._document._resolve("reject", self.id)
+
+
+class Document:
+    """A markdown file that talks.
+
+    >>> from lmm.models.testing import ScriptedModel
+    >>> doc = Document.from_text("---\\n?: which colour?\\n---\\nA leaf is green.\\n")
+    >>> [(question.line, question.prompt.text, str(question.subject)) for question in doc.pending]
+    [(2, 'which colour?', "a paragraph of ''")]
+    >>> doc.answer(model=ScriptedModel(["Green."])).check().results[0].reply.text
+    'Green.'
+    >>> doc.pending, doc.chats[0].reply
+    ((), 'Green.')
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        path: Path | None = None,
+        title: str = "",
+        config: str | Path | Config | None = None,
+        listener: Listener = ignore,
+    ) -> None:
+        self.path = path
+        self.listener = listener
+        self._file: SharedFile | None = None
+        self._config = Path(config) if isinstance(config, str) else config
+        self._parsed = Parsed(text, title or (files.title_of(path) if path else ""), str(path or ""))
+        self._tree: HeaderNode | None = None
+        self._unplaced: tuple[str, ...] = ()
+        self._held: contextlib.AsyncExitStack | None = None
+
+    @classmethod
+    def open(cls, path: str | Path, *, config: str | Path | Config | None = None, listener: Listener = ignore) -> Self:
+        """Read a UTF-8 markdown file, every byte as it is. No lock is taken.
+
+        Args:
+            config: a configuration file; else it is looked for as always.
+            listener: is told what happens (`lmm.messages`), one event at a time, in another thread.
+
+        Raises:
+            FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
+        """
+        path = Path(path)
+        file = SharedFile.open(path, merge=merge_whole_edits)
+        document = cls(file.base, path=path, config=config, listener=listener)
+        document._file = file
+        return document
+
+    @classmethod
+    def from_text(
+        cls, text: str, *, title: str = "", config: str | Path | Config | None = None, listener: Listener = ignore
+    ) -> Self:
+        """A document that is in no file yet; `title` names it where it has no title of its own."""
+        return cls(text, title=title, config=config, listener=listener)
+
+    def __repr__(self) -> str:
+        return f"Document({str(self.path or self._parsed.name)!r}, {len(self.text):,} characters)"
+
+    def __enter__(self) -> Self:
+        """Hold the document's lock until the end of the block, which does not save."""
+        run(self._acquire())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        run(self._release())
+
+    async def __aenter__(self) -> Self:
+        await run_async(self._acquire())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await run_async(self._release())
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """The document as it is now."""
+        return self.parsed.text
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its blocks, in order."""
+        return self.parsed.blocks
+
+    @property
+    def parsed(self) -> Parsed:
+        """This version of it."""
+        if self._tree is not None:
+            text = serialize(tree_to_blocks(self._tree))
+            if text != self._parsed.text:
+                self._parsed = Parsed(text, self._parsed.name, self._parsed.file)
+        return self._parsed
+
+    @property
+    def tree(self) -> HeaderNode:
+        """The document as nodes; what is changed in them is changed in the document.
+
+        A verb that puts something else into the document ends this tree: take `tree` again. Changing a node of the old
+        one raises DocumentError.
+        """
+        if self._tree is None:
+            self._tree = self._parsed.tree()
+        return self._tree
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that hold for it, its header's ``model:`` on top.
+
+        Raises:
+            ConfigError: the configuration or the header asks for something unknown.
+        """
+        return self._settings({})
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """The prompts that wait for an answer."""
+        threads = plan(self.blocks, title=self._parsed.name)
+        return tuple(pending for thread in threads for pending in thread.asks)
+
+    @property
+    def chats(self) -> tuple[Exchange, ...]:
+        """Every exchange that is in the logs, in document order."""
+        logs = (read_log(block.values()) for block in self.blocks if isinstance(block, MetadataBlock))
+        return tuple(exchange for log in logs for exchange in log)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits that wait to be accepted or rejected."""
+        return tuple(
+            Edit(
+                id=edit.id,
+                line=edit.line,
+                prompt=edit.prompt,
+                model=edit.model,
+                old=serialize(edit.old),
+                new=serialize(edit.new),
+                warnings=edit.warnings,
+                _document=self,
+            )
+            for edit in waiting.find_edits(self.blocks)
+        )
+
+    def problems(self, *, gaps: bool = False) -> tuple[Problem, ...]:
+        """What is wrong in it, or soon will be; with `gaps`, also what `complete` would add."""
+        return (*(header_gaps(self.blocks) if gaps else ()), *find_problems(self.blocks))
+
+    def requests(self, *, at: int | None = None, model: str | None = None) -> tuple[Ask, ...]:
+        """What `answer` would send; nothing is asked."""
+        settings = self._checked({"major": model} if model else {})
+        planner = AnswerPlanner(load_prompts(settings.prompts_folder), at)
+        return tuple(planner.requests(planner.plan(self.parsed, settings)))
+
+    def stale(self, *fields: str, refresh: bool = False) -> tuple[Visited, ...]:
+        """The annotations that are missing, stale, or edited by hand, each with its reason; nothing is asked."""
+        report = self.annotate(*fields, refresh=refresh, estimate=True)
+        return tuple(visited for visited in report.results if visited.state in STALE)
+
+    # -- with a model ----------------------------------------------------------------------------------
+
+    @background
+    async def aanswer(
+        self, *, at: int | None = None, model: str | ChatModel | None = None, again: bool = False
+    ) -> Report[Answered]:
+        """Answer the prompts that wait: all, or those of the metadata block that covers the line `at`.
+
+        A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved.
+
+        Args:
+            model: a name such as ``Ollama/llama3.2``, or a model; else the configured major one.
+            again: ask anew what the journal could answer.
+
+        Raises:
+            ConfigError: the configuration or the header asks for something unknown.
+            DocumentError: the file cannot be read any more, or could not be written.
+        """
+        async with self._locked():
+            if self.path is not None and self.pending:
+                files.check_writable(self.path)
+            settings = self._checked({"major": model} if isinstance(model, str) else {})
+            client = self._client(settings, "major", model, again=again)
+            if not self.pending and at is None:
+                return Report(model=client.name, hints=settings.hints)
+            planner = AnswerPlanner(load_prompts(settings.prompts_folder), at)
+            client.open()
+            return await self._work(planner, client)
+
+    answer = blocking(aanswer)
+
+    @background
+    async def aannotate(
+        self,
+        *fields: str,
+        flags: Mapping[str, bool | None] | None = None,
+        model: str | ChatModel | None = None,
+        refresh: bool = False,
+        again: bool = False,
+        estimate: bool = False,
+    ) -> Report[Visited]:
+        """Add annotations to the sections where they are missing or their text changed: those named, or as configured.
+
+        What people wrote or edited is kept. A section whose call fails is left out, with the same field of those above.
+
+        Args:
+            fields: ``titles``, ``summary``, ``questions``, ``keywords``; none: as the settings say.
+            flags: switches single ones on or off, over what the settings say.
+            refresh: make anew also what was made with another prompt, model or heading path.
+            estimate: ask nobody, change nothing; the usage is what would be used.
+
+        Raises:
+            ConfigError, DocumentError: as for `answer`.
+        """
+        chosen = {name: name in fields for name in ("titles", "summary", "questions", "keywords")} if fields else {}
+        choose = rag_annotations({**chosen, **(flags or {})}, load_prompts)
+        return await self._fields(FieldPlanner(choose, refresh), model, again, estimate)
+
+    annotate = blocking(aannotate)
+
+    @background
+    async def arun(
+        self,
+        batch: str | BatchFunction,
+        *,
+        model: str | ChatModel | None = None,
+        refresh: bool = False,
+        again: bool = False,
+        estimate: bool = False,
+    ) -> Report[Visited]:
+        """Run a batch model, by its registered name or as a function. Only metadata is kept of what it changes.
+
+        Raises:
+            ConfigError: there is no batch model of that name.
+            BatchFailed: the function failed; what it had made before is in the document.
+        """
+        return await self._fields(FieldPlanner(batch_function(batch), refresh), model, again, estimate)
+
+    run = blocking(arun)
+
+    async def _fields(
+        self, planner: FieldPlanner, model: str | ChatModel | None, again: bool, estimate: bool
+    ) -> Report[Visited]:
+        async with self._locked(estimate):
+            if self.path is not None and not estimate:
+                files.check_writable(self.path)
+            settings = self._checked({"minor": model} if isinstance(model, str) else {})
+            client = self._client(settings, planner.tier, model, again=again, estimate=estimate)
+            report: Report[Visited] = await self._work(planner, client)
+        if report.error is not None:
+            raise BatchFailed(report.error, report) from report.error
+        return report
+
+    @background
+    async def aextract(
+        self,
+        schema: Any,
+        *,
+        select: str | None = None,
+        model: str | ChatModel | None = None,
+        again: bool = False,
+    ) -> Report[Record[Any]]:
+        """Extract one record per section, or several where `schema` is a list; the document does not change.
+
+        Every record is valid: a reply that is not is sent back with the error, twice.
+
+        Args:
+            schema: a Pydantic model, a list of one, any type Pydantic knows, a JSON schema as a mapping, or the name of
+                one of these (``file.py:Model``, ``schema.json``).
+            select: a title or part of one, or ``key=value`` for metadata; else every section with text of its own.
+
+        Raises:
+            ConfigError: the schema or the configuration cannot be read.
+        """
+        compiled = load_schema(schema) if isinstance(schema, str) else make_schema(schema)
+        return await read_records(plan_records([self.source(model=model, again=again)], compiled, select), compiled)
+
+    extract = blocking(aextract)
+
+    def source(self, *, model: str | ChatModel | None = None, again: bool = False) -> Source:
+        """The document as a source of records; where an edit waits, the old text counts."""
+        settings = self._checked({"minor": model} if isinstance(model, str) else {})
+        tree = blocks_to_tree(waiting.old_view(self.blocks), title=self._parsed.name)
+        client = self._client(settings, "minor", model, again=again)
+        name = self._parsed.name
+        return Source(tree or HeaderNode(title=name), client, load_prompts(settings.prompts_folder), self._parsed.file)
+
+    async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
+        before = self.parsed
+        after, report = await work(before, planner, client)
+        if report.changed:
+            self._become(after)
+        if report.usage.requests and not client.estimate:
+            journal.forget_old()
+        return report
+
+    def _client(
+        self,
+        settings: Settings,
+        tier: str,
+        model: str | ChatModel | None,
+        *,
+        again: bool = False,
+        estimate: bool = False,
+    ) -> Client:
+        given = None if isinstance(model, str) else model
+        return Client(settings, tier=tier, model=given, again=again, estimate=estimate, listener=self.listener)
+
+    def _checked(self, overrides: Mapping[str, str]) -> Settings:
+        """The settings, unless the header cannot be read and seems to name a model."""
+        check_header(self.blocks, document=self._parsed.file)
+        return self._settings(overrides)
+
+    def _settings(self, overrides: Mapping[str, str]) -> Settings:
+        header = self.parsed.header
+        values = header.values() if header is not None else None
+        return config_files.settings_for(self.path, values, config=self._config, overrides=overrides)
+
+    # -- without one -----------------------------------------------------------------------------------
+
+    def complete(self) -> bool:
+        """Add ``title`` and ``docid`` to the header where they are missing; whether they were."""
+        return self._put(complete_header(self.blocks, name=self._parsed.name or "document"))
+
+    def fix(self) -> int:
+        """Spell replies and other values of models so that knitr runs no code in them; how many there were."""
+        blocks, count = without_running_code(self.blocks)
+        self._put(blocks)
+        return count
+
+    def accept(self, *, line: int | None = None, force: bool = False) -> int:
+        """Keep the new texts of the edits that wait (with `line`, of the one that covers it); how many there were.
+
+        What the author made of a new text meanwhile is kept with it.
+
+        Raises:
+            EditError: text would be lost, by a reply that was cut off or drops what others refer to, or because the
+                author changed the old text meanwhile. `force` accepts it all the same.
+            LmmError: no edit waits at `line`, or an edit has lost its marks.
+        """
+        return self._resolve("accept", line=line, force=force)
+
+    def reject(self, *, line: int | None = None, again: bool = False) -> int:
+        """Restore the old texts of the edits that wait, byte for byte (`again`: and the questions); how many."""
+        return self._resolve("again" if again else "reject", line=line)
+
+    def _resolve(
+        self, verdict: waiting.Verdict, edit_id: str = "", *, line: int | None = None, force: bool = False
+    ) -> int:
+        if edit_id:
+            line = next((edit.line for edit in waiting.find_edits(self.blocks) if edit.id == edit_id), None)
+            if line is None:
+                raise DocumentError("this edit does not wait any more", where=self._parsed.file)
+        blocks, count = waiting.resolve(self.blocks, verdict, line=line, force=force)
+        if count:
+            self._put(blocks)
+        return count
+
+    def clear(self, *, pending: bool = False) -> bool:
+        """Remove the chats, with `pending` also prompts that wait; whether there were any.
+
+        A metadata block that held nothing else goes with them.
+        """
+        return self._put(clear_chats(self.blocks, pending=pending))
+
+    def update(self, new: str | Sequence[Block]) -> None:
+        """Put another text in the place of this one, such as an editor's buffer."""
+        self._put(parse_markdown_text(new) if isinstance(new, str) else new)
+
+    def _put(self, blocks: Sequence[Block]) -> bool:
+        after = Parsed.of_blocks(blocks, self.parsed)
+        if after.text == self._parsed.text:
+            return False
+        self._become(after)
+        return True
+
+    def _become(self, after: Parsed) -> None:
+        """Be another version from now on; a tree of the one before is over."""
+        if self._tree is not None:
+            self._tree.ended = True
+            self._tree = None
+        self._parsed = after
+
+    # -- the disk --------------------------------------------------------------------------------------
+
+    @background
+    async def asave(self, to: str | Path | None = None, *, overwrite: bool = False, settle: float = SETTLE) -> Saved:
+        """Write the document into its file, merged with what its author saved there meanwhile.
+
+        What found no place in their text goes to ``FILE.unplaced``, which the result names.
+
+        Args:
+            to: another file, which is the document's from now on; an existing one only with `overwrite`.
+            settle: seconds for which a file that changed meanwhile must have been left alone.
+
+        Raises:
+            FileReadError, FileWriteError: the file is gone, or cannot be written; `to` exists; there is no file.
+        """
+        if to is not None:
+            return self._save_as(Path(to), overwrite)
+        if self._file is None or self.path is None:
+            raise FileWriteError("this document is in no file yet", hint='name one: save("notes.md")')
+        if self.text == self._file.base and not self._unplaced:
+            return Saved(self.text)
+        async with self._locked(refresh=False):
+            files.check_writable(self.path)
+            await self._file.still(settle)
+            saved = self._file.save(self.text, check=is_sound, unplaced=self._unplaced)
+        self._unplaced = ()
+        if saved.text != self.text:
+            self._become(Parsed(saved.text, self._parsed.name, self._parsed.file))
+        return saved
+
+    save = blocking(asave)
+
+    def _save_as(self, path: Path, overwrite: bool) -> Saved:
+        if path.exists() and not overwrite:
+            raise FileWriteError("this file exists", where=str(path), hint="name another one, or overwrite=True")
+        files.replace(path, self.text)
+        self.path, self._file = path, SharedFile.open(path, merge=merge_whole_edits)
+        self._parsed = Parsed(self.text, self._parsed.name or files.title_of(path), str(path))
+        return Saved(self.text)
+
+    def reload(self) -> None:
+        """Take what is on the disk; changes that are not saved are merged into it.
+
+        Raises:
+            FileReadError: the file is gone, or cannot be read.
+        """
+        if self._file is None or not self._file.changed():
+            return
+        merged = self._file.reread(self.text)
+        self._unplaced += merged.unplaced
+        if merged.text != self.text:
+            self._become(Parsed(merged.text, self._parsed.name, self._parsed.file))
+
+    def undo(self) -> TakenBack:
+        """Take back the last change that we saved in the file, byte for byte; what its author changed elsewhere stays.
+
+        Raises:
+            FileWriteError: the document is in no file.
+            LmmError: there is nothing to take back, or the author has changed that place.
+        """
+        if self.path is None:
+            raise FileWriteError("this document is in no file yet", hint='name one: save("notes.md")')
+        taken = undo.take_back(self.path)
+        self.reload()
+        return taken
+
+    # -- the lock --------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _locked(self, free: bool = False, *, refresh: bool = True) -> AsyncGenerator[None]:
+        """Hold the lock, unless somebody does already (or it is not needed: `free`); begin with what others saved."""
+        mine = self._file is not None and self._held is None and not free
+        if mine:
+            await self._acquire()
+        try:
+            if refresh and not free:
+                self.reload()
+            yield
+        finally:
+            if mine:
+                await self._release()
+
+    async def _acquire(self) -> None:
+        stack = contextlib.AsyncExitStack()
+        if self._file is not None:
+            told, place = Waiting("another lmm is working on it; waiting"), Place(str(self.path))
+            await stack.enter_async_context(self._file.alocked(on_wait=lambda: self.listener(told, place)))
+        self._held = stack
+
+    async def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            await held.aclose()
+
+
+STALE = (State.MISSING, State.CHANGED, State.EDITED, State.OTHERWISE, State.GONE)

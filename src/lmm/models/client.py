@@ -1,0 +1,260 @@
+"""The one client that asks models: journaled, bounded, watched.
+
+Whoever wants to ask yields an `Ask` from a generator, a flow, and gets the `Reply`, without any I/O of its own; a
+test drives a flow with ``next`` and ``send``. A `Client` runs flows: it looks into the journal, asks the model,
+remembers what arrives, tells a listener, and counts what it cost. (httpx writes authentication in this way.)
+
+>>> def doubt(question: str) -> Flow[str]:
+...     first = yield Ask.of(question)
+...     return (yield Ask.of(f"Sure? {first.text}")).text
+>>> flow = doubt("Is a leaf green?")
+>>> next(flow).request.messages[0].text
+'Is a leaf green?'
+>>> flow.send(Reply("Yes.", "a model")).request.messages[0].text
+'Sure? Yes.'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from lmm.config import ModelSettings, Settings
+from lmm.disk import journal
+from lmm.errors import Interrupted, LmmError, Place
+from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Message, Reply, Usage, ignore, render
+from lmm.models.chat import shared_chat
+from lmm.models.port import ChatModel
+
+T = TypeVar("T")
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request to a model, and whose it is.
+
+    `text` is the prompt in the user's words, `about` what it is about, for whoever watches. `key` is what the journal
+    goes by, with the model's name: what was asked of what; by default, the request.
+    """
+
+    request: ChatRequest
+    place: Place = NOWHERE
+    text: str = ""
+    about: str = ""
+    key: tuple[Any, ...] = ()
+    again: bool = False  # whether the journal's reply does not do
+
+    @classmethod
+    def of(cls, prompt: str, place: Place = NOWHERE) -> Ask:
+        """Ask with nothing but a prompt."""
+        return cls(ChatRequest((Message("user", prompt),)), place, prompt)
+
+    def journal_key(self, model: str) -> str:
+        """The name under which the journal keeps the reply of this model."""
+        kind, *rest = self.key or (self.request.task, [[m.role, render(m)] for m in self.request.messages])
+        return journal.key_of(kind, model, *rest)
+
+
+Flow = Generator[Ask, Reply, T]
+"""Asks without I/O; what it asks next may depend on the reply before. A `ModelError` is raised in it at ``yield``."""
+
+
+class Client:
+    """Asks the model of one tier, for one run; `other` asks another one, on the same account.
+
+    Nothing is opened before the first question. `model` is used in place of the configured one; `again` asks anew
+    what the journal could answer; `estimate` asks nobody: it counts what would be sent.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        tier: str = "major",
+        model: ChatModel | None = None,
+        again: bool = False,
+        estimate: bool = False,
+        listener: Listener = ignore,
+    ) -> None:
+        self.settings, self.again, self.estimate, self.listener = settings, again, estimate, listener
+        self.tier: ModelSettings = getattr(settings, tier)
+        self.usage, self.interrupted = Usage(), False
+        self._told: dict[int, LmmError] = {}
+        self._given, self._root = model, self
+        self._opened: ChatModel | None = Estimate(self.name) if estimate else model
+
+    @property
+    def name(self) -> str:
+        """The name of the model, for which it need not be opened."""
+        return self._given.name if self._given is not None else str(self.tier.model)
+
+    @property
+    def model(self) -> ChatModel:
+        """The model itself.
+
+        Raises:
+            ModelError, ConfigError: it cannot be opened.
+        """
+        if self._opened is None:
+            self._opened = shared_chat(self.tier)
+        return self._opened
+
+    def open(self) -> None:
+        """Open the model now, so that what stands in the way is told before anything is asked.
+
+        Raises:
+            ModelError, ConfigError: it cannot be opened.
+        """
+        _ = self.model
+
+    def other(self, tier: str) -> Client:
+        """A client for another tier: same journal, listener and account. A model that was given answers here too."""
+        client = Client(
+            self.settings,
+            tier=tier,
+            model=self._given,
+            again=self.again,
+            estimate=self.estimate,
+            listener=self.listener,
+        )
+        client._root = self._root
+        return client
+
+    # -- one request -----------------------------------------------------------------------------------
+
+    async def ask(self, ask: Ask) -> Reply:
+        """The reply: the journal's, else the model's, which is journaled as it arrives.
+
+        Raises:
+            ModelError: the model did not answer.
+        """
+        reply = None
+        async with contextlib.aclosing(self.stream(ask)) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    reply = event
+        if reply is None:
+            raise RuntimeError(f"{self.name} ended its stream without a reply")
+        return reply
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[Event]:
+        """`ask`, watched as it happens; the listener is told the same."""
+        key = ask.journal_key(self.name)
+        remembered = None if self.again or ask.again else journal.get(key)
+        self._tell(Asked(ask.request, self.name, ask.text, ask.about), ask.place)
+        match remembered:
+            case {"text": str(text), "model": str(name), **rest}:
+                reply = Reply(text, name, cut=rest.get("cut") is True, remembered=True)
+                self._tell(reply, ask.place)
+                yield reply
+                return
+        async with contextlib.aclosing(self.model.stream(ask.request)) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    self._root.usage += event.usage
+                    if not self.estimate:
+                        await _kept(key, event)
+                self._tell(event, ask.place)
+                yield event
+
+    def tell(self, event: Event, place: Place) -> None:
+        """Tell the listener what happens; of a failure once."""
+        if isinstance(event, Failed):
+            if id(event.error) in self._root._told:
+                return
+            self._root._told[id(event.error)] = event.error
+        self.listener(event, place)
+
+    def _tell(self, event: Event, place: Place) -> None:
+        if not self.estimate:
+            self.listener(event, place)
+
+    # -- flows -----------------------------------------------------------------------------------------
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Run a flow to its end. Cancelled, it is told so (`Interrupted`) and may return what it has.
+
+        Raises:
+            ModelError: the flow did not catch it.
+        """
+        try:
+            ask = next(flow)
+            while True:
+                try:
+                    reply = await self.ask(ask)
+                except asyncio.CancelledError:
+                    self._root.interrupted = True
+                    ask = flow.throw(Interrupted("the call was interrupted", where=str(ask.place)))
+                except LmmError as error:
+                    ask = flow.throw(error)
+                else:
+                    ask = flow.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def run_all(self, flows: Iterable[Flow[T]]) -> list[T | LmmError]:
+        """Run flows side by side; what each returned, or its error, in their order (see `gather`)."""
+        return await self.gather(self.run(flow) for flow in flows)
+
+    async def gather(self, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T | LmmError]:
+        """Await coroutines side by side; what each returned, or its error, in their order.
+
+        Cancelled, all of them are, and what they return then is returned; `interrupted` tells.
+        """
+        tasks = [asyncio.create_task(self._outcome(coroutine)) for coroutine in coroutines]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except asyncio.CancelledError:
+            self._root.interrupted = True
+            for task in tasks:
+                task.cancel()
+            return list(await asyncio.gather(*tasks))
+        except BaseException:  # a mistake in a flow, or in a function of the user's that it calls
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    async def _outcome(self, coroutine: Coroutine[Any, Any, T]) -> T | LmmError:
+        try:
+            return await coroutine
+        except LmmError as error:
+            return error
+        except asyncio.CancelledError:
+            return Interrupted("interrupted")
+
+
+async def _kept(key: str, reply: Reply) -> None:
+    """Put a reply into the journal. Cancelled meanwhile, the reply counts all the same: the next wait is cancelled."""
+    task = asyncio.ensure_future(_remember(key, reply))
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        current = asyncio.current_task()
+        if current is not None:
+            current.cancel()
+
+
+async def _remember(key: str, reply: Reply) -> None:
+    entry = {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {})
+    with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
+        await asyncio.to_thread(journal.put, key, entry)  # it waits for the disk; other calls go on meanwhile
+
+
+class Estimate:
+    """Stands in for the model called `name` where nothing is asked: counts tokens, four characters to one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Answer with a text of ordinary length."""
+        sent = sum(len(render(message)) for message in request.messages) // 4
+        words = {"summary": 70, "questions": 60, "keywords": 20}.get(request.task, 100)
+        yield Reply("word " * words, self.name, Usage(sent, words * 4 // 3, None, 1))

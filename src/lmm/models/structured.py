@@ -1,0 +1,364 @@
+"""Data from a model: what it has to look like, where it stands in a reply, and asking again where it is wrong.
+
+A schema is a Pydantic model, any other type that Pydantic knows, or a JSON schema. Pydantic and jsonschema take a
+tenth of a second each to import, and are imported when one is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lmm.disk.files import read_document
+from lmm.errors import ConfigError, NoValidReply, nearest
+from lmm.messages import Message
+from lmm.models.client import Ask, Flow
+
+_MOST_ERRORS = 10
+_RETRIES = 2
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCED = re.compile(
+    r"^[ \t]*(?P<fence>```+|~~~+)[^\n`]*\n(?P<code>(?:(?![ \t]*(?P=fence)).*\n)*)[ \t]*(?P=fence)[ \t]*\r?$",
+    re.MULTILINE,
+)
+# Where an object or array may begin; ' and words are what models write that take JSON for Python or JavaScript.
+_OPENING = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*["'\[{\]\-\dtfn]""")
+_MOST_BROKEN = 1000  # a reply with more of these has no JSON worth the search, each taking time with its length
+
+
+class Mismatch(ValueError):
+    """A value is not valid; the message lists where and why, a line each, in words for a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What data has to look like.
+
+    `text` is the JSON schema that the model is shown; `many` says whether it is a list of records; `fields`
+    are the names in a record; `validate` turns JSON into the value, or raises `Mismatch`.
+    """
+
+    text: str
+    many: bool
+    fields: tuple[str, ...]
+    validate: Callable[[Any], Any]
+
+    def records(self, value: Any) -> list[Any]:
+        """The valid records in a JSON value.
+
+        Raises:
+            Mismatch: it is not valid.
+        """
+        valid = self.validate(value)
+        return list(getattr(valid, "root", valid)) if self.many else [valid]
+
+
+def make_schema(source: Any, *, where: str = "") -> Schema:
+    """The schema of a JSON schema (a mapping) or a type: a Pydantic model, a dataclass, ``list[Model]``, ….
+
+    Raises:
+        ConfigError: it is neither.
+
+    >>> make_schema({"type": "object", "properties": {"name": {"type": "string"}}}).records({"name": "Oak"})
+    [{'name': 'Oak'}]
+    """
+    return _from_json_schema(source, where) if isinstance(source, Mapping) else _from_type(source, where)
+
+
+def load_schema(name: str) -> Schema:
+    """The schema that ``module:Model``, ``path/to/file.py:Model`` or a JSON schema file names.
+
+    Raises:
+        ConfigError, FileReadError: there is no such file, module or name, or it is no schema.
+    """
+    if name.endswith(".json"):
+        try:
+            return make_schema(json.loads(read_document(Path(name))), where=name)
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"this is not JSON: {error.msg}", where=f"{name}:{error.lineno}:{error.colno}") from error
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise ConfigError(
+            f"'{name}' names no schema",
+            hint="name a Pydantic model, as module:Model or file.py:Model, or a JSON schema file, as schema.json",
+        )
+    module = load_python(Path(place)) if place.endswith(".py") else _import(place, name)
+    try:
+        found = functools.reduce(getattr, attribute.split("."), module)
+    except AttributeError as error:
+        raise ConfigError(
+            f"there is no '{attribute}' in {place}", where=name, hint=_did_you_mean(attribute, module)
+        ) from error
+    return make_schema(found, where=name)
+
+
+def load_python(file: Path) -> ModuleType:
+    """The module that a Python file is; files beside it can be imported by it, as by a script.
+
+    Raises:
+        ConfigError: there is no such file, or it does not run.
+    """
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise ConfigError("there is no such Python file", where=str(file), hint="check the path")
+    module = importlib.util.module_from_spec(spec)
+    _importable_from(file.resolve().parent)
+    sys.modules[spec.name] = module  # where annotations are looked up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[spec.name]
+        raise ConfigError(f"this file does not run: {type(error).__name__}: {error}", where=str(file)) from error
+    return module
+
+
+def _import(module: str, where: str) -> ModuleType:
+    _importable_from(Path.cwd())
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        hint = "install it, or run this in the folder that it is in; a file is named as file.py:Model"
+        raise ConfigError(f"there is no module '{error.name}'", where=where, hint=hint) from error
+    except Exception as error:
+        raise ConfigError(f"this module does not run: {type(error).__name__}: {error}", where=where) from error
+
+
+def _importable_from(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _did_you_mean(name: str, module: ModuleType) -> str:
+    own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    return nearest(name, sorted(own))
+
+
+# -- Pydantic --------------------------------------------------------------------------------------
+
+
+def _from_type(source: Any, where: str) -> Schema:
+    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+
+    if inspect.isroutine(source):  # Pydantic would call it
+        raise ConfigError("a function is not a type of data", where=where, hint="name a Pydantic model")
+    try:
+        adapter: TypeAdapter[Any] = source if isinstance(source, TypeAdapter) else TypeAdapter(source)
+        shown = adapter.json_schema()
+        named = adapter.json_schema(by_alias=False)
+    except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"this is not a type of data: {reason}", where=where, hint="name a Pydantic model") from error
+
+    def validate(value: Any) -> Any:
+        try:
+            return adapter.validate_json(json.dumps(value))  # read as JSON, a date may be a string in strict models too
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_context=False)
+            raise Mismatch(_listed((_path(fault["loc"]), fault["msg"], fault["input"]) for fault in faults)) from error
+
+    return Schema(_shown(shown), _is_list(shown), _fields(named), validate)
+
+
+# -- JSON schema -----------------------------------------------------------------------------------
+
+
+def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
+    from jsonschema import SchemaError
+    from jsonschema.validators import validator_for
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    schema = dict(source)
+    kind = validator_for(schema)
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        raise ConfigError(f"this is not a JSON schema: {error.json_path}: {error.message}", where=where) from error
+    # With a registry of its own, a validator fetches nothing from the network.
+    validator = kind(schema, registry=EMPTY_REGISTRY, format_checker=kind.FORMAT_CHECKER)
+
+    def validate(value: Any) -> Any:
+        try:
+            faults = sorted(validator.iter_errors(value), key=lambda fault: list(map(str, fault.absolute_path)))
+        except Unresolvable as error:
+            raise ConfigError(f"the JSON schema refers to what is not in it: {error}", where=where) from error
+        if faults:
+            raise Mismatch(_listed((_path(fault.absolute_path), fault.message, None) for fault in faults))
+        return value
+
+    return Schema(_shown(schema), _is_list(schema), _fields(schema), validate)
+
+
+# -- both ------------------------------------------------------------------------------------------
+
+
+def _shown(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False)
+
+
+def _listed(faults: Iterator[tuple[str, str, Any]]) -> str:
+    lines = [f"- {path}: {message}{_given(value)}" for path, message, value in faults]
+    more = [f"- and {len(lines) - _MOST_ERRORS} more"] if len(lines) > _MOST_ERRORS else []
+    return "\n".join([*lines[:_MOST_ERRORS], *more])
+
+
+def _given(value: Any) -> str:
+    """What was found, where it is short: a model corrects what it sees."""
+    return f", not {value!r}" if isinstance(value, (str, int, float)) and len(repr(value)) < 80 else ""
+
+
+def _path(steps: Any) -> str:
+    """
+    >>> _path(("phases", 2, "name"))
+    '$.phases[2].name'
+    """
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+
+
+def _is_list(schema: Mapping[str, Any]) -> bool:
+    return _resolved(schema, schema).get("type") == "array"
+
+
+def _fields(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a record's fields, as far as the schema says: in its order, those of all alternatives."""
+    whole = _resolved(schema, schema)
+    record = _resolved(whole.get("items", {}), schema) if whole.get("type") == "array" else whole
+    kinds = [record, *(record.get("anyOf") or record.get("oneOf") or record.get("allOf") or [])]
+    names = [name for kind in kinds for name in _resolved(kind, schema).get("properties", {})]
+    return tuple(dict.fromkeys(names))
+
+
+def _resolved(part: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A part of a schema, or what it refers to within the schema."""
+    reference = part.get("$ref") if isinstance(part, Mapping) else None
+    if isinstance(reference, str) and reference.startswith("#/"):
+        steps = reference[2:].split("/")
+        part = functools.reduce(lambda inner, step: inner.get(step, {}), steps, schema)
+    return part if isinstance(part, Mapping) else {}
+
+
+# -- in a reply ------------------------------------------------------------------------------------
+
+
+class NoJson(ValueError):
+    """There is no JSON in a reply; the message says where it breaks, in words for a model."""
+
+
+def read_json(reply: str) -> list[Any]:
+    """The JSON values in a reply, the likeliest first: the whole reply or code fences, else objects and arrays.
+
+    What stands inside a value, or inside JSON that breaks off, is not a value of its own.
+
+    Raises:
+        NoJson: there is none.
+
+    >>> read_json('Here it is: {"name": "Oak"}. Anything else?')
+    [{'name': 'Oak'}]
+    """
+    text = _THOUGHTS.sub("", reply)
+    whole = [text, *(match["code"] for match in _FENCED.finditer(text))]
+    if values := [value for piece in whole for value in _parsed(piece.strip())]:
+        return values
+    values, reason = _embedded(text)
+    if not values:
+        raise NoJson(reason)
+    return values
+
+
+def _parsed(text: str) -> list[Any]:
+    """The value that `text` is, if it is JSON and nothing else."""
+    try:
+        return [_checked(json.loads(text))]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _embedded(text: str) -> tuple[list[Any], str]:
+    """The objects and arrays in a text, outermost, in order; and why the first that is not one is none."""
+    decoder, at, values, reasons = json.JSONDecoder(), 0, list[Any](), list[str]()
+    while (opening := _OPENING.search(text, at)) and len(reasons) < _MOST_BROKEN:
+        try:
+            value, at = decoder.raw_decode(text, opening.start())
+            values.append(_checked(value))
+        except json.JSONDecodeError as error:
+            at = max(error.pos, opening.start() + 1)  # up to there it was JSON: its inside is not looked at
+            reasons.append(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}")
+        except ValueError as error:
+            at = max(at, opening.start() + 1)
+            reasons.append(f"the JSON has a value that is not allowed: {error}")
+        except RecursionError:
+            reasons.append("the JSON is nested too deep")
+            break
+    return values, (reasons or ["there is no JSON in it"])[0]
+
+
+def _checked(value: Any) -> Any:
+    """`value`, unless it holds what Python's reader allows and JSON or UTF-8 do not: NaN, half a character."""
+    json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    return value
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+def structured(ask: Ask, schema: Schema, *, again: Callable[[str], str]) -> Flow[list[Any]]:
+    """Ask for data that fits a schema: the valid records of the first reply that has any.
+
+    A reply that is not valid is sent back, twice, with what `again` makes of the error. What the journal remembers as
+    invalid to the end is asked anew.
+
+    Raises:
+        NoValidReply: no reply was valid, or one was cut off.
+    """
+    request, fresh, new = ask.request, False, False
+    while True:
+        problem = ""
+        for _ in range(1 + _RETRIES):
+            reply = yield replace(ask, request=request, again=ask.again or fresh)
+            new |= not reply.remembered
+            try:
+                return valid_records(reply.text, schema)
+            except (NoJson, Mismatch) as error:
+                problem = str(error)
+            if reply.cut:
+                problem = ""
+                break
+            exchange = (Message("assistant", reply.text), Message("user", again(problem)))
+            request = replace(request, messages=(*request.messages, *exchange))
+        if new or fresh:
+            raise _never_valid(problem)
+        request, fresh = ask.request, True
+
+
+def _never_valid(problem: str) -> NoValidReply:
+    if problem:
+        return NoValidReply(f"no valid reply in {1 + _RETRIES}; the last one:\n{problem}")
+    return NoValidReply(
+        "the reply was cut off at the model's output limit",
+        hint="set a larger max_tokens under [minor], or choose smaller sections",
+    )
+
+
+def valid_records(reply: str, schema: Schema) -> list[Any]:
+    """The valid records in a reply: of the first value that is valid, whatever else is there.
+
+    Raises:
+        NoJson, Mismatch: there is none; the message is about the first value.
+    """
+    problems = []
+    for value in read_json(reply):
+        try:
+            return schema.records(value)
+        except Mismatch as error:
+            problems.append(error)
+    raise problems[0]

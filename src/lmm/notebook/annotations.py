@@ -1,0 +1,148 @@
+"""The RAG annotations: titles, questions, keywords and summaries of sections, as a batch model.
+
+- ``titles``: the path of headings, by code.
+- ``summary``: of a section's own text and of its subsections' summaries; also of the document.
+- ``questions`` and ``keywords``: from a section's own text and its subsections' questions or keywords.
+
+A section with one subsection and no text of its own takes that subsection's value. A section that is too
+short to be annotated, with no subsection that is long enough, stands for itself: the section above sees its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmm.config import ANNOTATIONS
+from lmm.errors import EmptyReply
+from lmm.markdown.tree import HeadingNode
+from lmm.markdown.words import count_words
+from lmm.messages import Attachment, Task
+from lmm.notebook.batch import Batch
+from lmm.notebook.fields import Field, Material, sections_of, text_of
+from lmm.prompts.templates import Prompts
+
+LANGUAGES = {
+    "en": "English", "de": "German", "fr": "French", "it": "Italian", "es": "Spanish", "pt": "Portuguese",
+    "nl": "Dutch", "pl": "Polish", "sv": "Swedish", "da": "Danish", "cs": "Czech", "ja": "Japanese", "zh": "Chinese",
+}  # fmt: skip
+# What a model is asked for, and the number of words of text below which it is not worth a call.
+_ASKED: dict[str, tuple[Task, int]] = {
+    "summary": ("summary", 50),
+    "questions": ("questions", 15),
+    "keywords": ("keywords", 15),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Which annotations are wanted, and how long summaries may be (in words)."""
+
+    fields: tuple[str, ...] = ("titles",)
+    summary_words: int = 80
+
+
+def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tuple[str, ...]:
+    """The annotations that are on, the command line's choice before the settings'.
+
+    >>> chosen({"titles": True, "questions": True}, {"questions": False, "summary": True, "titles": None})
+    ('titles', 'summary')
+    """
+    wanted = {name: flags.get(name) if flags.get(name) is not None else settings.get(name) for name in ANNOTATIONS}
+    return tuple(name for name in ANNOTATIONS if wanted[name])
+
+
+async def annotate(batch: Batch, annotations: Annotations, prompts: Prompts) -> None:
+    """Make the chosen annotations where they are missing or their text changed."""
+    slots = {"language": language_name(batch.language), "words": str(annotations.summary_words)}
+    fields = [Field("titles", _title, _title_path)] if "titles" in annotations.fields else []
+    for name in _ASKED:
+        if name in annotations.fields:
+            fields.append(_from_model(batch, name, prompts.fill(name, **slots)))
+    await batch.make_fields(*fields)
+
+
+def language_name(code: str) -> str:
+    """The English name of a language, for prompts; a code that we do not know stands for itself.
+
+    >>> language_name("de-CH"), language_name("rm")
+    ('German', 'rm')
+    """
+    return LANGUAGES.get(re.split("[-_]", code)[0].lower(), code)
+
+
+def _from_model(batch: Batch, name: str, prompt: str) -> Field:
+    task, least = _ASKED[name]
+
+    async def make(node: HeadingNode, text: str) -> str | list[str]:
+        source = " > ".join((*node.heading_path, node.title))
+        reply = await batch.ask(prompt, Attachment(text, "text", source), task=task)
+        if name == "summary":
+            return reply.strip()
+        lines = lines_of(reply)
+        if not lines:
+            raise EmptyReply(f"the reply holds no {name}", hint="run again with --again")
+        return lines
+
+    def material(node: HeadingNode, below: Sequence[Any]) -> Material | None:
+        return _material(node, below, least)
+
+    return Field(name, make, material, root=name == "summary", made_by=prompt)
+
+
+def _material(node: HeadingNode, below: Sequence[Any], least: int) -> Material | None:
+    """What a field is made from: the section's own text, then what is known of each subsection under its heading."""
+    own = text_of(node)
+    if not own and len(below) == 1 and below[0] is not None and not isinstance(below[0], Material):
+        return Material(_as_text(below[0]), value=below[0])
+    shown, counted, headings = [own], [own], list[str]()
+    for child, value in zip(sections_of(node), below, strict=True):
+        heading = f"{'#' * child.level} {child.title}".rstrip()
+        part = value if isinstance(value, Material) else Material(_as_text(value))
+        shown += [heading, part.text]
+        counted.append(part.fingerprinted)
+        headings += [heading, *part.headings]
+    text = _joined(counted)
+    if not text:
+        return None
+    short = count_words(text) < least and all(value is None or isinstance(value, Material) for value in below)
+    return Material(_joined(shown), text, tuple(headings), stands=short)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _title_path(node: HeadingNode, below: Sequence[Any]) -> str | None:
+    path = (*node.heading_path, node.title)
+    return " - ".join(title for title in (*_document_title(node, path[0]), *path) if title) or None
+
+
+def _document_title(node: HeadingNode, first: str) -> tuple[str, ...]:
+    """The document's title, unless the first heading repeats it."""
+    title = next((a.title for a in node.ancestors() if a.level == 0), first) or "Untitled"
+    return (title,) if title != first else ()
+
+
+async def _title(node: HeadingNode, text: str) -> str:
+    return text
+
+
+def lines_of(reply: str) -> list[str]:
+    """The lines of a reply, without the numbers and bullets that models add all the same.
+
+    Only a list's own marks go: a line that begins with a number keeps it.
+
+    >>> lines_of("1. What is a leaf?\\n2) Why?\\n- And then?\\n\\n2.5 sd rule")
+    ['What is a leaf?', 'Why?', 'And then?', '2.5 sd rule']
+    """
+    lines = (re.sub(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+", "", line).strip() for line in reply.splitlines())
+    return [line for line in lines if line]

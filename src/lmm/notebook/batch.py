@@ -1,0 +1,209 @@
+"""Batch models: functions over a document's tree that add properties to its sections.
+
+A batch model is registered under a name and gets a `Batch`, through which it asks the language model and
+makes fields. The fields are made bottom-up, all sections of one depth side by side; what was made before
+and whose text did not change is not made again; what people wrote or edited is never touched. The RAG
+annotations are such a model (`lmm.notebook.annotations`).
+
+>>> @batch_model("shout")
+... def shout(batch: Batch) -> None:
+...     batch.run(batch.annotate("shout", lambda section, text: section.title.upper()))
+>>> "shout" in registered()
+True
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from lmm.errors import ConfigError, LmmError, ModelRejected, Place
+from lmm.markdown.tree import HeadingNode
+from lmm.messages import Attachment, ChatRequest, Message, Task, render
+from lmm.models.client import Ask, Client
+from lmm.notebook.fields import Field, Make, MakeSource, Visited, own_material
+from lmm.notebook.making import Making, call, user_error
+from lmm.pipeline import Failure
+
+BatchFunction = Callable[["Batch"], Awaitable[None] | None]
+
+_REGISTRY: dict[str, BatchFunction] = {}
+
+
+# -- the registry ----------------------------------------------------------------------------------
+
+
+def batch_model(name: str) -> Callable[[BatchFunction], BatchFunction]:
+    """Register a function, sync or async, as the batch model `name`.
+
+    A sync function runs in a thread of its own and uses `Batch.run` for what must be awaited.
+    """
+
+    def register(function: BatchFunction) -> BatchFunction:
+        _REGISTRY[name] = function
+        return function
+
+    return register
+
+
+def registered() -> list[str]:
+    """The names of all batch models: those registered in this process, and those of entry points."""
+    return sorted({*_entry_points(), *_REGISTRY})
+
+
+def find_batch_model(name: str) -> BatchFunction:
+    """The batch model of that name; one registered in this process comes before an entry point.
+
+    Raises:
+        ConfigError: there is none (the error names those that exist), or its entry point cannot be loaded.
+    """
+    if name in _REGISTRY:
+        return _REGISTRY[name]
+    point = _entry_points().get(name)
+    if point is None:
+        known = ", ".join(registered()) or "none is registered"
+        raise ConfigError(f"there is no batch model '{name}'", hint=f"known: {known}; --from FILE.py loads yours")
+    try:
+        function: BatchFunction = point.load()
+    except Exception as error:
+        raise ConfigError(
+            f"the batch model '{name}' cannot be loaded: {type(error).__name__}: {error}",
+            where=f"entry point {point.value}",
+            hint="install or mend the package that it comes from",
+        ) from error
+    return function
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="lmm.batch_models")}
+
+
+# -- the batch -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a batch model works with: the tree, the client that asks the language model, and what came of it.
+
+    `refresh` makes anew also what was made with another prompt, model or heading path; `file` is for messages.
+    """
+
+    tree: HeadingNode
+    client: Client
+    system: str = ""
+    language: str = "en"
+    refresh: bool = False
+    file: str = ""
+    visited: list[Visited] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _calls: set[asyncio.Task[Any]] = field(default_factory=set)
+    _closed: bool = False
+
+    @property
+    def estimate(self) -> bool:
+        """Whether nobody is asked: a reply only has an ordinary length."""
+        return self.client.estimate
+
+    async def ask(self, prompt: str, *attachments: Attachment, task: Task = "answer") -> str:
+        """The model's reply to a prompt about attached texts; journaled, so that no reply is paid twice.
+
+        Raises:
+            ModelError: the model did not answer, or its answer was cut off.
+        """
+        system = (Message("system", self.system),) if self.system else ()
+        request = ChatRequest((*system, Message("user", prompt, attachments)), task)
+        ask = Ask(request, Place(self.file), prompt, key=("batch", [render(m) for m in request.messages]))
+        reply = await self.client.ask(ask)
+        if reply.cut:
+            raise ModelRejected(
+                f"{self.client.name} was cut off at its output limit",
+                hint="set a larger 'max_tokens' in config.toml and run with --again",
+            )
+        return reply.text
+
+    def run(self, awaitable: Awaitable[Any]) -> Any:
+        """Await something from a sync function."""
+        if self._loop is None or self._running_loop() is self._loop:
+            raise RuntimeError("Batch.run is for sync functions; in an async one, await")
+        if self._closed:
+            raise KeyboardInterrupt
+        future = asyncio.run_coroutine_threadsafe(self._tracked(awaitable), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            if self._closed:  # cancelled: let the function end
+                raise KeyboardInterrupt from None
+            raise
+
+    @staticmethod
+    def _running_loop() -> asyncio.AbstractEventLoop | None:
+        try:
+            return asyncio.get_running_loop()
+        except RuntimeError:
+            return None
+
+    async def _tracked(self, awaitable: Awaitable[Any]) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
+        try:
+            return await awaitable
+        finally:
+            self._calls.discard(task)
+
+    async def annotate(
+        self, name: str, make: Make, *, source: MakeSource = own_material, root: bool = False, made_by: str = ""
+    ) -> None:
+        """Make one field for every section that needs it, bottom-up, sections side by side (see `Field`).
+
+        A failed call leaves out its field and those of the sections above; all others are made.
+        """
+        await self.make_fields(Field(name, make, source, root, made_by))
+
+    async def make_fields(self, *fields: Field) -> None:
+        """Make several fields side by side; they are written in this order, whichever reply comes first."""
+        making = Making(
+            tree=self.tree,
+            fields=fields,
+            client=self.client,
+            system=self.system,
+            refresh=self.refresh,
+            file=self.file,
+            visited=self.visited,
+            failures=self.failures,
+        )
+        await making.run()
+
+
+GRACE = 2.0  # seconds that an interrupted sync function has to end
+
+
+async def run_batch(function: BatchFunction, batch: Batch) -> None:
+    """Run a batch model, sync or async, on the loop of the caller; cancelling ends what it waits for.
+
+    Raises:
+        LmmError: the function failed; the error names its file and line.
+    """
+    batch._loop = asyncio.get_running_loop()
+    work = asyncio.ensure_future(call(function, batch))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        batch._closed = True
+        if inspect.iscoroutinefunction(function):
+            work.cancel()
+        for task in list(batch._calls):
+            task.cancel()
+        await asyncio.wait([work, *batch._calls], timeout=GRACE)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        raise
+    except LmmError:
+        raise
+    except Exception as error:
+        raise user_error(error) from error

@@ -1,0 +1,141 @@
+"""The chat log in a metadata block: what was asked and answered, in order.
+
+Answered prompts live under ``~chat_``, a list of exchanges. The trailing underscore makes Pandoc ignore
+the field, so that nothing in a reply reaches the rendered document. A flat ``~chat`` list of prompts and
+replies in turn, as another program writes it, is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
+from lmm.markdown.prompt_lines import Prompt
+
+LOG = "~chat_"
+OLD_LOG = "~chat"
+LOG_KEYS = (LOG, OLD_LOG)
+WARNING = "~~warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One prompt with the word it was asked with (``query`` or ``message``), its reply, and who replied.
+
+    `warning` is what is wrong with the reply, if something is.
+    """
+
+    word: str
+    prompt: str
+    reply: str
+    model: str = ""
+    warning: str = ""
+
+    def as_metadata(self) -> dict[str, str]:
+        """The form in which it is written."""
+        written = {self.word: self.prompt, "~reply": self.reply}
+        more = {"~~model": self.model, WARNING: self.warning}
+        return written | {key: value for key, value in more.items() if value}
+
+
+def read_log(values: Mapping[str, Any]) -> tuple[Exchange, ...]:
+    """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
+
+    >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
+    (Exchange(word='query', prompt='Why?', reply='Because.', model='', warning=''),)
+    """
+    return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
+
+
+def _exchanges(log: Any) -> list[Exchange]:
+    found = []
+    for item in log if isinstance(log, list) else []:
+        if not isinstance(item, dict):
+            continue
+        word = "message" if metadata.lookup(item, "message") is not None else "query"
+        prompt, reply = metadata.lookup(item, word), metadata.lookup(item, "reply")
+        if prompt is not None and reply is not None:
+            model, warning = str(item.get("~~model", "")), str(item.get(WARNING, ""))
+            found.append(Exchange(word, str(prompt), str(reply), model, warning))
+    return found
+
+
+def _old_exchanges(log: Any) -> list[Exchange]:
+    texts = [str(item) for item in log] if isinstance(log, list) else []
+    return [Exchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False)]
+
+
+def logged_warnings(body: str) -> list[metadata.Scalar]:
+    """What is wrong with replies in the log of a metadata body."""
+    if WARNING not in body:
+        return []
+    return [value for value in metadata.scalars(body) if value.path[0] in LOG_KEYS and value.path[-1] == WARNING]
+
+
+def current_chat(log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    """The exchanges that a continuation refers to: from the last ``query`` on."""
+    starts = [i for i, exchange in enumerate(log) if exchange.word == "query"]
+    return log[starts[-1] :] if starts else log
+
+
+def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str, *, warning: str = "") -> MetadataBlock:
+    """`block` with a pending prompt moved into its log, beside the reply; all other lines stay.
+
+    Raises:
+        MetadataError: the block has a form that cannot be added to.
+    """
+    word = "message" if prompt.word == "message" else "query"
+    exchange = Exchange(word, prompt.text, reply, model, warning).as_metadata()
+    prompt, body = waiting_prompt(block, prompt), block.body
+    if LOG in block.values():
+        body = metadata.append_item(body, LOG, exchange, newline=block.newline)
+    else:
+        body = metadata.set_key(body, LOG, [exchange], newline=block.newline, before=prompt.start)
+    return without_prompt(block.with_body(body), prompt)
+
+
+def waiting_prompt(block: MetadataBlock, prompt: Prompt) -> Prompt:
+    """The prompt as it stands in `block` now: answers to others may have moved it."""
+    return next(p for p in block.prompts if (p.word, p.text) == (prompt.word, prompt.text))
+
+
+def without_prompt(block: MetadataBlock, prompt: Prompt) -> MetadataBlock:
+    """`block` without the lines of a prompt."""
+    return block.with_body(metadata.remove_prompt(block.body, waiting_prompt(block, prompt)))
+
+
+def clear_chat(block: MetadataBlock, *, pending: bool = False) -> MetadataBlock:
+    """`block` without its log and, with `pending`, without its unanswered prompts."""
+    body = block.body
+    for key in LOG_KEYS:
+        body = metadata.remove_key(body, key)
+    changed = block.with_body(body)
+    while pending and (prompts := changed.prompts):
+        changed = changed.with_body(metadata.remove_prompt(changed.body, prompts[0]))
+    return changed
+
+
+def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]:
+    """`block`, or nothing if nothing is left in it.
+
+    An emptied header stays before another metadata block, which would take its place, and where it holds the
+    document's byte order mark.
+    """
+    needed = isinstance(following, MetadataBlock) or block.source.startswith("\ufeff")
+    return [block] if block.body.strip() or (isinstance(block, HeaderBlock) and needed) else []
+
+
+def clear_chats(blocks: Sequence[Block], *, pending: bool = False) -> list[Block]:
+    """A document without its logs; a metadata block that held nothing else goes with them."""
+    kept: list[Block] = []
+    for block, following in zip_longest(blocks, blocks[1:]):
+        cleared = clear_chat(block, pending=pending) if isinstance(block, MetadataBlock) else None
+        if cleared is not None and cleared.source != block.source:
+            kept += unless_emptied(cleared, following)
+        else:
+            kept.append(block)
+    return kept

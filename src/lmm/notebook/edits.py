@@ -1,0 +1,512 @@
+"""Edits that wait for the author: the old text and the new one, side by side in the document.
+
+A ``=:`` prompt asks for another version of the text that its block annotates. The answer stands in the
+document until it is accepted or rejected::
+
+    ---
+    ~edit_:
+      edit: shorten this
+      ~~id: 3f2a91
+      ~~model: OpenAI/gpt-4.1-mini
+    ---
+    ###### old text
+
+    The text as it was.
+
+    <!-- lmm:new 3f2a91 -->
+    ###### new text
+
+    The text as the model would have it.
+
+    <!-- lmm:end 3f2a91 -->
+
+The heading of an edited section stays above both. The two comments carry the edit's id, so that neither
+level-6 headings, nor another edit, nor what follows can be mistaken for a part of it; knitr, Pandoc and
+readers do not see them. Where there was no text, only the new text stands there.
+
+The record also holds ``~~old``, by which a later change of the old text is noticed, and, where there was
+something to tell when the edit arrived, ``~~warning``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Literal
+
+from lmm.errors import EditError, LmmError
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.join import insert_blocks
+from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.prompt_lines import Prompt, add_prompt
+from lmm.messages import Reply
+from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
+from lmm.notebook.edit_warnings import CUT, changed_since, code_notices, losses, marks_of, oddities, warnings
+
+EDIT = "~edit_"
+_NEAR = 50  # so many texts further on, an old text is looked for in the new one
+OLD_HEADING = HeadingBlock.make(6, "old text").source
+NEW_HEADING = HeadingBlock.make(6, "new text").source
+_MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
+_WRAPPED = re.compile(r"\A\s*```+(?:markdown|md)[ \t]*\n(?P<text>.*)\n```+\s*\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A waiting edit, by positions in the document's block list.
+
+    `block` is its metadata block; `start` to `end` (exclusive) everything between the annotated heading
+    and the end marker, marker included; `old` and `new` the blocks of the two texts in there; `heading` the
+    title of the annotated heading, if it is one; `cut` tells that the model did not finish; `seen` is what the
+    old text that the model saw is recognised by.
+    """
+
+    block: int
+    id: str
+    line: int
+    prompt: str
+    model: str
+    start: int
+    end: int
+    old: tuple[Block, ...]
+    new: tuple[Block, ...]
+    tail: str | None
+    heading: str = ""
+    cut: bool = False
+    seen: str = ""
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What would be lost if it were accepted now: what the model dropped, and what the author added since."""
+        found = losses(visible_text(self.old), visible_text(self.new))
+        return (*((CUT,) if self.cut else ()), *found, *self._written_since())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """`losses`, and what else is noticeable about the new text."""
+        old, new = visible_text(self.old), visible_text(self.new)
+        return (*self.losses, *oddities(old, new, heading=self.heading), *code_notices(old, new))
+
+    @property
+    def old_changed(self) -> bool:
+        """Whether the author changed the old text after the model had seen it."""
+        return bool(self._written_since())
+
+    def _written_since(self) -> tuple[str, ...]:
+        texts = _visible(self.old)
+        changed = changed_since(self.seen, [block.content for block in texts]) if self.seen else None
+        if changed is None:
+            return ()
+        positions, gone = changed
+        yours = [f"line {texts[i].line} {_excerpt(texts[i].content)}" for i in positions]
+        if not yours:
+            what = "a paragraph" if gone == 1 else f"{gone} paragraphs" if gone else "paragraphs"
+            return (f"you moved or removed {what} of the old text since the model saw it",)
+        return (f"you changed the old text since the model saw it: {', '.join(yours)}",)
+
+
+def _visible(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of a text that readers see, other edits in it left aside."""
+    return [block for block in old_view(blocks) if not isinstance(block, MetadataBlock)]
+
+
+def visible_text(blocks: Sequence[Block]) -> str:
+    """What readers see of `blocks`: no metadata, no edits that wait."""
+    return serialize(_visible(blocks))
+
+
+def _excerpt(text: str) -> str:
+    words = " ".join(text.split())
+    return f"'{words}'" if len(words) <= 50 else f"'{words[:48].rstrip()} …'"
+
+
+def marker(kind: Literal["new", "end"], edit_id: str) -> str:
+    """The comment that marks where the new text begins or ends."""
+    return f"<!-- lmm:{kind} {edit_id} -->"
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def find_edits(blocks: Sequence[Block]) -> list[Edit]:
+    """The waiting edits of a document, in order; one whose marks are damaged is left out.
+
+    `damaged_edits` names those.
+    """
+    return _read(blocks)[0]
+
+
+def damaged_edits(blocks: Sequence[Block]) -> list[int]:
+    """Lines of metadata blocks that record an edit whose old and new text cannot be told apart any more."""
+    return _read(blocks)[1]
+
+
+def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
+    """Lines of ``lmm:new`` and ``lmm:end`` comments that belong to no waiting edit."""
+    marks = [i for positions in _marks(blocks).values() for i in positions]
+    if not marks:
+        return []
+    inside = {i for edit in find_edits(blocks) for i in range(edit.start, edit.end)}
+    return sorted(blocks[i].line for i in marks if i not in inside)
+
+
+def _read(blocks: Sequence[Block]) -> tuple[list[Edit], list[int]]:
+    """The waiting edits, and the lines of those that are damaged."""
+    marks = _marks(blocks)
+    edits, damaged = list[Edit](), list[int]()
+    for i, block in enumerate(blocks):
+        if (record := _record(block)) is not None:
+            edit = _edit_at(blocks, i, record, marks)
+            if edit is None:
+                damaged.append(block.line)
+            else:
+                edits.append(edit)
+    return edits, damaged
+
+
+def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:
+    """Where each comment of ours stands."""
+    found: dict[str, list[int]] = {}
+    for i, block in enumerate(blocks):
+        if "<!-- lmm:" in block.source and _MARK.match(block.content):
+            found.setdefault(block.content, []).append(i)
+    return found
+
+
+def _record(block: Block) -> dict[str, Any] | None:
+    """The ``~edit_`` entry of a block, or None."""
+    if not isinstance(block, MetadataBlock) or EDIT not in block.source:
+        return None
+    record = block.values().get(EDIT)
+    return record if isinstance(record, dict) and record.get("~~id") else None
+
+
+def _edit_at(
+    blocks: Sequence[Block], index: int, record: Mapping[str, Any], marks: Mapping[str, Sequence[int]]
+) -> Edit | None:
+    """The edit that the block at `index` records, or None if its marks are damaged."""
+    edit_id = str(record["~~id"])
+    start, heading = index + 1, ""
+    above = blocks[start] if start < len(blocks) else None
+    if isinstance(above, HeadingBlock) and not _is_mark(above, "old text"):
+        start, heading = start + 1, above.title
+    new_mark = _first_from(marks.get(marker("new", edit_id), ()), start)
+    end_mark = _first_from(marks.get(marker("end", edit_id), ()), new_mark) if new_mark is not None else None
+    if new_mark is None or end_mark is None or not _is_mark(blocks[new_mark + 1], "new text"):
+        return None
+    has_old = new_mark > start
+    if has_old and not _is_mark(blocks[start], "old text"):
+        return None
+    tail = record.get("~~tail")
+    return Edit(
+        block=index,
+        id=edit_id,
+        line=blocks[index].line,
+        prompt=str(record.get("edit", "")),
+        model=str(record.get("~~model", "")),
+        start=start,
+        end=end_mark + 1,
+        old=tuple(blocks[start + 1 : new_mark]) if has_old else (),
+        new=tuple(blocks[new_mark + 2 : end_mark]),
+        tail=tail if isinstance(tail, str) else None,
+        heading=heading,
+        cut=str(record.get(WARNING, "")).startswith(CUT),
+        seen=str(record.get("~~old", "")),
+    )
+
+
+def _first_from(positions: Sequence[int], start: int) -> int | None:
+    at = bisect_left(positions, start)
+    return positions[at] if at < len(positions) else None
+
+
+def _is_mark(block: Block, title: str) -> bool:
+    return isinstance(block, HeadingBlock) and (block.level, block.title) == (6, title)
+
+
+def old_view(blocks: Sequence[Block]) -> list[Block]:
+    """The document as if no edit were waiting: the same block objects, new texts and marks left out."""
+    hidden: set[int] = set()
+    for edit in find_edits(blocks):
+        first_new = edit.start + (len(edit.old) + 1 if edit.old else 0)
+        hidden |= {edit.start} if edit.old else set()
+        hidden |= set(range(first_new, edit.end))
+    return [block for i, block in enumerate(blocks) if i not in hidden]
+
+
+# -- asking --------------------------------------------------------------------------------------
+
+
+def refusal(block: MetadataBlock, old: Sequence[Block]) -> str | None:
+    """Why an edit of the text `old` cannot be asked for in this block now, or None."""
+    if _record(block) is not None:
+        return "an edit of this text is waiting: lmm accept or lmm reject it first"
+    for text in old:
+        opened = unclosed_construct(text.content) if isinstance(text, TextBlock) else None
+        if opened is not None:
+            return f"'{opened[1]}' in the text is never closed: close it first"
+    return None
+
+
+def ids_for(document: str) -> Callable[..., str]:
+    """A maker of short ids that occur neither in `document` nor twice: for equal documents, the same ones."""
+    base = hashlib.sha256(document.encode("utf-8", "surrogatepass"))
+    given: set[str] = set()
+
+    def new_id(*parts: str) -> str:
+        own = base.copy()
+        own.update("\0".join(parts).encode("utf-8", "surrogatepass"))
+        digest = own.hexdigest()
+        pieces = (digest[i : i + 6] for i in range(len(digest) - 6))
+        found = next(piece for piece in pieces if piece not in given and piece not in document)
+        given.add(found)
+        return found
+
+    return new_id
+
+
+def place_edit(
+    blocks: Sequence[Block], index: int, extent: tuple[int, int], prompt: Prompt, reply: Reply, edit_id: str
+) -> list[Block]:
+    """The document with an answered edit beside the text that it is about.
+
+    `index` is the metadata block that asked; `extent` the blocks (start, end) of the text to be replaced,
+    empty where there is none. Whether it can be undone exactly is for `check_restorable` to say.
+
+    Raises:
+        MetadataError: the block has a form that cannot be added to.
+        LmmError: an edit is waiting there already.
+    """
+    block = blocks[index]
+    assert isinstance(block, MetadataBlock)
+    start, end = extent
+    old, newline = list(blocks[start:end]), block.newline
+    if reason := refusal(block, old):
+        raise LmmError(reason)
+    text = closed(unwrapped(reply.text))
+    new: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
+    new += [TextBlock(text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
+    new += [_text(marker("end", edit_id) + "\n\n", newline)]
+    above = blocks[start - 1]
+    heading = above.title if isinstance(above, HeadingBlock) else ""
+    record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model} | _noted(heading, old, text, reply)
+    tail = None
+    if old:
+        # The heading must stand apart from the text; what has to be added for that is taken off again.
+        spaced = insert_blocks(old, len(old), new)
+        if spaced[len(old) - 1].source != old[-1].source:
+            tail = old[-1].trailing
+        new = [_text(OLD_HEADING, newline), *spaced]
+    elif insert_blocks([above], 1, new)[0].source != above.source:
+        tail = above.trailing
+    if tail is not None:
+        record["~~tail"] = tail
+    before = [*blocks[:index], _recorded(block, prompt, record), *blocks[index + 1 : start]]
+    return [*before[:-1], *insert_blocks(before[-1:], 1, [*new, *blocks[end:]])]
+
+
+def _noted(heading: str, old: Sequence[Block], new: str, reply: Reply) -> dict[str, str]:
+    """What the record says of the text that the model saw, and of what is wrong with its reply."""
+    if any(_record(block) for block in old):  # edits in it were placed, and not yet read
+        old = parse_markdown_text(serialize(old))
+    seen = _visible(old)
+    found = [*((CUT,) if reply.cut else ()), *warnings(serialize(seen), new, heading=heading)]
+    noted = {"~~old": marks_of(block.content for block in seen)} if old else {}
+    return noted | ({WARNING: "; ".join(found)} if found else {})
+
+
+def check_restorable(
+    blocks: Sequence[Block], asked: Sequence[tuple[int, Prompt]], placed: Sequence[Block], ids: Collection[str]
+) -> None:
+    """The guard behind edits: rejecting those just `placed` must give back `blocks` without the prompts `asked`.
+
+    Raises:
+        LmmError: it does not, byte for byte.
+    """
+    original = list(blocks)
+    for index, prompt in sorted(asked, key=lambda pair: -pair[0]):
+        block = original[index]
+        assert isinstance(block, MetadataBlock)
+        following = original[index + 1] if index + 1 < len(original) else None
+        original[index : index + 1] = unless_emptied(without_prompt(block, prompt), following)
+    found = parse_markdown_text(serialize(placed))
+    edits = [edit for edit in find_edits(found) if edit.id in ids]
+    if len(edits) != len(asked) or serialize(_resolved(found, edits, "reject")) != serialize(original):
+        raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
+
+
+def _text(source: str, newline: str) -> TextBlock:
+    """A piece of the document to be; what kind of block it is shows when the document is parsed again."""
+    return TextBlock(source.replace("\n", newline), 0)
+
+
+def _recorded(block: MetadataBlock, prompt: Prompt, record: dict[str, Any]) -> MetadataBlock:
+    prompt = waiting_prompt(block, prompt)
+    body = metadata.set_key(block.body, EDIT, record, newline=block.newline, before=prompt.start)
+    return without_prompt(block.with_body(body), prompt)
+
+
+def unwrapped(reply: str) -> str:
+    """A reply without the code fence that models like to put around markdown.
+
+    >>> unwrapped("```markdown\\nA leaf.\\n```")
+    'A leaf.'
+    """
+    match = _WRAPPED.match(reply)
+    return match["text"] if match else reply
+
+
+def closed(text: str) -> str:
+    """`text` with a fence, equation or comment that it leaves open closed: else it would swallow the end mark."""
+    opened = unclosed_construct(text)
+    if opened is None:
+        return text
+    return text.rstrip("\n") + "\n" + ("-->" if opened[1] == "<!--" else opened[1])
+
+
+# -- resolving -----------------------------------------------------------------------------------
+
+
+Verdict = Literal["accept", "reject", "again"]
+_ADVICE = "--force accepts it all the same; lmm reject --again --line {line} restores the old text and the question"
+
+
+def resolve(
+    blocks: Sequence[Block], verdict: Verdict, *, line: int | None = None, force: bool = False
+) -> tuple[list[Block], int]:
+    """The document with its waiting edits accepted, rejected, or about to be asked for again, and how many there were.
+
+    With `line`, only the edit that covers it (the innermost, if one contains another). Rejecting restores
+    the old text byte for byte; ``again`` does so, too, and puts the question back. Accepting keeps the new text with
+    whatever the author made of it; metadata blocks of the old text move to the same headings and paragraphs of
+    the new.
+
+    Raises:
+        EditError: accepting would lose text, which `force` allows; nothing is accepted then.
+        LmmError: an edit's marks are damaged, or no edit covers `line`.
+    """
+    edits = find_edits(blocks)
+    chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
+    if verdict == "accept" and not force:
+        _check_losses(chosen)
+    result = _resolved(blocks, chosen, verdict)
+    if damaged := damaged_edits(result):
+        raise LmmError(
+            f"the edit in the block at line {damaged[0]} has lost its marks",
+            hint="restore '<!-- lmm:new … -->' and '<!-- lmm:end … -->', or mend the text and delete '~edit_'",
+        )
+    if line is not None and not chosen:
+        lines = ", ".join(str(e.line) for e in edits)
+        raise LmmError(f"no edit waits at line {line}", hint=f"edits wait at {lines}" if lines else "none waits")
+    return result, len(chosen)
+
+
+def _check_losses(edits: Sequence[Edit]) -> None:
+    refused = [(edit.line, loss) for edit in edits for loss in edit.losses]
+    if refused:
+        raise EditError(refused, hint=_ADVICE.format(line=refused[0][0]))
+
+
+def _resolved(blocks: Sequence[Block], edits: Sequence[Edit], verdict: Verdict) -> list[Block]:
+    """`blocks` with the given edits, in the order of the document, accepted or rejected."""
+    result, changed_from = list(blocks), len(blocks)
+    for edit in reversed(edits):  # innermost and last first: the positions of the others stay right
+        whole = edit if edit.end <= changed_from else _read_again(result, edit)
+        if whole is not None:
+            above, text = (_accepted if verdict == "accept" else _rejected)(result, whole)
+            block = _without_record(above[0], whole.prompt if verdict == "again" else "")
+            after = [*above[1:], *text]
+            following = next(iter([*after, *result[whole.end : whole.end + 1]]), None)
+            result[edit.block : whole.end] = [*unless_emptied(block, following), *after]
+        changed_from = edit.block
+    return result
+
+
+def _read_again(blocks: Sequence[Block], edit: Edit) -> Edit | None:
+    """An edit after another one in it was resolved; no further than its end is read."""
+    marks, at = dict[str, list[int]](), edit.start
+    for mark in (marker("new", edit.id), marker("end", edit.id)):
+        at = next((i for i in range(at, len(blocks)) if blocks[i].content == mark), len(blocks))
+        marks[mark] = [at] if at < len(blocks) else []
+    return _edit_at(blocks, edit.block, _record(blocks[edit.block]) or {"~~id": edit.id}, marks)
+
+
+def _covers(blocks: Sequence[Block], edit: Edit, line: int) -> bool:
+    after = blocks[edit.end].line if edit.end < len(blocks) else float("inf")
+    return edit.line <= line < after
+
+
+def _rejected(blocks: Sequence[Block], edit: Edit) -> tuple[list[Block], list[Block]]:
+    """What stands above the text and the text, if an edit is rejected."""
+    above = list(blocks[edit.block : edit.start])
+    if not edit.old:  # what stood before the empty place ended otherwise
+        above = _with_tail(above, edit.tail)
+    return above, _with_tail(list(edit.old), edit.tail)
+
+
+def _accepted(blocks: Sequence[Block], edit: Edit) -> tuple[list[Block], list[Block]]:
+    """What stands above the text and the text, if an edit is accepted."""
+    old, _ = resolve(edit.old, "reject")
+    tail = edit.tail
+    if tail is None and edit.old:
+        tail = edit.old[-1].trailing
+    text = _with_tail(_with_metadata(old, list(edit.new)), tail if edit.old else None)
+    return list(blocks[edit.block : edit.start]), text
+
+
+def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:
+    """`blocks` whose last one ends as the text did before the edit."""
+    if tail is not None and blocks:
+        last = blocks[-1]
+        content = last.source[: len(last.source) - len(last.trailing)]
+        blocks[-1] = last.with_source(content + tail)
+    return blocks
+
+
+def _without_record(block: Block, prompt: str) -> MetadataBlock:
+    """An edit's metadata block without its record; with `prompt`, the edit waits to be asked for again."""
+    assert isinstance(block, MetadataBlock)
+    cleared = block.without_key(EDIT)
+    return cleared.with_body(add_prompt(cleared.body, "edit", prompt, newline=block.newline)) if prompt else cleared
+
+
+def _with_metadata(old: list[Block], new: list[Block]) -> list[Block]:
+    """`new` with the metadata blocks of `old` before the blocks that correspond to those they annotated."""
+    carried = [(i, b) for i, b in enumerate(old) if isinstance(b, MetadataBlock)]
+    if not carried:
+        return new
+    targets = [b for b in old if not isinstance(b, MetadataBlock)]
+    place = _correspondence([b.content for b in targets], [b.content for b in new])
+    at: dict[int, list[Block]] = {}
+    for i, block in carried:
+        before = sum(1 for b in old[:i] if not isinstance(b, MetadataBlock))
+        at.setdefault(place[before], []).append(block)
+    result: list[Block] = []
+    for position in range(len(new) + 1):
+        result += at.get(position, [])
+        result += new[position : position + 1]
+    return result
+
+
+def _correspondence(old: list[str], new: list[str]) -> list[int]:
+    """For each old text, and for the end, the position among the new texts that stands for it."""
+    words = [set(text.split()) for text in new]
+    place, lowest = [], 0
+    for text in old:
+        own = set(text.split())
+        # Comparing letters is slow: only the next text, and those that share most words.
+        near = sorted(range(lowest, min(lowest + _NEAR, len(new))), key=lambda j: (-_shared(own, words[j]), j))
+        scores = {j: SequenceMatcher(None, text, new[j]).ratio() for j in {*near[:3], *range(lowest, len(new))[:1]}}
+        best = max(scores, key=lambda j: (scores[j], -j), default=lowest)
+        lowest = best if scores.get(best, 0) > 0.5 else lowest
+        place.append(min(lowest, len(new)))
+    return [*place, len(new)]
+
+
+def _shared(one: set[str], other: set[str]) -> float:
+    return len(one & other) / (len(one) + len(other) or 1)

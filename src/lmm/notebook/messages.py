@@ -1,0 +1,318 @@
+"""Which questions wait in a document, what the model may see for each, and where the replies go.
+
+Pure: a document goes in as blocks and comes out as blocks. `lmm.scan.run` asks the model.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+
+from lmm.errors import LmmError
+from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.prompt_lines import Prompt
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, tree_to_blocks
+from lmm.markdown.walk import annotated_text, preorder, without_metadata
+from lmm.messages import Attachment, ChatRequest, Message, Reply
+from lmm.notebook.chat_log import Exchange, current_chat, place_reply, read_log
+from lmm.notebook.edit_warnings import CUT
+from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
+from lmm.notebook.into_blocks import sifted
+from lmm.prompts.templates import Prompts
+
+_CLOSER = re.compile(r"`{3}|~{3}|\$\$|-->")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a metadata block annotates.
+
+    `kind` is ``document``, ``section``, ``paragraph`` or ``nothing``; `path` the document's title and the
+    headings down to it; `text` what "the text" means; `context` what surrounds it, for orientation.
+    """
+
+    kind: str
+    path: tuple[str, ...]
+    text: str
+    context: str = ""
+
+    def __str__(self) -> str:
+        place = " > ".join(self.path)
+        if self.kind == "document":
+            return f"the document '{place}'"
+        named = {"section": "the section", "paragraph": "a paragraph of"}.get(self.kind, "an empty place in")
+        return f"{named} '{place}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about.
+
+    `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace;
+    `node` what the block annotates, in a tree of the document as the model may see it.
+    """
+
+    block: int
+    prompt: Prompt
+    line: int
+    subject: Subject
+    extent: tuple[int, int] = (0, 0)
+    condensed: bool = False  # whether the subject's text was replaced by summaries
+    node: Node | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def starts_chat(self) -> bool:
+        """Whether earlier exchanges do not count."""
+        return self.prompt.word != "message"
+
+    @property
+    def is_edit(self) -> bool:
+        """Whether another version of the text is asked for."""
+        return self.prompt.word == "edit"
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The pending prompts of one metadata block, to be answered in order, and the log before them."""
+
+    asks: tuple[Pending, ...]
+    log: tuple[Exchange, ...]
+
+
+def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000) -> list[Thread]:
+    """The questions that wait in a document, grouped by metadata block, in document order.
+
+    `title` names a document that has no title; `context_limit` is in characters.
+    """
+    seen = old_view(blocks)
+    threads = _threads(blocks, seen, title, context_limit)
+    if len(seen) < len(blocks):  # what is asked inside a new text is about the new text
+        known = {id(block) for block in seen}
+        inside = _threads(blocks, blocks, title, context_limit)
+        threads += [t for t in inside if id(blocks[t.asks[0].block]) not in known]
+    return sorted(threads, key=lambda thread: thread.asks[0].block)
+
+
+def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context_limit: int) -> list[Thread]:
+    """The threads of the blocks in `seen`, a part of `blocks`."""
+    at = {id(block): i for i, block in enumerate(blocks)}
+    visible = [at[id(block)] for block in seen]
+    threads = []
+    for node in preorder(blocks_to_tree(seen, title=title)):
+        block = node.metadata_block
+        prompts = [p for p in block.prompts if p.text] if block is not None else []
+        if block is None or not prompts:
+            continue
+        subject = subject_of(node, context_limit=context_limit)
+        asks = [Pending(at[id(block)], p, block.body_line + p.line - 1, subject, node=node) for p in prompts]
+        if any(ask.is_edit for ask in asks):
+            extent = _extent(node, at, visible)
+            body = replace(subject, text=body_text(node))
+            asks = [replace(ask, subject=body, extent=extent) if ask.is_edit else ask for ask in asks]
+        threads.append(Thread(tuple(asks), read_log(block.values())))
+    return threads
+
+
+def _extent(node: Node, at: Mapping[int, int], visible: Sequence[int]) -> tuple[int, int]:
+    """The positions of the blocks that a node's text consists of, its heading and metadata left out.
+
+    `at` says where each block stands, `visible` where those stand that the tree shows.
+    """
+    start = max(at[id(block)] for block in _above_text(node)) + 1
+    if isinstance(node, TextNode):
+        return start, start + (node.block is not None)
+    last = max(at[id(block)] for block in tree_to_blocks(node))
+    after = bisect_right(visible, last)
+    return start, visible[after] if after < len(visible) else len(at)
+
+
+def _above_text(node: Node) -> list[Block]:
+    """The blocks of a node that stay above its text."""
+    heading = [node.heading] if isinstance(node, HeadingNode) and node.heading is not None else []
+    return [*([node.metadata_block] if node.metadata_block is not None else []), *heading]
+
+
+def body_text(node: Node) -> str:
+    """The text that an edit of a node replaces: without the heading, which stays."""
+    if not isinstance(node, HeadingNode):
+        return annotated_text(node)
+    return without_metadata([block for child in node.children for block in tree_to_blocks(child)])
+
+
+def threads_at(threads: Sequence[Thread], blocks: Sequence[Block], line: int) -> list[Thread]:
+    """The thread whose metadata block covers `line` (1-based); empty if there is none."""
+    return [t for t in threads if _covers(blocks[t.asks[0].block], line)]
+
+
+def _covers(block: Block, line: int) -> bool:
+    return block.line <= line < block.line + max(1, block.content.count("\n") + 1)
+
+
+def subject_of(node: Node, *, context_limit: int) -> Subject:
+    """What a metadata block on `node` is about."""
+    path = _path(node)
+    if isinstance(node, HeaderNode):
+        return Subject("document", path, annotated_text(node))
+    if isinstance(node, HeadingNode):
+        return Subject("section", path, annotated_text(node))
+    text = annotated_text(node)
+    return Subject("paragraph" if text else "nothing", path, text, _context(node, context_limit))
+
+
+def _path(node: Node) -> tuple[str, ...]:
+    root = node.root
+    title = root.title if isinstance(root, HeaderNode) else ""
+    own = (node.title,) if isinstance(node, HeadingNode) and node.level else ()
+    path = (*node.heading_path, *own)
+    return (title, *path) if title and path[:1] != (title,) else path
+
+
+def _context(node: Node, limit: int) -> str:
+    """The summary of the section around a paragraph, else the text around it, whole blocks up to `limit`."""
+    section = node.parent
+    if section is None:
+        return ""
+    summary = section.own("summary")
+    if summary:
+        return str(summary)
+    texts = section.texts
+    at = next(i for i, text in enumerate(texts) if text is node)
+    kept, size = {at}, 0
+    outwards = (i for distance in range(len(texts)) for i in dict.fromkeys((at - distance, at + distance)))
+    for index in (i for i in outwards if 0 <= i < len(texts)):
+        size += len(_visible(texts[index])) if index != at else 0
+        if size > limit:
+            break
+        kept.add(index)
+    around = [texts[i] for i in sorted(kept)]
+    if len(around) < 2:
+        return ""
+    return "\n\n".join(visible for text in around if (visible := _visible(text)))
+
+
+def _visible(node: TextNode) -> str:
+    return without_metadata(node.own_blocks())
+
+
+def request_for(ask: Pending, chat: Sequence[Exchange], system: str, prompts: Prompts) -> ChatRequest:
+    """What the model gets for a pending prompt; `chat` is what it continues."""
+    if ask.is_edit:
+        return edit_request(ask.subject, ask.prompt.text, system, prompts)
+    return chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
+
+
+def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str]], system: str) -> ChatRequest:
+    """System message, the text, the earlier prompts and replies of this chat, the prompt."""
+    messages = [Message("system", system)]
+    for number, (asked, reply) in enumerate([*earlier, (prompt, None)]):
+        messages.append(Message("user", asked, _documents(subject) if number == 0 else ()))
+        if reply is not None:
+            messages.append(Message("assistant", reply))
+    return ChatRequest(tuple(messages))
+
+
+def edit_request(subject: Subject, prompt: str, system: str, prompts: Prompts) -> ChatRequest:
+    """The same for an edit of the text; where there is none, the model is asked to write it."""
+    wording = prompts.fill("edit" if subject.text else "write", prompt=prompt)
+    documents = tuple(d for d in _documents(subject) if d.text)
+    return ChatRequest((Message("system", system), Message("user", wording, documents)), "edit")
+
+
+def _documents(subject: Subject) -> tuple[Attachment, ...]:
+    source = " > ".join(subject.path).replace('"', "'")
+    context = (Attachment(subject.context, "context", source),) if subject.context else ()
+    return (Attachment(subject.text, "text", source), *context)
+
+
+def chat_before(ask: Pending, log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    """The exchanges that `ask` continues, given everything logged before it."""
+    return () if ask.starts_chat else current_chat(log)
+
+
+def with_reply(blocks: Sequence[Block], ask: Pending, reply: str, model: str) -> list[Block]:
+    """The document with one reply placed; its other blocks are the same objects.
+
+    Raises:
+        LmmError: the block has a form that cannot be added to, an edit is waiting there, or the reply would
+            close what the author left open above it.
+    """
+    result, failed = with_replies(blocks, [(ask, Reply(reply, model))])
+    for _, error in failed:
+        raise error
+    return result
+
+
+PromptAndReply = tuple[Pending, Reply]
+
+
+def with_replies(
+    blocks: Sequence[Block], answered: Sequence[PromptAndReply]
+) -> tuple[list[Block], list[tuple[Pending, LmmError]]]:
+    """The document with all replies placed; and those that could not be, and why.
+
+    Chats first: they leave all blocks where they are. Then edits, the last one first; one that contains
+    another grows by what the other added.
+    """
+    order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
+    chats, refused = sifted([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
+    as_written = sorted(answered, key=lambda a: (a[0].block, a[0].prompt.start))
+    whole = "\0".join([serialize(chats), *(reply.text for _, reply in as_written)])
+    result, more = sifted([a for a in order if a[0].is_edit], lambda some: _with_edits(chats, some, ids_for(whole)))
+    return result, [(ask, error) for (ask, _), error in (*refused, *more)]
+
+
+def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> list[Block]:
+    result, marks = list(blocks), set[int]()
+    for ask, reply in answered:
+        block = result[ask.block]
+        assert isinstance(block, MetadataBlock)
+        warning = CUT if reply.cut else ""
+        result[ask.block] = place_reply(block, ask.prompt, reply.text, reply.model, warning=warning)
+        if _CLOSER.search(reply.text):
+            marks.add(ask.block)
+    if marks:
+        _check_not_swallowed(result, marks)
+    return result
+
+
+def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> None:
+    """The guard behind replies with equations or code: their marks must not close a construct that is open above."""
+    starts = dict(zip(accumulate((len(b.source) for b in blocks), initial=0), blocks, strict=False))
+    at = 0
+    for parsed in parse_markdown_text(serialize(blocks)):
+        if at in starts and (parsed.source, parsed.kind) == (starts[at].source, starts[at].kind):
+            del starts[at]
+        at += len(parsed.source)
+    swallowed = {id(block) for block in starts.values()}
+    index = next((i for i in sorted(placed) if id(blocks[i]) in swallowed), None)
+    if index is None:
+        return
+    opened = [
+        (b, found) for b in blocks[:index] if isinstance(b, TextBlock) and (found := unclosed_construct(b.content))
+    ]
+    where = [f"'{mark}' on line {b.line + b.content.count(chr(10), 0, at)}" for b, (at, mark) in opened]
+    raise LmmError(
+        f"the reply would close {where[-1] if where else 'a block above'}, which is open",
+        hint="close it, then run this again: the reply is kept",
+    )
+
+
+def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new_id: Callable[..., str]) -> list[Block]:
+    result, ids = list(blocks), list[str]()
+    grown: list[tuple[int, int]] = []  # where edits were placed, the first one last, and by how much each grew
+    for ask, reply in answered:
+        start, end = ask.extent
+        inside = 0
+        while grown and grown[-1][0] < end:
+            inside += grown.pop()[1]
+        before = len(result)
+        ids.append(new_id(ask.prompt.text, serialize(result[start : end + inside]), reply.text))
+        result = place_edit(result, ask.block, (start, end + inside), ask.prompt, reply, ids[-1])
+        grown.append((ask.block, inside + len(result) - before))
+    if answered:
+        check_restorable(blocks, [(ask.block, ask.prompt) for ask, _ in answered], result, ids)
+    return result

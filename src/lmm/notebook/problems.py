@@ -1,0 +1,233 @@
+"""What is wrong, or soon will be, in a document: each problem with its place and a way to mend it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import yaml
+
+from lmm.config import load_settings
+from lmm.errors import ConfigError, MetadataError
+from lmm.markdown import metadata, yaml_core
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.parse_markdown import unclosed_construct
+from lmm.notebook.chat_log import logged_warnings
+from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
+from lmm.notebook.header import missing_keys
+
+# What Pandoc takes for finished although no blank line follows: a fenced block, a comment of several lines.
+_FINISHED = re.compile(r"\n {0,3}(?:`{3,}|~{3,})[ \t]*\r?\Z|\A<!--[^\n]*\n(?s:.*)-->[ \t]*\r?\Z")
+_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n\Z")
+_PANDOC_TAB = 4
+_RESOLVE = "lmm accept or lmm reject"
+_RULE_LIKE_METADATA = re.compile(r"---[ \t]*\r?\n[ \t]*[^\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding; `line` and `column` count from 1. An ``error`` makes `lmm scan` exit with 1."""
+
+    line: int
+    column: int
+    message: str
+    hint: str
+    severity: Literal["error", "warning"] = "error"
+
+
+def find_problems(blocks: Sequence[Block]) -> list[Problem]:
+    """All problems of a document, in the order of its lines.
+
+    >>> from lmm.markdown.parse_markdown import parse_markdown_text
+    >>> [(p.line, p.hint) for p in find_problems(parse_markdown_text("---\\ntype: x\\nsee: a: b\\n---\\n"))]
+    [(3, "quote values that contain ': ' or ' #', or start with a special character")]
+    """
+    found = [p for before, block in zip((None, *blocks), blocks, strict=False) for p in _block_problems(block, before)]
+    found += _edit_problems(blocks)
+    return sorted(found, key=lambda p: (p.line, p.column))
+
+
+def header_gaps(blocks: Sequence[Block]) -> list[Problem]:
+    """What `lmm scan` would add to the header."""
+    return [Problem(1, 1, f"the header has no {key}", "lmm scan adds it", "warning") for key in missing_keys(blocks)]
+
+
+def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
+    for line in damaged_edits(blocks):
+        yield Problem(line, 1, "this edit has lost its marks", "restore them, or mend the text and delete '~edit_'")
+    for line in orphaned_marks(blocks):
+        yield Problem(line, 1, "this mark belongs to no edit", "delete the line", "warning")
+    for edit in find_edits(blocks):
+        losses = edit.losses
+        for warning in edit.warnings:
+            hint = "lmm accept would lose text: mend the new text, or lmm reject" if warning in losses else _RESOLVE
+            yield Problem(edit.line, 1, warning, hint, "warning")
+
+
+def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
+    if isinstance(block, ErrorBlock):
+        yield Problem(block.error_line or block.line, block.error_column, block.reason, block.hint)
+    elif isinstance(block, MetadataBlock):
+        yield from _metadata_problems(block, before)
+    elif isinstance(block, TextBlock):
+        yield from _text_problems(block)
+
+
+def _text_problems(block: TextBlock) -> Iterator[Problem]:
+    if _RULE_LIKE_METADATA.match(block.content) and "\n---" in block.content[3:]:
+        yield Problem(
+            block.line,
+            1,
+            "Pandoc reads this rule as the start of metadata",
+            "put a blank line after it, or write *** for a rule",
+            "warning",
+        )
+    opened = unclosed_construct(block.content)
+    if opened is not None:
+        offset, mark = opened
+        before = block.content[:offset]
+        yield Problem(
+            block.line + before.count("\n"),
+            offset - before.rfind("\n"),
+            f"'{mark}' is never closed",
+            "close it; until then it is read as plain text",
+            "warning",
+        )
+
+
+def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[Problem]:
+    body, first = block.body, block.body_line
+    for name, line in metadata.duplicate_keys(body):
+        yield Problem(
+            first + line - 1, 1, f"'{name}' stands here a second time; the last one counts", "delete one of them"
+        )
+    for name, line in metadata.boolean_assignments(body):
+        yield Problem(
+            first + line - 1, 1, f"'{name} = …' is read, but not by other programs", f"write '{name}: true'", "warning"
+        )
+    shown = _shown_by_pandoc(block, before)
+    if shown is not None:
+        yield shown
+    yield from _prompt_problems(block, body, first)
+    for value in logged_warnings(body):
+        yield Problem(first + value.line - 1, value.column, value.text, "ask for the rest: +: go on", "warning")
+    for value in metadata.run_when_knit(body):
+        message = f"knitr or Quarto would run the code in this '{value.path[-1]}', even inside metadata"
+        hint = "lmm scan --fix writes it so that it is only read"
+        yield Problem(first + value.line - 1, value.column, message, hint)
+    # A block that Pandoc shows as text is not refused, except where a list and a prompt stand in one block.
+    if block.prompts and (shown is None or _is_list(block)):
+        yield from _refused_by_pandoc(block, body, first)
+    if isinstance(block, HeaderBlock):
+        yield from _header_problems(block, body, first)
+
+
+def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Problem | None:
+    """A warning if Pandoc takes `block` for text: we read more blocks as metadata than it does."""
+    lines = block.content.split("\n")
+    if "#" in lines[0]:
+        line, hint = block.line, "delete the comment after its first ---"
+    elif "#" in lines[-1]:
+        line, hint = block.line + len(lines) - 1, "delete the comment after its last line"
+    elif before is not None and not _is_finished(before):
+        line, hint = block.line, "put a blank line before it"
+    elif _is_list(block):
+        line, hint = block.body_line, "write 'key: value' lines, without the '- '"
+    else:
+        return None
+    return Problem(line, 1, "Pandoc reads this metadata, with any replies in it, as text", hint, "warning")
+
+
+def _is_finished(before: Block) -> bool:
+    """Whether Pandoc sees the start of metadata directly after this block."""
+    if isinstance(before, HeadingBlock | TextBlock) and not _BLANK_LINE.search(before.source):
+        return isinstance(before, TextBlock) and _FINISHED.search(before.content) is not None
+    return True
+
+
+def _is_list(block: MetadataBlock) -> bool:
+    return isinstance(yaml_core.compose(metadata.as_yaml(block.body)), yaml.SequenceNode)
+
+
+def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Problem]:
+    spellings = set()
+    for prompt in block.prompts:
+        line = first + prompt.line - 1
+        if not prompt.text:
+            yield Problem(
+                line, 1, f"'{prompt.spelling}:' asks nothing", "write the question after the colon", "warning"
+            )
+        if yaml_core.runs_in_knitr(body[prompt.start : prompt.end]):
+            yield Problem(
+                line,
+                1,
+                "knitr or Quarto would run the code in this prompt, even inside metadata",
+                "answer it before knitting: lmm messages",
+                "warning",
+            )
+        if isinstance(block, HeaderBlock) and prompt.spelling in spellings:
+            yield Problem(
+                line,
+                1,
+                f"R Markdown refuses a header with two '{prompt.spelling}:' until they are answered",
+                "answer them before knitting: lmm messages",
+                "warning",
+            )
+        spellings.add(prompt.spelling)
+
+
+def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[Problem]:
+    try:
+        yaml_core.to_value(yaml_core.compose(body.expandtabs(_PANDOC_TAB)))  # keys must be text
+    except MetadataError as error:
+        refused = [p for p in block.prompts if p.line <= error.line] or block.prompts
+        yield Problem(
+            first + error.line - 1,
+            error.column,
+            "Pandoc refuses the document until this prompt is answered",
+            f"answer it, or write '{refused[-1].spelling}: |' and the prompt on an indented line below",
+            "warning",
+        )
+
+
+def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Problem]:
+    try:
+        load_settings(env={}, header=block.values())
+    except ConfigError as error:
+        yield Problem(first + (metadata.key_line(body, "model") or 1) - 1, 1, error.message, error.hint)
+    for key in missing_keys([block]):
+        try:
+            block.with_key(key, "added")
+        except MetadataError as error:
+            yield Problem(
+                block.line, 1, f"'{key}' cannot be added to this header: {error.message}", error.hint, "warning"
+            )
+
+
+# -- code that knitr would run ---------------------------------------------------------------------
+
+
+def without_running_code(blocks: Sequence[Block]) -> tuple[list[Block], int]:
+    """The document with replies and other values of models spelled so that knitr runs no code in them, and how many.
+
+    They stay the same values.
+    """
+    fixed = [_without_running_code(block) for block in blocks]
+    return fixed, sum(_running(before) - _running(after) for before, after in zip(blocks, fixed, strict=True))
+
+
+def _running(block: Block) -> int:
+    return len(metadata.run_when_knit(block.body)) if isinstance(block, MetadataBlock) else 0
+
+
+def _without_running_code(block: Block) -> Block:
+    """A block that knitr leaves alone, where that can be had without changing a value."""
+    if not isinstance(block, MetadataBlock):
+        return block
+    with contextlib.suppress(MetadataError):
+        body = metadata.without_running_code(block.body)
+        return block if body == block.body else block.with_body(body)
+    return block

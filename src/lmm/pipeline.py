@@ -1,0 +1,164 @@
+"""The one pipeline of whatever changes a document: read, plan, ask, apply, save.
+
+A planner says what is to be asked about a document, which is pure; a client asks; the planner puts what came back into
+the document, which is pure again. Reading and saving are `lmm.Document`'s. Questions, edits, annotations, batch models
+and extraction are planners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
+
+from lmm.config import Settings
+from lmm.errors import LmmError, PartlyFailed, Place
+from lmm.markdown.blocks import Block, HeaderBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import HeaderNode, blocks_to_tree
+from lmm.messages import Failed, Usage
+from lmm.models.client import Client
+
+R = TypeVar("R")
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """One version of a document, parsed once. `name` stands for its title where it has none; `file` is for messages.
+
+    >>> parsed = Parsed("# Cells\\n\\nThey divide.\\n", name="bio")
+    >>> [block.kind for block in parsed.blocks], parsed.header
+    (['heading', 'text'], None)
+    """
+
+    text: str
+    name: str = ""
+    file: str = ""
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[Block], like: Parsed) -> Parsed:
+        """The document that these blocks make."""
+        return cls(serialize(blocks), like.name, like.file)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Its blocks, in order."""
+        return tuple(parse_markdown_text(self.text))
+
+    @property
+    def header(self) -> HeaderBlock | None:
+        """Its header, if it begins with one that can be read."""
+        first = self.blocks[0] if self.blocks else None
+        return first if isinstance(first, HeaderBlock) else None
+
+    def tree(self) -> HeaderNode:
+        """A new tree of it: nodes can be changed."""
+        return blocks_to_tree(self.blocks, title=self.name) or HeaderNode(title=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A place that got no reply, and why; `what` names what was to be made there."""
+
+    place: Place
+    error: LmmError
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {f'{self.what}: ' if self.what else ''}{self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A document with what came back in it: its blocks, each result, and what failed.
+
+    `error` is what ended the work early; what was made before is in the document.
+    """
+
+    blocks: Sequence[Block]
+    results: Sequence[Any] = ()
+    failures: Sequence[Failure] = ()
+    hints: tuple[str, ...] = ()
+    error: LmmError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Generic[R]):
+    """What became of one verb on a document: results, what failed, what it cost, whether the document changed.
+
+    `hints` are for the author, `model` is who was asked; `interrupted` says that only what had arrived is there.
+    """
+
+    results: tuple[R, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    changed: bool = False
+    hints: tuple[str, ...] = ()
+    model: str = ""
+    interrupted: bool = False
+    error: LmmError | None = None
+
+    def check(self) -> Report[R]:
+        """This report, if nothing failed.
+
+        Raises:
+            PartlyFailed: something did; it carries the report.
+        """
+        if self.failures:
+            raise PartlyFailed(self)
+        return self
+
+    def __add__(self, other: Report[R]) -> Report[R]:
+        return Report(
+            results=self.results + other.results,
+            failures=self.failures + other.failures,
+            usage=self.usage + other.usage,
+            changed=self.changed or other.changed,
+            hints=tuple(dict.fromkeys(self.hints + other.hints)),
+            model=self.model or other.model,
+            interrupted=self.interrupted or other.interrupted,
+            error=self.error or other.error,
+        )
+
+
+class Planner(Protocol[P, R]):
+    """Something to do to a document with a model. `plan` and `apply` do no I/O."""
+
+    @property
+    def tier(self) -> str:
+        """Whom it asks: ``major``, ``minor`` or ``aux``."""
+        ...
+
+    def plan(self, document: Parsed, settings: Settings) -> P:
+        """What is to be asked."""
+        ...
+
+    async def ask(self, plan: P, client: Client) -> R:
+        """Ask it; what failed is in the result. Cancelled, return what arrived."""
+        ...
+
+    def apply(self, document: Parsed, plan: P, result: R) -> Applied:
+        """The document with the result in it."""
+        ...
+
+
+async def work(document: Parsed, planner: Planner[P, R], client: Client) -> tuple[Parsed, Report[Any]]:
+    """Plan, ask, apply: the document with what came of it, in memory."""
+    plan = planner.plan(document, client.settings)
+    result = await planner.ask(plan, client)
+    applied = planner.apply(document, plan, result)
+    for failure in applied.failures:
+        client.tell(Failed(failure.error, failure.what), failure.place)
+    changed = Parsed.of_blocks(applied.blocks, document)
+    return changed, Report(
+        results=tuple(applied.results),
+        failures=tuple(applied.failures),
+        usage=client.usage,
+        changed=changed.text != document.text,
+        hints=tuple(dict.fromkeys((*client.settings.hints, *applied.hints))),
+        model=client.name,
+        interrupted=client.interrupted,
+        error=applied.error,
+    )

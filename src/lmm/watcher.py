@@ -1,0 +1,224 @@
+"""Answer the prompts of documents on every save, once the author's editor has been quiet for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lmm.disk.changes import Roots, Signature, changes, signature
+from lmm.disk.files import read_document
+from lmm.document import SETTLE, Document
+from lmm.errors import LmmError, Place
+from lmm.loop import background, blocking
+from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
+from lmm.models.port import ChatModel
+from lmm.notebook.answering import Answered
+from lmm.pipeline import Report
+
+_AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow
+_STOP_POLL = 0.1  # seconds
+
+
+@dataclass(slots=True)
+class WatchReport:
+    """What was answered until the watch was stopped, what was still not, and what it cost.
+
+    Of the answers, the `remembered` ones were put back after an editor had saved an old text over them.
+    """
+
+    answered: int = 0
+    remembered: int = 0
+    failed: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned(Event):
+    """A document was read, and perhaps answered (`report` is None where nothing waited)."""
+
+    report: Report[Answered] | None
+    unplaced: Path | None = None
+    text: str = ""
+    merged: bool = False
+
+
+@background
+async def awatch_documents(
+    paths: Iterable[str | Path],
+    *,
+    model: str | ChatModel | None = None,
+    config: str | Path | None = None,
+    quiet: float = 1.0,
+    poll: bool = False,
+    listener: Listener = ignore,
+    stop: threading.Event | None = None,
+) -> WatchReport:
+    """Answer what waits in files, and in the documents of folders, now and after every save; until Ctrl-C or `stop`.
+
+    What failed is tried again when the document is saved again. At the end, calls that still run are
+    cancelled and replies that arrived are saved.
+
+    Args:
+        quiet: seconds since a document last changed: many editors save while their author still types.
+        poll: look at the files again and again, for folders that give no notifications.
+        listener: is told what happens, and in which file, in the thread of the background loop.
+
+    Raises:
+        FileReadError: there is nothing at one of the paths.
+    """
+    roots = Roots.at(paths)
+    for error in await asyncio.to_thread(roots.links_out):
+        listener(Failed(error), Place(error.where))
+
+    async def scan(path: Path, told: Listener) -> Scanned:
+        document = Document.open(path, config=config, listener=told)
+        report = await document.aanswer(model=model)
+        saved = await document.asave(settle=max(SETTLE, quiet))
+        return Scanned(report, saved.side_file, saved.text, saved.merged)
+
+    watcher = Watcher(roots, scan, quiet, listener)
+    told = "no file notifications ({}); looking at the files again and again"
+    source = changes(roots, poll=poll, on_poll=lambda reason: listener(Notice(told.format(reason)), Place()))
+    async with contextlib.aclosing(source):
+        return await watcher.run(source, stop)
+
+
+watch_documents = blocking(awatch_documents)
+Scan = Callable[[Path, Listener], Awaitable[Scanned]]
+
+
+@dataclass(slots=True)
+class _Document:
+    """What is known of a document: its file when it last changed, and when to read it (in the loop's time)."""
+
+    path: Path
+    state: Signature | None = None
+    due: float = 0.0
+    attended: bool = False
+    failed: int = 0
+
+
+class Watcher:
+    """Scans documents when they have changed and then been quiet: one scan per document at a time.
+
+    Its own writes do not count as changes; what the author saves during a scan leads to another.
+    """
+
+    def __init__(self, roots: Roots, scan: Scan, quiet: float, listener: Listener = ignore) -> None:
+        self.roots, self.scan, self.quiet, self.listener = roots, scan, quiet, listener
+        self.documents: dict[Path, _Document] = {}
+        self.limit = asyncio.Semaphore(_AT_ONCE)
+        self.usage = Usage()
+        self.answered = self.remembered = 0
+        self.stopped = False
+
+    async def run(self, source: AsyncGenerator[Collection[Path]], stop: threading.Event | None = None) -> WatchReport:
+        """Attend to what changes until the source ends, `stop` is set or the task is cancelled."""
+        with contextlib.suppress(asyncio.CancelledError):
+            async with asyncio.TaskGroup() as tasks:
+                stopping = tasks.create_task(_cancel_when(stop, asyncio.current_task())) if stop else None
+                try:
+                    await self._begin(await anext(source, ()), tasks)
+                    async for changed in source:
+                        for path in self.roots.documents(changed):
+                            self._notice(path, tasks, self.quiet)
+                except asyncio.CancelledError:
+                    self.stopped = True
+                    raise
+                if stopping:
+                    stopping.cancel()
+        failed = sum(document.failed for document in self.documents.values())
+        return WatchReport(self.answered, self.remembered, failed, self.usage)
+
+    async def _begin(self, present: Collection[Path], tasks: asyncio.TaskGroup) -> None:
+        """Attend to what is there: at once, unless it was saved a moment ago."""
+        documents = self.roots.documents(present)
+        count = f"{len(documents)} document{'s' * (len(documents) != 1)}"
+        self.listener(Notice(f"watching {count}; Ctrl-C stops"), Place())
+        for path in documents:
+            state = signature(path)
+            age = time.time() - state[0] / 1e9 if state else 0.0
+            self._notice(path, tasks, self.quiet - min(max(age, 0.0), self.quiet))
+            await asyncio.sleep(0)
+
+    def _notice(self, path: Path, tasks: asyncio.TaskGroup, wait: float) -> None:
+        document = self.documents.setdefault(path, _Document(path))
+        state = signature(path)
+        if state == document.state:
+            return  # we wrote it ourselves, or have been told twice
+        document.state, document.due = state, asyncio.get_running_loop().time() + wait
+        if not document.attended:
+            document.attended = True
+            tasks.create_task(self._attend(document))
+
+    async def _attend(self, document: _Document) -> None:
+        """Scan a document as often as it changes."""
+        while not self.stopped:
+            await self._until_quiet(document)
+            before = document.state
+            if before is None:
+                self.listener(Notice("not there any more; waiting for it to come back"), Place(str(document.path)))
+                break
+            if self._is_settled(document, before, await self._scan(document)):
+                break
+            document.due = asyncio.get_running_loop().time() + self.quiet
+        document.attended = False
+
+    async def _until_quiet(self, document: _Document) -> None:
+        now = asyncio.get_running_loop().time
+        while (left := document.due - now()) > 0:
+            await asyncio.sleep(left)
+            if (state := signature(document.path)) != document.state:  # nobody has told us
+                document.state, document.due = state, now() + self.quiet
+
+    async def _scan(self, document: _Document) -> Scanned | None:
+        path, scanned = document.path, Scanned(None)
+        try:
+            if _asks(read_document(path)):
+                async with self.limit:
+                    scanned = await self.scan(path, self._heard)
+        except (LmmError, OSError) as error:
+            if signature(path) is not None:  # else it is gone, and that is seen to
+                told = error if isinstance(error, LmmError) else LmmError(str(error))
+                self.listener(Failed(told), Place(str(path)))
+            return None
+        report = scanned.report or Report()
+        document.failed = len(report.failures)
+        self.answered += len(report.results)
+        self.listener(scanned, Place(str(path)))
+        return scanned
+
+    def _heard(self, event: Event, place: Place) -> None:
+        if isinstance(event, Reply):  # it counts even if the document cannot be saved
+            self.remembered += event.remembered
+            self.usage += event.usage
+        self.listener(event, place)
+
+    def _is_settled(self, document: _Document, before: Signature, scanned: Scanned | None) -> bool:
+        """Whether the file is now as the scan left it, so that only the next save counts."""
+        document.state = signature(document.path)
+        if scanned is None or scanned.report is None or not scanned.report.results:
+            return document.state == before
+        with contextlib.suppress(LmmError):
+            return not scanned.merged and read_document(document.path) == scanned.text
+        return False
+
+
+def _asks(text: str) -> bool:
+    """Whether a prompt waits in a document."""
+    blocks = (block for block in parse_markdown_text(text) if isinstance(block, MetadataBlock))
+    return any(prompt.text for block in blocks for prompt in block.prompts)
+
+
+async def _cancel_when(stop: threading.Event, task: asyncio.Task[object] | None) -> None:
+    while not stop.is_set():
+        await asyncio.sleep(_STOP_POLL)
+    if task:
+        task.cancel()

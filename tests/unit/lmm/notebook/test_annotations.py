@@ -1,0 +1,265 @@
+"""The RAG annotations, case by case (tests/golden/annotate/*.md), and what they are made from."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import talking
+from fakes.section_model import SectionModel
+from golden_files import Case, read_cases, unescape
+
+from lmm.errors import LmmError, ModelUnavailable
+from lmm.notebook.annotations import language_name
+
+_PRINT = re.compile(r"^(  \w+: )\S+ \S+ (?:[^\s-]|-\S)\S*?(\r?)$", re.MULTILINE)
+WORDS = "word " * 60
+
+
+def annotate(
+    text: str, model: SectionModel, *fields: str, refresh: bool = False, again: bool = False
+) -> talking.Talked:
+    """Annotate a text with these fields and no others."""
+    wanted = {name: name in fields for name in ("titles", "summary", "questions", "keywords")}
+    return talking.annotated(text, flags=wanted, refresh=refresh, again=again, model=model, title="file")
+
+
+def fields_and_replies(lines: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+    """What a golden case asks for: ``fields: …`` and ``summary of A: reply`` lines."""
+    given = dict(line.split(": ", 1) for line in lines if not line.startswith(("|", "asked")))
+    return given.pop("fields").split(), {about: reply.replace("\\n", "\n") for about, reply in given.items()}
+
+
+@pytest.mark.parametrize("case", read_cases("annotate"), ids=str)
+def test_golden(case: Case) -> None:
+    """A document, what is asked for, the replies: what is asked, and the document after (``|`` lines).
+
+    Hashes made now stand as ``…`` there. A second run asks nothing and changes nothing.
+    """
+    fields, replies = fields_and_replies(case.expected)
+    model = SectionModel(replies)
+    report = annotate(case.source, model, *fields)
+    after = tuple(f"| {line}".rstrip(" ") for line in _PRINT.sub(r"\1…\2", report.text).split("\n"))
+    asked = tuple(f"asked: {line}" for line in model.asked)
+    assert (asked, after) == (
+        tuple(line for line in case.expected if line.startswith("asked")),
+        tuple(unescape(line) for line in case.expected if line.startswith("|")),
+    )
+    model.forget()
+    again = annotate(report.text, model, *fields)
+    assert (again.text, model.asked, again.report.changed) == (report.text, [], False)
+
+
+# -- what is asked again ---------------------------------------------------------------------------
+
+LEAF = f"A leaf. {WORDS}"
+TREE = f"""\
+---
+title: T
+---
+
+# A
+
+Own text of A.
+
+## A1
+
+{LEAF}
+
+## A2
+
+### A2a
+
+Deep. {WORDS}
+
+### A2b
+
+Deeper. {WORDS}
+
+# B
+
+Beside. {WORDS}
+"""
+
+
+def annotated(*fields: str, text: str = TREE) -> tuple[str, SectionModel]:
+    """The annotated tree, and the model that made it, its memory emptied."""
+    model = SectionModel(numbered=True)
+    report = annotate(text, model, *(fields or ("summary",)))
+    assert report.failures == ()
+    model.forget()
+    return report.text, model
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "asked"),
+    [
+        ("Deep. ", "Deep, changed. ", ["A", "A2", "A2a", "T"]),
+        ("Own text of A.", "Own text of A.\n\nA paragraph more.", ["A", "T"]),
+        ("Own text of A.\n\n", "", ["A", "T"]),
+        ("Beside. ", "Aside. ", ["B", "T"]),
+    ],
+    ids=["a leaf", "a paragraph added", "a paragraph deleted", "another branch"],
+)
+def test_a_change_asks_for_that_section_and_its_ancestors(old: str, new: str, asked: list[str]) -> None:
+    """Nothing else; the summary of the document is under its title."""
+    text, model = annotated()
+    report = annotate(text.replace(old, new), model, "summary")
+    assert model.asked == [f"summary of {name}" for name in asked]
+    model.forget()
+    assert annotate(report.text, model, "summary").report.changed is False
+
+
+def test_a_section_removed_asks_for_its_ancestors() -> None:
+    """With its metadata block, as people delete sections."""
+    text, model = annotated()
+    start, end = text.index("---\n~summary: Summary of a1"), text.index("---\n~summary: Summary of a2,")
+    annotate(text[:start] + text[end:], model, "summary")
+    assert model.asked == ["summary of A", "summary of T"]
+
+
+@pytest.mark.parametrize(
+    "reflow",
+    [
+        lambda text: text.replace("word word", "word\nword"),
+        lambda text: text.replace("word ", "word   "),
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n\n## ", "\n\n\n\n## "),
+        lambda text: "\ufeff" + text,
+        lambda text: re.sub(r"~summary: (Summary of) (.*)", r"~summary: |-\n  \1\n  \2", text),
+    ],
+    ids=["lines", "spaces", "CRLF", "blank lines", "byte order mark", "the value"],
+)
+def test_reflowing_asks_nothing(reflow: object) -> None:
+    """White space, in the text and in the generated values, does not count."""
+    text, model = annotated("summary", "questions", "keywords")
+    assert callable(reflow)
+    report = annotate(reflow(text), model, "summary", "questions", "keywords")
+    assert (report.report.changed, model.asked) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("# A\n", "# A renamed\n"), ("### A2b", "### A2b renamed"), ("title: T", "title: U")]
+)
+def test_a_heading_renamed_asks_nothing_until_refresh(old: str, new: str) -> None:
+    """Never silently: --refresh asks for the sections whose heading path, or subheadings, are others now."""
+    text, model = annotated()
+    renamed = text.replace(old, new)
+    assert annotate(renamed, model, "summary").report.changed is False
+    assert model.asked == []
+    report = annotate(renamed, model, "summary", refresh=True)
+    assert model.asked
+    model.forget()
+    assert annotate(report.text, model, "summary", refresh=True).report.changed is False
+    assert model.asked == []
+
+
+def test_titles_follow_the_headings() -> None:
+    """They are the heading path, made by code: a renamed heading changes them at once."""
+    text, model = annotated("titles")
+    report = annotate(text.replace("## A2\n", "## Second\n"), model, "titles")
+    assert [line for line in report.text.splitlines() if "Second" in line] == [
+        "~titles: T - A - Second", "## Second", "~titles: T - A - Second - A2a", "~titles: T - A - Second - A2b",
+    ]  # fmt: skip
+
+
+def test_a_text_that_is_gone_takes_its_summary_along() -> None:
+    """Or students would find what is not there any more; one that was edited stays."""
+    text, model = annotated()
+    shorter = text.replace(LEAF, "Short.")
+    assert "Summary of a1" not in annotate(shorter, model, "summary").text
+    edited = re.sub(r"Summary of a1, number \d+\.", "Mine.", shorter)
+    assert edited != shorter
+    assert "~summary: Mine." in annotate(edited, model, "summary").text
+
+
+def test_a_deleted_field_comes_back_for_nothing() -> None:
+    """The journal knows it; --again asks anew."""
+    text, model = annotated()
+    without = re.sub(r"~summary: Summary of b.*\n", "", text)
+    report = annotate(without, model, "summary")
+    assert (sorted(report.text.splitlines()), model.asked) == (sorted(text.splitlines()), [])
+    annotate(without, model, "summary", again=True)
+    assert model.asked == ["summary of B", "summary of T"]
+
+
+def test_again_asks_what_the_journal_knows() -> None:
+    """Else the same question about the same text is not paid twice, in whichever document it stands."""
+    annotate(TREE, SectionModel(), "summary")
+    model = SectionModel()
+    annotate(TREE, model, "summary")
+    assert model.asked == []
+    annotate(TREE, model, "summary", again=True)
+    assert len(model.asked) == 7
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_a_failure_leaves_out_the_field_of_its_ancestors_only() -> None:
+    """Other sections and other fields are made; the next run asks only for what is missing."""
+    model = SectionModel({"summary of A2a": ModelUnavailable("down")})
+    report = annotate(TREE, model, "titles", "summary", "questions")
+    assert [(f.what, str(f.error)) for f in report.failures] == [("summary of 'A2a'", "down")]
+    assert sorted(re.findall(r"~summary: Summary of (\w+)", report.text)) == ["a1", "a2b", "b"]
+    assert len(re.findall(r"~questions:", report.text)) == 6
+    healthy = SectionModel()
+    assert annotate(report.text, healthy, "titles", "summary", "questions").failures == ()
+    assert healthy.asked == ["summary of A", "summary of A2", "summary of A2a", "summary of T"]
+
+
+def test_a_failure_below_an_authors_own_summary_stops_there() -> None:
+    """What the author wrote does not depend on what is below."""
+    text = TREE.replace("## A2\n", "---\nsummary: mine\n---\n## A2\n")
+    model = SectionModel({"summary of A2a": ModelUnavailable("down")})
+    annotate(text, model, "summary")
+    assert {"summary of A", "summary of T"} < set(model.asked)
+
+
+def test_a_block_that_cannot_be_added_to_costs_nothing() -> None:
+    """It fails before the model is asked."""
+    text = f"---\ntitle: T\n---\n---\n~summary: &x [1]\n~txthash: {{}}\nb: *x\n---\n# A\n\n{WORDS}\n"
+    text = text.replace("~txthash: {}", "~txthash: x")
+    model = SectionModel()
+    report = annotate(text, model, "summary")
+    assert (model.asked, len(report.failures), report.text) == ([], 1, text)
+
+
+def test_a_reply_without_questions_is_a_failure() -> None:
+    """And not an empty list for ever."""
+    report = annotate(TREE, SectionModel({"questions of B": "- \n"}), "questions")
+    assert [str(f.error) for f in report.failures] == ["the reply holds no questions (run again with --again)"]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "---\n", "---\nkey: [\n---\n\n# A\n\n" + WORDS + "\n"], ids=repr)
+def test_documents_with_little_in_them(text: str) -> None:
+    """A broken header gets no header before it, which would hide it; its own summary is reported."""
+    report = annotate(text, SectionModel(), "titles", "summary")
+    if not text.strip("-\n"):
+        assert (report.text, report.failures) == (text, ())
+    else:
+        assert report.text.startswith("---\nkey: [\n---\n\n---\n~titles: A\n")
+        assert [f.place.line for f in report.failures] == [1]
+        assert isinstance(report.failures[0].error, LmmError)
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def test_languages_without_spaces_are_annotated() -> None:
+    """A Japanese text of a hundred characters is long enough for a summary."""
+    model = SectionModel()
+    annotate("---\ntitle: T\nlang: ja\n---\n# A\n\n" + "葉は緑色です。" * 20 + "\n", model, "summary")
+    assert model.asked == ["summary of A"]
+    assert "in Japanese" in model.requests[0].messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [("de", "German"), ("pt-BR", "Portuguese"), ("zh_Hans", "Chinese"), ("tlh", "tlh")]
+)
+def test_the_prompt_names_the_language(code: str, name: str) -> None:
+    """By its English name, or by its code."""
+    model = SectionModel()
+    annotate(f"---\ntitle: T\nlang: {code}\n---\n# A\n\n{WORDS}\n", model, "questions")
+    assert language_name(code) == name
+    assert f"in {name}" in model.requests[0].messages[-1].text

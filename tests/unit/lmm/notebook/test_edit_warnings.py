@@ -1,0 +1,90 @@
+"""What is said of a new text before it takes the place of the old one."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmm.notebook.edit_warnings import changed_since, chunk_labels, code_notices, losses, marks_of, oddities, warnings
+
+DIV = "::: {.callout-note}\nMind this.\n\nAnd that.\n:::\n"
+TORN = "it tears a fenced div: its ::: lines do not belong together any more"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("A leaf.", "Another leaf.", ()),
+        ("", "See @fox and [^1].", ()),
+        (DIV, DIV.replace("Mind", "Note"), ()),
+        (DIV, DIV.removesuffix(":::\n"), (TORN,)),
+        ("::: {.callout-note}\nMind this.", "Mind this.", (TORN,)),
+        ("And that.\n:::", "And that.", (TORN,)),
+        (DIV, "Mind this and that.", ("it drops 1 fenced div (:::)",)),
+        ("A.", DIV, ()),
+        ("```\n:::\n```", "A.", ()),
+        ("## Sum {#sec-sum .x}", "## Sum", ("it drops the id #sec-sum",)),
+        ("[a]{#b} (\\#eq:one) \\label{x}", "a", ("it drops the id #b, (\\#eq:one), \\label{x}",)),
+        ("[see @fox2015, p. 3; -@doe:99].", "See @fox2015.", ("it drops the citation or reference @doe:99",)),
+        ("As @fig-a. shows", "As @fig-a shows", ()),
+        ("write to a.b@c.de, `x@y`, ```x@y```", "write", ()),
+        ("\\@ref(fig:x) \\eqref{e}", "x", ("it drops the citation or reference \\@ref(fig:x), \\eqref{e}",)),
+        ("A.[^1]\n\n[^1]: Why.", "A.[^1]", ("it drops the footnote's text [^1]:",)),
+        ("A.[^1] B.[^n]", "A.[^n]", ("it drops the footnote [^1]",)),
+        ("See [x].\n\n[x]: http://example.org", "See [x].", ("it drops the link's address [x]:",)),
+        ("```{r fit}\n1\n```", "```{r}\n1\n```", ("it drops the chunk label fit",)),
+        ("```{r}\n#| label: fig-x\n1\n```", "None.", ("it drops the chunk label fig-x",)),
+        ("```python\n@cache\ndef f(): ...\n```", "None.", ()),
+        ("<!-- see @fox -->A.", "A.", ()),
+        ("@a @b @c @d @e @f @g", "", ("it drops the citation or reference @a, @b, @c, @d, @e and 2 more",)),
+    ],
+)  # fmt: skip
+def test_losses(old: str, new: str, found: tuple[str, ...]) -> None:
+    """What is torn, and every name that others refer to; not what is code or a comment, nor what was not there."""
+    assert losses(old, new) == found
+    assert losses(old.replace("\n", "\r\n"), new.replace("\n", "\r\n")) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "heading", "found"),
+    [
+        ("- a\n- b", "1. a\n2. b", "", ()),
+        ("- a", "A.", "", ("the old text begins with a list, the new one does not",)),
+        (
+            "    More.",
+            "More.",
+            "",
+            ("the old text is indented, as a part of what stands above it; the new one is not",),
+        ),
+        ("A.", "## The Sum {#s}\n\nB.", "The *sum*", ("it repeats the heading 'The *sum*'",)),
+        ("A.", "## Another\n\nB.", "The sum", ()),
+    ],
+)
+def test_oddities(old: str, new: str, heading: str, found: tuple[str, ...]) -> None:
+    """What is only mentioned."""
+    assert oddities(old, new, heading=heading) == found
+    assert warnings(old, new, heading=heading) == found
+
+
+def test_code() -> None:
+    """Labels that stand twice stop knitr; code that is new or changed would run; the same code is no news."""
+    old = "```{r one}\nx <- 1\n```\n\n~~~{python, label='two'}\ny\n~~~\n"
+    assert chunk_labels(old) == ["one", "two"]
+    assert code_notices(old, "```{.r}\nx <- 2\n```") == ()
+    assert code_notices(old, old) == ("chunk labels stand twice until the edit is resolved, and knitr stops: one, two",)
+    assert code_notices(old, "```{r}\nx <- 1\n```\n") == ("the new text adds or changes code that knitr will run",)
+
+
+@pytest.mark.parametrize(
+    ("now", "changed"),
+    [
+        (["One.", "Two."], None),
+        (["One. ", "Two.\n\n"], None),
+        (["One.", "Two and a half."], ([1], 1)),
+        (["One.", "New.", "Two."], ([1], 0)),
+        (["Two."], ([], 1)),
+        (["Two.", "One."], ([], 0)),
+    ],
+)
+def test_what_changed_since(now: list[str], changed: tuple[list[int], int] | None) -> None:
+    """Paragraphs that are new or changed, and how many are gone; blanks at their ends do not count."""
+    assert changed_since(marks_of(["One.", "Two."]), now) == changed

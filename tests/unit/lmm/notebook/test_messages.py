@@ -1,0 +1,267 @@
+"""What waits for an answer in a document, what the model sees of it, and where the replies go."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmm.errors import LmmError
+from lmm.markdown import parse_markdown_text, serialize
+from lmm.messages import Attachment, ChatRequest, Message, Reply
+from lmm.notebook.chat_log import Exchange
+from lmm.notebook.messages import (
+    Pending,
+    Subject,
+    chat_before,
+    plan,
+    request_for,
+    threads_at,
+    with_replies,
+    with_reply,
+)
+from lmm.prompts.templates import Prompts
+
+PROMPTS = Prompts({"edit": "Edit: {prompt}", "write": "Write: {prompt}"})
+LECTURE = """\
+---
+title: Botany
+---
+# Leaves
+
+A leaf is green.
+
+---
+?: why?
+---
+It holds chlorophyll.
+
+Light feeds it.
+
+## Autumn
+
+---
+?: which?
+---
+In autumn other colours show.
+
+# Roots
+
+Roots are brown.
+"""
+
+
+def subject(text: str, **options: int) -> Subject:
+    """The subject of the only question of `text`."""
+    (thread,) = plan(parse_markdown_text(text), title="notes", **options)
+    (ask,) = thread.asks
+    return ask.subject
+
+
+# -- what "the text" is ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "---\ntitle: T\n---\n# A\n\n---\n?: q\n---\nOne.\n",
+            Subject("paragraph", ("T", "A"), "One."),
+        ),
+        (
+            "# A\n\nOne.\n\n---\n?: q\n---\nTwo,\nof two lines.\n\nThree.\n\n## B\n\nFour.\n",
+            Subject("paragraph", ("A",), "Two,\nof two lines.", "One.\n\nTwo,\nof two lines.\n\nThree."),
+        ),
+        (
+            "# A\n\n---\n?: q\n---\n## B {#b}\n\nOne.\n\n---\nkey: x\n---\nTwo.\n\n### C\n\nThree.\n\n## D\n\nFour.\n",
+            Subject("section", ("A", "B"), "## B {#b}\n\nOne.\n\nTwo.\n\n### C\n\nThree."),
+        ),
+        (
+            "---\n?: q\n---\n# A\n\nOne.\n\n---\nkey: x\n---\n## B\n",
+            Subject("document", ("A",), "# A\n\nOne.\n\n## B"),
+        ),
+        (
+            "# A\n\nOne.\n\n---\n?: q\n---\n",
+            Subject("nothing", ("A",), "", "One."),
+        ),
+        (
+            "# A\n\n---\n?: q\n---\n",
+            Subject("nothing", ("A",), ""),
+        ),
+        (
+            "Text.\n\n---\n?: q\n---\nMore.\n",
+            Subject("paragraph", ("notes",), "More.", "Text.\n\nMore."),
+        ),
+        (
+            "# A\n\n---\n?: q\n---\n```r\nx <- 1\n\n# comment\n```\n",
+            Subject("paragraph", ("A",), "```r\nx <- 1\n\n# comment\n```"),
+        ),
+        (
+            "---\n?: q\n---\n",
+            Subject("document", ("notes",), ""),
+        ),
+        (
+            "# A\r\n\r\n---\r\n?: q\r\n---\r\nOne,\r\ntwo.\r\n\r\nThree.\r\n",
+            Subject("paragraph", ("A",), "One,\r\ntwo.", "One,\r\ntwo.\n\nThree."),
+        ),
+    ],
+    ids=["alone", "paragraph", "section", "document", "end", "only a heading", "no title", "code", "empty", "CRLF"],
+)
+def test_subject(text: str, expected: Subject) -> None:
+    """A paragraph with its surroundings; a heading with all under it; for the header, the document. No metadata."""
+    assert subject(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "name"),
+    [
+        ("document", ("T",), "the document 'T'"),
+        ("section", ("T", "A"), "the section 'T > A'"),
+        ("paragraph", ("T", "A"), "a paragraph of 'T > A'"),
+        ("nothing", ("T",), "an empty place in 'T'"),
+    ],
+)
+def test_a_subject_names_its_place(kind: str, path: tuple[str, ...], name: str) -> None:
+    """What is shown while the model is asked."""
+    assert str(Subject(kind, path, "")) == name
+
+
+@pytest.mark.parametrize(
+    ("limit", "context"),
+    [
+        (6000, "aaaa\n\nbbbb\n\nASKED\n\ncccc\n\ndddd"),
+        (16, "aaaa\n\nbbbb\n\nASKED\n\ncccc\n\ndddd"),
+        (12, "aaaa\n\nbbbb\n\nASKED\n\ncccc"),
+        (11, "bbbb\n\nASKED\n\ncccc"),
+        (4, "bbbb\n\nASKED"),
+        (3, ""),
+    ],
+)
+def test_context_is_limited(limit: int, context: str) -> None:
+    """Whole paragraphs around the one that was asked about, the nearest first, up to the limit."""
+    text = "# A\n\naaaa\n\nbbbb\n\n---\n?: q\n---\nASKED\n\ncccc\n\ndddd\n\n## B\n\nnot here\n"
+    found = subject(text, context_limit=limit).context
+    assert sorted(found.split("\n\n")) == sorted(context.split("\n\n"))
+    assert found == context
+
+
+@pytest.mark.parametrize("key", ["summary", "~summary", "summary="])
+def test_a_summary_is_the_better_context(key: str) -> None:
+    """A section that has a summary, whoever wrote it, shows that instead of what surrounds a paragraph."""
+    text = f"---\n{key}: All about leaves.\n---\n\n---\n{key}: In short.\n---\n# A\n\nOne.\n\n---\n?: q\n---\nTwo.\n"
+    assert subject(text).context == "In short."
+
+
+def test_plan_is_in_document_order_with_lines() -> None:
+    """One thread per block, its prompts in order, each with the line on which it stands."""
+    text = LECTURE.replace("?: which?", "n: 1\n+: and?\nquery: |\n  who\n?:\n")
+    threads = plan(parse_markdown_text(text))
+    found = [[(ask.line, ask.prompt.word, ask.prompt.text) for ask in thread.asks] for thread in threads]
+    assert found == [[(9, "query", "why?")], [(19, "message", "and?"), (20, "query", "who")]]
+    lines = text.split("\n")
+    assert [lines[ask.line - 1] for thread in threads for ask in thread.asks] == ["?: why?", "+: and?", "query: |"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (7, []),
+        (8, ["why?"]),
+        (9, ["why?"]),
+        (10, ["why?"]),
+        (11, []),
+        (17, ["which?"]),
+        (18, ["which?"]),
+        (99, []),
+        (0, []),
+    ],
+)
+def test_threads_at_a_line(line: int, found: list[str]) -> None:
+    """A line in a metadata block, its markers included, names that block's questions."""
+    blocks = parse_markdown_text(LECTURE)
+    assert [ask.prompt.text for t in threads_at(plan(blocks), blocks, line) for ask in t.asks] == found
+
+
+# -- what is sent ----------------------------------------------------------------------------------
+
+
+def _ask(text: str) -> Pending:
+    return plan(parse_markdown_text(text))[0].asks[0]
+
+
+def test_request_for_a_question() -> None:
+    """System message; the text and its context as documents of the first question; earlier exchanges; the prompt."""
+    ask = _ask('# The "A" part\n\nOne.\n\n---\n?: why?\n---\nTwo.\n')
+    source = "The 'A' part"
+    documents = (Attachment("Two.", "text", source), Attachment("One.\n\nTwo.", "context", source))
+    assert request_for(ask, [], "Be kind.", PROMPTS) == ChatRequest(
+        (Message("system", "Be kind."), Message("user", "why?", documents))
+    )
+    earlier = [Exchange("query", "first?", "Yes."), Exchange("message", "sure?", "Quite.")]
+    assert request_for(ask, earlier, "Be kind.", PROMPTS) == ChatRequest(
+        (
+            Message("system", "Be kind."),
+            Message("user", "first?", documents),
+            Message("assistant", "Yes."),
+            Message("user", "sure?"),
+            Message("assistant", "Quite."),
+            Message("user", "why?"),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "has_text"), [("---\n=: shorter\n---\nLong text.\n", True), ("---\n=: write it\n---\n", False)]
+)
+def test_request_for_an_edit(text: str, has_text: bool) -> None:
+    """An edit says so, starts no chat, and sends the text only if there is one."""
+    ask = _ask("Before.\n\n" + text)
+    request = request_for(ask, [Exchange("query", "no", "no")], "Be kind.", PROMPTS)
+    assert request.task == "edit"
+    assert [message.role for message in request.messages] == ["system", "user"]
+    assert request.messages[1].text == f"{'Edit' if has_text else 'Write'}: {ask.prompt.text}"
+    assert [d.label for d in request.messages[1].attachments] == (["text", "context"] if has_text else ["context"])
+
+
+@pytest.mark.parametrize(("prompt", "count"), [("?: new", 0), ("+: more", 2), ("query: new", 0), ("message: more", 2)])
+def test_chat_before(prompt: str, count: int) -> None:
+    """A query starts anew; a message goes on from the last query."""
+    log = (Exchange("query", "a", "b"), Exchange("query", "c", "d"), Exchange("message", "e", "f"))
+    assert chat_before(_ask(f"---\n{prompt}\n---\nText.\n"), log) == log[len(log) - count :]
+
+
+# -- where replies go ------------------------------------------------------------------------------
+
+
+def test_a_reply_changes_one_block() -> None:
+    """Every other block stays the same object."""
+    blocks = parse_markdown_text(LECTURE)
+    (first, second) = [thread.asks[0] for thread in plan(blocks)]
+    placed = with_reply(blocks, second, "Red.", "M/m")
+    assert [i for i, (one, two) in enumerate(zip(blocks, placed, strict=True)) if one is not two] == [second.block]
+    both, failed = with_replies(blocks, [(second, Reply("Red.", "M/m")), (first, Reply("Light.", "M/m"))])
+    assert failed == []
+    assert plan(both) == []
+
+
+@pytest.mark.parametrize(
+    ("opened", "reply"),
+    [
+        ("$$\nx = ", "It is\n\n$$ x = y $$"),
+        ("<!-- to do", "A comment ends with `-->`."),
+        ("1.  - ```r\n      x", "Write\n\n```r\ny\n```\n"),
+    ],
+)
+def test_a_reply_must_not_close_what_is_open(opened: str, reply: str) -> None:
+    """A reply that would end an open construct above, and so vanish in it, is refused with its line."""
+    blocks = parse_markdown_text(f"# A\n\n{opened}\n\n---\n?: help\n---\nText.\n")
+    ask = plan(blocks)[0].asks[0]
+    with pytest.raises(LmmError, match="on line 3, which is open"):
+        with_reply(blocks, ask, reply, "M/m")
+    assert plan(parse_markdown_text(serialize(with_reply(blocks, ask, "Harmless.", "M/m")))) == []
+
+
+def test_the_document_does_not_depend_on_which_reply_came_first() -> None:
+    """Else a file whose replies are remembered would not be the same file again."""
+    blocks = parse_markdown_text("---\n?: why?\n---\nOne.\n\n---\n=: shorten\n---\nTwo.\n")
+    asks = [ask for thread in plan(blocks) for ask in thread.asks]
+    answered = [(ask, Reply(f"Reply {number}.", "m")) for number, ask in enumerate(asks)]
+    assert serialize(with_replies(blocks, answered)[0]) == serialize(with_replies(blocks, answered[::-1])[0])

@@ -1,0 +1,136 @@
+"""Diagnostics: every kind of problem, with its exact place and a way to mend it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from strategies import documents, written_documents
+
+from lmm.markdown import parse_markdown_text
+from lmm.notebook.problems import Problem, find_problems, header_gaps
+
+# The line and column of each problem are marked in the text by "«".
+CASES = {
+    "never closes": ("«---\nkey: x\n\nText.\n", "this metadata block never closes", "end the block with a line '---'"),
+    "broken": ("Text.\n\n---\na: 1\nb: c«: d\n---\n", "mapping values are not allowed in this context", "quote values"),
+    "mixed list": ("Text.\n\n---\n«- a: 1\n- b\n---\n", "found a list", "start the block with 'key: value'"),
+    "duplicate key": (
+        "---\ntitle: T\ndocid: d\na: 1\n«a: 2\n---\n",
+        "'a' stands here a second time",
+        "delete one of them",
+    ),
+    "an assignment": ("# A\n\n---\n«frozen = True\n---\nText.\n", "'frozen = …' is read", "write 'frozen: true'"),
+    "a wrong provider": (
+        "---\ndocid: d\ntitle: T\n«model:\n  major: Opnai/x\n---\n",
+        "'Opnai'",
+        "did you mean OpenAI?",
+    ),
+    "a wrong model key": ("---\ndocid: d\ntitle: T\n«model:\n  majr: x\n---\n", "'majr'", "did you mean 'major'?"),
+    "an empty question": ("# A\n\n---\n«?:\n---\nText.\n", "'?:' asks nothing", "write the question after the colon"),
+    "not YAML": ("# A\n\n---\n?: is this«: so\n---\nText.\n", "Pandoc refuses the document", "write '?: |'"),
+    "not YAML, the second": ("# A\n\n---\n?: a\nmessage: b«: c\n---\nText.\n", "Pandoc refuses", "write 'message: |'"),
+    "runs code": (
+        "# A\n\n---\na: 1\n«?: |\n  why\n  ```{r}\n  x\n  ```\n---\nText.\n",
+        "would run the code",
+        "before knitting",
+    ),
+    "two in a header": (
+        "---\ntitle: T\ndocid: d\n?: a\n«?: b\n---\n",
+        "R Markdown refuses a header",
+        "before knitting",
+    ),
+    "no blank line": ("# A\n«---\nk: 1\n---\nText.\n", "Pandoc reads this metadata", "put a blank line before it"),
+    "a comment at the start": (
+        "# A\n\n«--- # c\nk: 1\n---\nText.\n",
+        "Pandoc reads this metadata",
+        "after its first ---",
+    ),
+    "a comment at the end": (
+        "# A\n\n---\nk: 1\n«--- # c\nText.\n",
+        "Pandoc reads this metadata",
+        "after its last line",
+    ),
+    "list form": ("# A\n\n---\n«- k: 1\n---\nText.\n", "Pandoc reads this metadata", "without the '- '"),
+    "a rule": ("Text.\n\n«---\nnot yaml\n---\nMore.\n", "Pandoc reads this rule", "write *** for a rule"),
+    "an open fence": ("Text.\n\n«```r\nx\n\ny\n", "'```' is never closed", "close it"),
+    "an open fence in a list": ("Text.\n\n1.  - «```r\n      x\n", "'```' is never closed", "close it"),
+    "an open equation": ("# A\n\nText\n  «$$\nx\n", "'$$' is never closed", "close it"),
+    "an open comment": ("# A\n\n«<!-- to do\n", "'<!--' is never closed", "close it"),
+    "a damaged edit": (
+        "# A\n\n«---\n~edit_:\n  edit: x\n  ~~id: abc123\n---\nText.\n",
+        "lost its marks",
+        "delete '~edit_'",
+    ),
+    "CRLF": ("# A\r\n\r\n---\r\na: 1\r\nb: c«: d\r\n---\r\n", "mapping values are not allowed", "quote values"),
+    "a byte order mark": ("\ufeff«---\nkey: x\n\nText.\n", "never closes", "end the block"),
+    "blank lines first": ("\n\n---\nb: c«: d\n---\n", "mapping values are not allowed", "quote values"),
+}
+ERRORS = {
+    "never closes",
+    "broken",
+    "mixed list",
+    "duplicate key",
+    "a wrong provider",
+    "a wrong model key",
+    "a damaged edit",
+    "CRLF",
+    "a byte order mark",
+    "blank lines first",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_problem(name: str) -> None:
+    """Each problem is found once, at its line and column, with a hint; warnings do not fail a scan."""
+    marked, message, hint = CASES[name]
+    before, _, after = marked.partition("«")
+    line, column = before.count("\n") + 1, len(before.rpartition("\n")[2].removeprefix("\ufeff")) + 1
+    (problem,) = find_problems(parse_markdown_text(before + after))
+    assert (problem.line, problem.column) == (line, column)
+    assert message in problem.message
+    assert hint in problem.hint
+    assert problem.severity == ("error" if name in ERRORS else "warning")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# A\n\nText with $$ inside, ``` too, and <!-- a comment -->.\n",
+        "---\ntitle: T\ndocid: d\nmodel:\n  major: ollama/llama3.2\n---\n\n---\n?: why?\n---\nText.\n",
+        "# A\n\n---\n?: |\n  is this: so?\n---\nText.\n",
+        "# A\n\n---\n\nA rule.\n\n***\n\nSetext\n---\n",
+        "```r\nx\n```\n---\nk: 1\n---\nText.\n",
+        "# A\n\n---\n~summary: yes: no\n---\n".replace("yes: no", '"yes: no"'),
+    ],
+)
+def test_no_problem(text: str) -> None:
+    """Documents that everyone reads alike have none."""
+    assert find_problems(parse_markdown_text(text)) == []
+
+
+def test_a_header_that_cannot_be_completed() -> None:
+    """What `lmm scan` would add and cannot is said, with the reason."""
+    found = find_problems(parse_markdown_text("\n---\n? a\n: b\n---\nText.\n"))
+    assert [(p.line, p.column, p.severity, p.message.split(":")[0]) for p in found] == [
+        (2, 1, "warning", "'title' cannot be added to this header"),
+        (2, 1, "warning", "'docid' cannot be added to this header"),
+    ]
+
+
+def test_header_gaps() -> None:
+    """What `lmm scan` would add to the header."""
+    gaps = header_gaps(parse_markdown_text("---\ntitle: T\n---\n"))
+    assert gaps == [Problem(1, 1, "the header has no docid", "lmm scan adds it", "warning")]
+
+
+@given(written_documents() | documents())
+def test_problems_have_a_place_in_the_document(text: str) -> None:
+    """Finding problems never raises; they come in order, on lines that exist, with something to say and to do."""
+    problems = find_problems(parse_markdown_text(text))
+    assert [(p.line, p.column) for p in problems] == sorted((p.line, p.column) for p in problems)
+    for problem in problems:
+        assert 1 <= problem.line <= text.count("\n") + 1
+        assert problem.column >= 1
+        assert problem.message
+        assert problem.hint
