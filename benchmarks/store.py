@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import Row, seconds, show
-from lmm_education.course import SparseVector
+from lmm_education.material import SparseVector
 from lmm_education.settings import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest

@@ -32,7 +32,7 @@ ORDER = [
 FLOORS: list[tuple[str, ...]] = [
     ("errors",),
     ("setting_checks", "serve_settings"),
-    ("course", "settings", "encode.encodings", "store.manifest", "store.port"),
+    ("material", "settings", "encode.encodings", "store.manifest", "store.port"),
     ("payloads", "prompts"),
     ("encode", "store"),
     ("withheld",),

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lmm.errors import ConfigError
 from lmm.models.port import Embedder
-from lmm_education.course import Chunk, PreparedDocument, SparseVector
 from lmm_education.encode.encoder import Encoder
 from lmm_education.ingestion.reading import DocumentFile, read_source
 from lmm_education.ingestion.reading import prepare as prepare_one
 from lmm_education.ingestion.run import folder_of
 from lmm_education.ingestion.sources import find_sources
 from lmm_education.ingestion.writing import batches
+from lmm_education.material import Chunk, PreparedDocument, SparseVector
 from lmm_education.open_course import open_course
 from lmm_education.payloads import chunk_payload, section_payload
 from lmm_education.store.port import Vector
 
 if TYPE_CHECKING:
-    from langchain_core.documents import DocumentFile as LangChainDocument
+    from langchain_core.documents import Document as LangChainDocument
     from llama_index.core.schema import TextNode
 
 What = Literal["chunks", "sections"]
@@ -104,7 +104,7 @@ def to_langchain_documents(documents: Iterable[PreparedDocument], *, what: What 
         ConfigError: the extra is not installed.
     """
     try:
-        from langchain_core.documents import DocumentFile as LangChainDocument
+        from langchain_core.documents import Document as LangChainDocument
     except ImportError as error:
         raise _missing("langchain-core", "langchain") from error
     return [LangChainDocument(page_content=text, metadata=about, id=id) for id, text, about in _texts(documents, what)]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmm_education.course import Chunk, Hit, Lines, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Hit, Lines, Place, PreparedDocument, Section
 
 Payload = Mapping[str, Any]
 _LARGEST = 2**63

@@ -12,7 +12,7 @@ import sys
 import uuid
 from pathlib import Path
 
-from lmm_education.course import SparseVector
+from lmm_education.material import SparseVector
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import Leg, Match, Point, Store, Vector

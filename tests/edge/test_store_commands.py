@@ -16,9 +16,9 @@ from fakes.qdrant_server import QdrantServer
 
 from lmm_education.cli.work import store as work
 from lmm_education.cli.work.store import named
-from lmm_education.course import SparseVector
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.ingestion.ids import document_point_id
+from lmm_education.material import SparseVector
 from lmm_education.payloads import StoredDocument
 from lmm_education.settings import StorageSettings
 from lmm_education.store import server_requests

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from fakes.qdrant_server import QdrantServer
 
-from lmm_education.course import SparseVector
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing
+from lmm_education.material import SparseVector
 from lmm_education.settings import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest

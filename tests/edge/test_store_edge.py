@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 
-from lmm_education.course import SparseVector
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
+from lmm_education.material import SparseVector
 from lmm_education.store import checksums
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.folders import copy_folder

@@ -13,8 +13,8 @@ import pytest
 from fakes.qdrant_server import QdrantServer
 
 from lmm.errors import ConfigError
-from lmm_education.course import SparseVector
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
+from lmm_education.material import SparseVector
 from lmm_education.settings import StorageSettings
 from lmm_education.store import server_requests
 from lmm_education.store.manifest import FORMAT, Manifest
@@ -254,7 +254,7 @@ def test_a_hybrid_question_is_one_request(server: QdrantServer) -> None:
 
 WRITER = """
 import sys, uuid
-from lmm_education.course import SparseVector
+from lmm_education.material import SparseVector
 from lmm_education.settings import StorageSettings
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store

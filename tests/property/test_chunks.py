@@ -12,11 +12,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from strategies import documents, written_documents
 
-from lmm_education.course import Chunk, PreparedDocument
 from lmm_education.ingestion.kinds import kind_of
 from lmm_education.ingestion.outline import Heading, read_outline
 from lmm_education.ingestion.prepare import prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
+from lmm_education.material import Chunk, PreparedDocument
 from lmm_education.settings import AnnotationModel, Preparation
 
 _LINES = [f"| {n} | row {n} of a table |" for n in range(12)]

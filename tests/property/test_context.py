@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lmm.messages import Message, render
 from lmm.models.tokens import count_tokens
 from lmm_education.answer.context import choose_sources, shown
-from lmm_education.course import Hit, Lines, Place
+from lmm_education.material import Hit, Lines, Place
 from lmm_education.search.found import FoundSection
 
 TEXTS = st.text(alphabet="ab é漢<>`#$\n.[1]", min_size=1, max_size=300)

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from lmm_education.course import SparseVector
+from lmm_education.material import SparseVector
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import Leg, Match, Point

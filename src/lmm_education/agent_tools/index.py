@@ -24,12 +24,12 @@ from lmm_education.agent_tools.course import Declared, Place
 from lmm_education.agent_tools.lookup import NOTHING
 from lmm_education.agent_tools.tools import CourseTool, schema
 from lmm_education.answer.sources import LABEL
-from lmm_education.course import Hit
 from lmm_education.errors import SearchError
 from lmm_education.ingestion.report import IngestReport
 from lmm_education.ingestion.run import ingest_into
 from lmm_education.ingestion.running import IngestOptions
 from lmm_education.ingestion.storing import is_made_otherwise
+from lmm_education.material import Hit
 from lmm_education.open_course import Course
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import open_search

@@ -16,8 +16,8 @@ from pathlib import PurePosixPath
 from lmm.messages import Message, render
 from lmm_education.answer.sources import Source
 from lmm_education.answer.tools import excerpt
-from lmm_education.course import Hit, Section
 from lmm_education.errors import SearchError
+from lmm_education.material import Hit, Section
 from lmm_education.payloads import hit_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import CourseSearch

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from lmm.messages import Message, render
 from lmm_education.answer.sources import Source, Sources
-from lmm_education.course import Hit
+from lmm_education.material import Hit
 from lmm_education.search.found import FoundSection
 
 _JOIN = 4  # tokens that joining texts, tags and sources may add
@@ -20,7 +20,7 @@ _WHOLE = 0.6  # the largest share of the budget that one section may take while 
 def choose_sources(sections: Sequence[FoundSection], budget: int, count: Callable[[str], int]) -> Sources:
     """The sources to show, numbered from 1 in the order of relevance; `count` gives the tokens of a text.
 
-    >>> from lmm_education.course import Lines, Place
+    >>> from lmm_education.material import Lines, Place
     >>> place = Place("d", "a.md", Lines(1, 9), ("Leaves",))
     >>> hit = Hit("c", 1.0, "chunk", place, "Leaves are green.", section="s")
     >>> section = FoundSection("s", 1.0, place, text="Leaves are green. They fall.", hits=[hit])

@@ -29,7 +29,7 @@ from lmm_education.answer.context import choose_sources
 from lmm_education.answer.history import Asked, Exchange, history_request, understood
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
-from lmm_education.course import Hit
+from lmm_education.material import Hit
 from lmm_education.open_course import Course
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.found import SearchResult

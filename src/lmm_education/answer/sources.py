@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lmm.messages import Attachment
-from lmm_education.course import Place
+from lmm_education.material import Place
 
 LABEL = "source"
 
@@ -36,7 +36,7 @@ class Source:
     def path(self) -> str:
         """The document's title and the headings above the passage.
 
-        >>> from lmm_education.course import Lines
+        >>> from lmm_education.material import Lines
         >>> Source(1, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves", "Colour")), "", title="Botany").path
         'Botany > Leaves > Colour'
         """

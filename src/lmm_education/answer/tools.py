@@ -14,8 +14,8 @@ from typing import Any
 
 from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, render
 from lmm_education.answer.sources import Source, Sources
-from lmm_education.course import Hit, Section
 from lmm_education.errors import SearchError
+from lmm_education.material import Hit, Section
 from lmm_education.payloads import hit_of, section_of
 from lmm_education.store.port import Contains, Match, Reader
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 from qdrant_edge import Bm25, Bm25Config, DisabledStemmer, SnowballLanguage, SnowballParams, StopwordsSet, TokenizerType
 
-from lmm_education.course import SparseVector
+from lmm_education.material import SparseVector
 
 BUILTIN = "Builtin/bm25"
 # BM25 divides a text's length by this many words. It is the default of the engine and of the server, so that

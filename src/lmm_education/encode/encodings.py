@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lmm.errors import ConfigError
-from lmm_education.course import Chunk
+from lmm_education.material import Chunk
 
 Source = Literal["content", "annotations", "merged", "full"]
 VectorName = Literal["dense", "sparse", "multi"]
@@ -113,7 +113,7 @@ def uses_idf(sparse_model: str) -> bool:
 def source_text(chunk: Chunk, source: Source) -> str:
     """The text of a chunk that feeds a vector.
 
-    >>> from lmm_education.course import Lines, Place
+    >>> from lmm_education.material import Lines, Place
     >>> place = Place("d", "notes.md", Lines(3, 3), ("Leaves", "Colour"))
     >>> chunk = Chunk("1", place, "s", 0, "They are green.", title="Botany", annotations=("Why green?",))
     >>> source_text(chunk, "full")

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
-from lmm_education.course import SparseVector
 from lmm_education.encode.bm25 import BUILTIN, Bm25Encoder, sparse_vector
+from lmm_education.material import SparseVector
 
 
 class SparseEncoder(Protocol):

@@ -28,8 +28,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from lmm_education.course import Place
 from lmm_education.evaluation.questions import Question
+from lmm_education.material import Place
 
 Level = Literal["passage", "section", "document"]
 LEVELS: tuple[Level, ...] = ("passage", "section", "document")
@@ -144,7 +144,7 @@ def pages(text: str) -> list[str]:
 def is_document(name: str, place: Place, title: str) -> bool:
     """Whether a question's `document` means this one: by id, file, the file's name with or without suffix, or title.
 
-    >>> from lmm_education.course import Lines
+    >>> from lmm_education.material import Lines
     >>> is_document("leaves", Place("botany-1", "notes/leaves.md", Lines(1, 2)), "On Leaves")
     True
     """
@@ -156,7 +156,7 @@ def is_document(name: str, place: Place, title: str) -> bool:
 def is_section(path: Sequence[str], place: Place, title: str) -> bool:
     """Whether a text stands in the section that a question names by its heading, or by a path of headings.
 
-    >>> from lmm_education.course import Lines
+    >>> from lmm_education.material import Lines
     >>> place = Place("d", "d.md", Lines(1, 2), ("Cells", "Division", "Mitosis"))
     >>> is_section(("Division",), place, "Biology"), is_section(("Cells", "Mitosis"), place, "Biology")
     (True, False)

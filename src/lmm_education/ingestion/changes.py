@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmm_education.course import Chunk, PreparedDocument
+from lmm_education.material import Chunk, PreparedDocument
 from lmm_education.payloads import Payload, chunk_payload, section_payload
 
 
@@ -54,7 +54,7 @@ def plan_changes(stored: Stored, document: PreparedDocument, hashes: Mapping[str
 
     `hashes` maps chunk ids to the hash of what is embedded of each. With `again`, every chunk is embedded.
 
-    >>> from lmm_education.course import Lines, Place
+    >>> from lmm_education.material import Lines, Place
     >>> chunk = Chunk("1", Place("d", "a.md", Lines(1, 1)), "s", 0, "Green.")
     >>> leaves = PreparedDocument("d", "a.md", "Leaves", "en", (), (chunk,))
     >>> plan = plan_changes(Stored({}, {}), leaves, {"1": "h"})

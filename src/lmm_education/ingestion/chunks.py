@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from typing import Any
 
-from lmm_education.course import Lines
 from lmm_education.ingestion.documents import Part, pieces_of
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.packing import Limits, cut
 from lmm_education.ingestion.pool import join
+from lmm_education.material import Lines
 from lmm_education.payloads import types_in
 
 SUMMARY = "summary"

@@ -18,10 +18,10 @@ from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to
 from lmm.markdown.walk import preorder
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import is_on
-from lmm_education.course import Lines
 from lmm_education.ingestion.kinds import continues_list, is_comment
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.properties import properties
+from lmm_education.material import Lines
 
 _OF_THE_HEADING_ONLY = "summary"  # it describes another text than the one under it
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from lmm_education.course import Lines
 from lmm_education.ingestion.kinds import continues_list, kind_of
 from lmm_education.ingestion.outline import Item, Text
 from lmm_education.ingestion.packing import Limits, cut
+from lmm_education.material import Lines
 
 Joins = Callable[[Sequence[Text], Text], bool]
 """Whether a text joins the group of texts before it."""

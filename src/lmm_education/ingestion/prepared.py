@@ -18,7 +18,6 @@ from typing import Any
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import TextNode
-from lmm_education.course import Lines, PreparedDocument
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.chunks import SUMMARY, Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide
@@ -27,6 +26,7 @@ from lmm_education.ingestion.packing import Limits, key_of
 from lmm_education.ingestion.pool import join
 from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_steps
 from lmm_education.ingestion.properties import without_conversation
+from lmm_education.material import Lines, PreparedDocument
 from lmm_education.settings import AnnotationModel, Preparation
 
 # Keys of the program in a prepared file.

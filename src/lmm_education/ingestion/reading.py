@@ -16,7 +16,6 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.tokens import count_tokens
 from lmm.notebook.fingerprints import STALE
-from lmm_education.course import PreparedDocument
 from lmm_education.encode.bm25 import is_stemmed
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.identity import Found, docid_of, error_of, is_chatmd
@@ -25,6 +24,7 @@ from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import MARK, is_own_output, read_prepared
 from lmm_education.ingestion.report import OUR_OWN
 from lmm_education.ingestion.sources import Source
+from lmm_education.material import PreparedDocument
 from lmm_education.open_course import Course
 from lmm_education.store.manifest import FORMAT
 

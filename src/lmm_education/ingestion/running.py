@@ -8,7 +8,6 @@ from pathlib import Path, PurePath
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError, ModelError
 from lmm.models.tokens import count_tokens
-from lmm_education.course import PreparedDocument
 from lmm_education.encode.bm25 import language_code
 from lmm_education.encode.encoder import MULTILINGUAL
 from lmm_education.encode.encodings import ENCODINGS
@@ -27,6 +26,7 @@ from lmm_education.ingestion.report import DocumentReport, IngestReport, Listene
 from lmm_education.ingestion.settling import Ask
 from lmm_education.ingestion.sources import Source
 from lmm_education.ingestion.step_files import write_step_files
+from lmm_education.material import PreparedDocument
 from lmm_education.open_course import Course
 
 _ENGLISH_ONLY = "Builtin/wordllama"

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lmm_education.course import Chunk, PreparedDocument
 from lmm_education.encode.encoder import Encoder
 from lmm_education.ingestion.changes import Plan, Stored, plan_changes
 from lmm_education.ingestion.ids import document_point_id
+from lmm_education.material import Chunk, PreparedDocument
 from lmm_education.payloads import StoredDocument, document_of, document_payload
 from lmm_education.store.port import Match, Point, Reader, Vector, Writer
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmm_education.course import Hit, Place
+from lmm_education.material import Hit, Place
 
 
 @dataclass(frozen=True, slots=True)

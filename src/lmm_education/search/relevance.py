@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lmm_education.course import Hit
+from lmm_education.material import Hit
 
 # BM25 gives a word of average rarity about 8 where it occurs several times, so that a full match is about 1.
 PER_WORD = 8.0
@@ -24,7 +24,7 @@ def relevance(hit: Hit, words: int, weights: Mapping[str, float]) -> float:
     `words` is how many different words of the question count (the length of its sparse vector), `weights` are
     those of all legs that were asked; a leg that did not find the passage says 0.
 
-    >>> from lmm_education.course import Lines, Place
+    >>> from lmm_education.material import Lines, Place
     >>> hit = Hit("1", 1.0, "chunk", Place("d", "d.md", Lines(1, 1)), "", legs={"sparse": 24.0, "dense": 0.6})
     >>> relevance(hit, 4, {"sparse": 0.75, "dense": 0.25})
     0.7125

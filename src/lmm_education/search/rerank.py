@@ -23,8 +23,8 @@ from lmm.models.port import ChatModel, ask
 from lmm.models.resilience import backoff
 from lmm.powers import require
 from lmm.prompts.templates import Prompts
-from lmm_education.course import Hit
 from lmm_education.errors import SearchError
+from lmm_education.material import Hit
 from lmm_education.search.expand import can_write
 from lmm_education.settings import SearchSettings
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmm_education.course import Hit
 from lmm_education.encode.encoder import Encoder
 from lmm_education.errors import SearchError, StoreMissing
+from lmm_education.material import Hit
 from lmm_education.payloads import hit_of
 from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.fuse import Fused, Ranking, fuse

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import qdrant_edge as engine
 
-from lmm_education.course import SparseVector
+from lmm_education.material import SparseVector
 from lmm_education.store.layout import UNUSED, Vectors, engine_path
 from lmm_education.store.port import Contains, Fields, Leg, Match, Point, Scored, Stored, Vector, Where
 

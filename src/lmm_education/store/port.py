@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from lmm_education.course import Dense, SparseVector
+from lmm_education.material import Dense, SparseVector
 from lmm_education.store.manifest import Manifest
 
 CollectionName = Literal["chunks", "documents"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import qdrant_edge as engine
 
-from lmm_education.course import SparseVector
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch
+from lmm_education.material import SparseVector
 from lmm_education.store import edge_values as values
 from lmm_education.store.folders import check_space, disk_full, size_on_disk
 from lmm_education.store.generations import REPAIR

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmm_education.course import Chunk, Lines, Section
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text
+from lmm_education.material import Chunk, Lines, Section
 from lmm_education.payloads import StoredDocument, chunk_of, document_of, section_of
 from lmm_education.store.port import Match, Reader
 from lmm_education.study.material import StudyDocument, type_in
@@ -45,7 +45,7 @@ def stored_documents(store: Reader) -> list[StudyDocument]:
 def stored_document(record: StoredDocument, sections: Iterable[Section], chunks: Iterable[Chunk]) -> StudyDocument:
     """A document from what is stored of it.
 
-    >>> from lmm_education.course import Place
+    >>> from lmm_education.material import Place
     >>> chunk = Chunk("1", Place("d", "a.md", Lines(3, 3), ("Leaves",)), "s", 0, "Green.", kind="exercise")
     >>> items = stored_document(StoredDocument("d", "a.md", ""), [], [chunk]).outline.items
     >>> [(type(item).__name__, item.own) for item in items]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmm_education.course import Hit, Lines, Section
 from lmm_education.errors import RequestError, SearchError
+from lmm_education.material import Hit, Lines, Section
 from lmm_education.payloads import hit_of, section_of
 from lmm_education.search.names import Names
 from lmm_education.search.query import SearchOptions

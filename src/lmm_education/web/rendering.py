@@ -24,7 +24,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from lmm_education.course import Lines
+from lmm_education.material import Lines
 from lmm_education.web.formula_rules import OPENS, formulas
 from lmm_education.web.mathml import to_mathml
 

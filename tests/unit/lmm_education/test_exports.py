@@ -11,7 +11,7 @@ from fakes.courses import Course, folder_in_memory
 
 from lmm.errors import ConfigError, FileReadError
 from lmm_education import prepare, to_langchain_documents, to_llama_index_nodes, to_points
-from lmm_education.course import PreparedDocument
+from lmm_education.material import PreparedDocument
 
 TEXT = (
     "---\ntitle: Leaves\ndocid: leaves\n---\n# Colour\n\nLeaves are green.\n\n"

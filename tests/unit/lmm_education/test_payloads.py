@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.course import Chunk, Lines, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
 from lmm_education.payloads import (
     chunk_of,
     chunk_payload,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lmm import terminal
 from lmm.cli import console
-from lmm_education.course import Hit, Place
+from lmm_education.material import Hit, Place
 from lmm_education.open_course import open_course
 from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.highlight import excerpt, marked, matching_words

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from lmm.messages import ToolCall
 from lmm_education.answer.tools import CourseTools
-from lmm_education.course import Hit
 from lmm_education.errors import SearchError
+from lmm_education.material import Hit
 
 
 def test_a_question_that_cannot_be_looked_up_is_the_models_mistake() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.course import Lines, Place
 from lmm_education.evaluation.judge import (
     ENOUGH,
     PAGE,
@@ -20,6 +19,7 @@ from lmm_education.evaluation.judge import (
     words,
 )
 from lmm_education.evaluation.questions import Question
+from lmm_education.material import Lines, Place
 
 # Distinct words, so that no run of words of one text occurs in another.
 VOCABULARY = tuple(f"w{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyz")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from lmm_education.course import Lines, Place
 from lmm_education.evaluation.judge import Text
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Evaluation, Outcome, as_json, comparison_json, failures_json
+from lmm_education.material import Lines, Place
 
 PLACE = Place("d", "d.md", Lines(3, 4), ("H",))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.course import Chunk, Lines, Place, PreparedDocument, Section
 from lmm_education.ingestion.changes import Plan, Stored, plan_changes
+from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
 from lmm_education.payloads import Payload
 
 

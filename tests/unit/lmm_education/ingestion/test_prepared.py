@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lmm_education.course import PreparedDocument
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
+from lmm_education.material import PreparedDocument
 from lmm_education.settings import AnnotationModel, Preparation
 
 SETTINGS = Preparation(min_size=20, max_size=60, pool=False, annotation_model=AnnotationModel(("topic",)))

@@ -13,8 +13,8 @@ from lmm.models.builtin import ExtractiveModel
 from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
 from lmm.prompts.load import load_prompts
-from lmm_education.course import Hit, Lines, Place
 from lmm_education.errors import SearchError
+from lmm_education.material import Hit, Lines, Place
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.rerank import Tools, open_reranker, passage_text, read_ranking, read_scores, rerank
 from lmm_education.settings import SearchSettings

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmm_education.answer.sources import Source
-from lmm_education.course import Lines, Place
 from lmm_education.errors import RequestError
+from lmm_education.material import Lines, Place
 from lmm_education.web.picture_kinds import file_of, media_type, references
 from lmm_education.web.pictures import LARGEST, Pictures
 from lmm_education.web.rendering import to_html
