@@ -24,7 +24,7 @@ from lmm.loop import background, blocking, run, run_async
 from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
-from lmm.messages import Listener, Waiting, ignore
+from lmm.messages import Listener, Notice, Waiting, ignore
 from lmm.models.client import Ask, Client
 from lmm.models.port import ChatModel
 from lmm.models.structured import load_schema, make_schema
@@ -492,6 +492,9 @@ class Document:
             await self._file.still(settle)
             saved = self._file.save(self.text, check=is_sound, unplaced=self._unplaced)
         self._unplaced = ()
+        for kept in saved.recovered:
+            what = f"a save that a run which was killed had taken aside is in {files.shown(kept.name)}; compare it"
+            self.listener(Notice(what), Place(str(self.path)))
         if saved.text != self.text:
             self._become(Parsed(saved.text, self._parsed.name, self._parsed.file))
         return saved

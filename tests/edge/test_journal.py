@@ -11,6 +11,7 @@ from edge.support import exchanges_of, files_in
 from fakes.openai_server import Action, ScriptedServer, fail
 
 from lmm.cli.main import main
+from lmm.disk import files
 from lmm.messages import Reply
 from lmm.models.testing import ScriptedModel
 from lmm.scan import scan_messages
@@ -140,14 +141,17 @@ def test_nothing_but_replies_is_remembered(server: ScriptedServer, folder: Path,
     assert list(state_folder.glob("journal/*/*")) == []
 
 
-def test_what_a_killed_process_left_behind_is_removed(server: ScriptedServer, folder: Path) -> None:
+def test_what_a_killed_process_left_behind_is_removed(
+    server: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Temporary files that nobody writes any more go with the next save; a younger one may be in use."""
     (folder / "d.md").write_text(DOCUMENT)
-    for name, age in ((".lmm-old.tmp", 120), (".lmm-new.tmp", 0), (".other.tmp", 120)):
+    monkeypatch.setattr(files, "LEFT_AFTER", -60.0)  # what is not from a minute ahead is old
+    for name, age in ((".lmm-old.tmp", 0), (".lmm-new.tmp", -3600), (".other.tmp", 0), (".lmm-patch.old", 0)):
         (folder / name).write_text("half")
         os.utime(folder / name, (time.time() - age, time.time() - age))
     scan_messages("d.md")
-    assert files_in(folder) == {"config.toml", "d.md", ".lmm-new.tmp", ".other.tmp"}
+    assert files_in(folder) == {"config.toml", "d.md", ".lmm-new.tmp", ".other.tmp", ".lmm-patch.old"}
 
 
 def test_the_answer_depends_on_earlier_exchanges(server: ScriptedServer, folder: Path) -> None:

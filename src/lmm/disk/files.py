@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
 import time
@@ -22,8 +23,10 @@ from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 MOST = 64_000_000
 """Bytes of a text: nobody writes more, and a file may say that it has any number."""
+LEFT_AFTER = 60.0
+"""Seconds after which nobody writes a temporary file any more."""
 _TEMPORARY = (".lmm-", ".tmp")
-_LEFT_AFTER = 60.0  # seconds
+_EXCHANGED = re.compile(r"\.lmm-([0-9a-f]{16})-([0-9a-f]{16})-([0-9a-f]{16})\.(?:tmp|old)")
 
 
 def state_folder(environment: dict[str, str] | os._Environ[str] | None = None) -> Path:
@@ -171,6 +174,7 @@ def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, mod
         if expected is None:
             temporary.replace(target)
         else:
+            temporary = _named_for_exchange(temporary, content, expected)
             written, temporary = temporary, None  # from here on it may hold what the author saved
             put_in_place(written, target, content, expected)
         temporary = None
@@ -195,12 +199,46 @@ def _unwritten(path: Path, target: Path, error: OSError) -> FileWriteError:
     )
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files that a killed process left in `folder`: those no longer being written."""
-    for path in folder.glob("*".join(_TEMPORARY)):
+def remove_leftovers(folder: Path) -> list[Path]:
+    """Remove temporary files that a killed process left in `folder`: those no longer being written.
+
+    One that stood for an exchange may hold what the author saved in that moment, and nobody has seen: unless it is the
+    text that was read, or the one to be written, it is kept as ``recovered-….md``. The names of these.
+    """
+    kept = []
+    for path in [*folder.glob("*".join(_TEMPORARY)), *folder.glob(f"{_TEMPORARY[0]}*.old")]:
         with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _LEFT_AFTER:
+            status, exchanged = path.lstat(), _EXCHANGED.fullmatch(path.name)
+            # What was exchanged has the time of its author's last save: only the other time tells of the exchange.
+            if time.time() - max(status.st_mtime, status.st_ctime) <= LEFT_AFTER or not stat.S_ISREG(status.st_mode):
+                continue
+            if exchanged and _digest_of(path) not in exchanged.group(2, 3):
+                kept.append(_recovered(path, exchanged[1]))
+            elif exchanged or path.suffix == _TEMPORARY[1]:  # other .old ones are those of a patch, which mends itself
                 path.unlink()
+    return kept
+
+
+def _named_for_exchange(temporary: Path, content: bytes, expected: bytes) -> Path:
+    """Give a file that is whole a name that says what it may hold when its process was killed."""
+    digests = "-".join(hashlib.sha256(data).hexdigest()[:16] for data in (content, expected))
+    named = temporary.with_name(f"{temporary.stem}-{digests}{_TEMPORARY[1]}")
+    temporary.rename(named)
+    return named
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _recovered(path: Path, token: str) -> Path:
+    """Give a file a name under which a person finds it; nothing is replaced."""
+    named = path.with_name(f"recovered-{token}.md")
+    if named.exists():
+        raise FileExistsError(str(named))
+    path.rename(named)
+    return named
 
 
 def _temporary(target: Path, mode: int) -> tuple[int, Path]:

@@ -44,11 +44,15 @@ class Theirs:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of a save: the text now on disk, and the side file that holds what found no place."""
+    """What became of a save: the text now on disk, and the side file that holds what found no place.
+
+    `recovered` are files in its folder with what an author had saved while a run was killed (`files.remove_leftovers`).
+    """
 
     text: str
     merged: bool = False
     side_file: Path | None = None
+    recovered: tuple[Path, ...] = ()
 
     def check(self) -> Saved:
         """This result, if all of ours found its place.
@@ -201,17 +205,17 @@ class SharedFile:
                 continue
             lost = (*unplaced, *merged.unplaced)
             side = _write_aside(self.path, lost) if lost else None
-            saved = Saved(merged.text, theirs != self.base, side)
-            if merged.text != theirs:
-                self._written(theirs, merged.text, undo)
-            return saved
+            changed, written = theirs != self.base, merged.text != theirs
+            recovered = self._written(theirs, merged.text, undo) if written else []
+            return Saved(merged.text, changed, side, tuple(recovered))
 
-    def _written(self, before: str, after: str, remembered: bool) -> None:
+    def _written(self, before: str, after: str, remembered: bool) -> list[Path]:
         self._seen, self.base = signature(self.path), after
-        files.remove_leftovers(files.real(self.path).parent)
+        recovered = files.remove_leftovers(files.real(self.path).parent)
         if remembered:
             with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
                 remember(self.path, before, after)
+        return recovered
 
     def _whole(self) -> str:
         """The text on disk; one that is gone, emptied or torn is waited for, as it may be about to be written."""

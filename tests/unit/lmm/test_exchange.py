@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from lmm import Document
 from lmm.disk import exchange, files
+from lmm.disk.files import remove_leftovers
 from lmm.errors import Changed
 
 OLD, OURS, THEIRS = b"old\n", b"ours\n", b"theirs\n"
@@ -187,3 +193,75 @@ def test_where_files_can_neither_be_exchanged_nor_linked(path: Path, monkeypatch
     with pytest.raises(Changed):
         files.replace(path, OURS, expected=OLD)
     assert (path.read_bytes(), names(path)) == (OURS, ["notes.md"])
+
+
+# -- killed in between --------------------------------------------------------------------------------
+
+KILLED = """
+import os, pathlib, signal, sys
+from lmm.disk import exchange, files
+path, theirs = pathlib.Path(sys.argv[1]), sys.argv[2]
+real = exchange.exchange
+def exchange_and_die(new, target):
+    if theirs:
+        target.write_text(theirs)
+    real(new, target)
+    os.kill(os.getpid(), signal.SIGKILL)
+exchange.exchange = exchange_and_die
+files.replace(path, "ours", expected=b"base")
+"""
+
+
+def _killed_after_the_exchange(path: Path, theirs: str) -> Path:
+    """What a run leaves that is killed right after its exchange, `theirs` having been saved right before."""
+    path.write_text("base")
+    done = subprocess.run([sys.executable, "-c", KILLED, path, theirs], timeout=60)
+    assert (done.returncode, path.read_text()) == (-signal.SIGKILL, "ours")
+    [left] = path.parent.glob(".lmm-*")
+    assert left.read_text() == (theirs or "base")
+    return left
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is killed that way there")
+def test_a_save_that_a_killed_run_had_taken_out_is_kept_and_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep deletes what we know; what its author saved in that moment gets a name that a person finds."""
+    path = tmp_path / "d.md"
+    left = _killed_after_the_exchange(path, "what its author saved")
+    assert remove_leftovers(tmp_path) == []  # it may be in use
+    assert left.exists()
+    monkeypatch.setattr(files, "LEFT_AFTER", -1)
+    told: list[str] = []
+    document = Document.open(path, listener=lambda event, place: told.append(f"{place}: {getattr(event, 'text', '')}"))
+    document.update("ours, and more")
+    document.save()
+    [kept] = tmp_path.glob("recovered-*.md")
+    assert (kept.read_text(), path.read_text()) == ("what its author saved", "ours, and more")
+    assert [kept.name in line and line.startswith(f"{path}: ") for line in told] == [True]
+    assert {file.name for file in tmp_path.iterdir()} == {"d.md", kept.name}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is killed that way there")
+@pytest.mark.parametrize("now", ["base", "ours"])
+def test_what_a_killed_run_left_and_is_known_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: str) -> None:
+    """The text that was read, or the one that was written: neither is anybody's only copy."""
+    left = _killed_after_the_exchange(tmp_path / "d.md", "")
+    left.write_text(now)
+    monkeypatch.setattr(files, "LEFT_AFTER", -1)
+    assert remove_leftovers(tmp_path) == []
+    assert {file.name for file in tmp_path.iterdir()} == {"d.md"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nothing is killed that way there")
+def test_a_file_that_is_being_exchanged_is_not_swept(tmp_path: Path) -> None:
+    """What was taken out carries the time of its last save, however long ago: its age counts from the exchange."""
+    path = tmp_path / "d.md"
+    path.write_text("base")
+    os.utime(path, (0, 0))
+    done = subprocess.run([sys.executable, "-c", KILLED, path, ""], timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    [left] = tmp_path.glob(".lmm-*")
+    os.utime(left, (0, 0))
+    remove_leftovers(tmp_path)
+    assert left.exists()

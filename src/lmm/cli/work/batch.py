@@ -14,7 +14,7 @@ from lmm.cli import console
 from lmm.document import STALE, BatchFailed, Document
 from lmm.errors import ConfigError, LmmError, Place
 from lmm.loop import Stopped
-from lmm.messages import Event, Progress, Usage, Waiting
+from lmm.messages import Event, Notice, Progress, Usage, Waiting
 from lmm.models.prices import price
 from lmm.notebook.batch import find_batch_model
 from lmm.notebook.fields import Visited
@@ -127,7 +127,7 @@ def _worked(document: Document, verb: Verb, estimate: bool) -> tuple[Report[Visi
 
 def _show(event: Event, place: Place) -> None:
     match event:
-        case Waiting(reason):
+        case Waiting(reason) | Notice(reason):
             terminal.say(f"{place}: {reason}", err=True)
         case Progress(done=done, total=total) if total:
             terminal.show_bar(done, total, before=f"{place} ")

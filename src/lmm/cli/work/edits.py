@@ -35,7 +35,7 @@ def reject(files: list[Path], line: int | None, again: bool) -> int:
 
 
 def _resolve(path: Path, done: str, verb: Callable[[Document], int]) -> int:
-    with Document.open(path) as document:
+    with Document.open(path, listener=terminal.EventPrinter()) as document:
         document.reload()
         count = verb(document)
         document.save().check()

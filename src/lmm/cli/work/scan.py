@@ -75,7 +75,7 @@ def _line(path: Path, problem: Problem) -> str:
 def clear(files: list[Path], pending: bool) -> int:
     """Remove the chats from files; metadata blocks that held nothing else go with them."""
     for path in files:
-        with Document.open(path) as document:
+        with Document.open(path, listener=terminal.EventPrinter()) as document:
             changed = document.clear(pending=pending)
             document.save().check()
         terminal.say(f"{path}: {'removed the chats' if changed else 'there are no chats'}")
