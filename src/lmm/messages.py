@@ -71,13 +71,17 @@ class ToolCall(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolResult(Event):
-    """What came of the call with id `call` of the function `name`; `failed` if `text` tells of an error."""
+    """What came of the call with id `call` of the function `name`; `failed` if `text` tells of an error.
+
+    `seconds` is how long it took, where that was measured; two results are equal whatever they took.
+    """
 
     call: str
     name: str
     text: str
     images: tuple[Image, ...] = ()
     failed: bool = False
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

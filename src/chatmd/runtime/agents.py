@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from chatmd.content.recorded import Recorded
 from chatmd.content.urls import name_of
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.runtime.conversation import Conversation
-from chatmd.runtime.events import Below, RunEvent
 from chatmd.runtime.payloads import keep_record
 from chatmd.runtime.step import gap, said
 from chatmd.runtime.transcript import TextTranscript
@@ -48,7 +46,7 @@ async def ask_agent(tree: Tree, chain: tuple[str, ...], request: AgentRequest) -
         text += gap(text) + said(request.input)
     transcript = TextTranscript(text)
     conversation = Conversation(
-        below_tree(tree, below), transcript, found.folder, below, remote=found.remote, user_turn="",
+        tree, transcript, found.folder, below, remote=found.remote, user_turn="",
         recorded=Recorded(Path(found.name), only=True) if tree.replay and not found.remote else None,
     )  # fmt: skip
     try:
@@ -87,12 +85,3 @@ def check_depth(chain: tuple[str, ...], most: int) -> None:
     names = " → ".join(file if "://" in file else Path(file).name for file in chain)
     what = "in a circle" if len(set(chain)) < len(chain) else "too deep"
     raise LimitReached(f"agents ask each other {what}: {names}", hint=f"at most {most}: max_depth in [chatmd]")
-
-
-def below_tree(tree: Tree, chain: tuple[str, ...]) -> Tree:
-    """The tree as an agent below sees it: what happens there is told as such."""
-
-    def tell(event: RunEvent) -> None:
-        tree.listener(event if isinstance(event, Below) else Below(chain, event))
-
-    return replace(tree, listener=tell)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chatmd.language.parser import parse
-from chatmd.runtime.events import RunEvent, RunResult
+from chatmd.runtime.events import RunResult
 from chatmd.runtime.moved import moved
 from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.repair import repair
@@ -19,7 +19,8 @@ from chatmd.runtime.tree import Tree
 from lmm import loop
 from lmm.disk import files
 from lmm.disk.files import read_document
-from lmm.errors import FileWriteError
+from lmm.errors import FileWriteError, Place
+from lmm.messages import Event
 
 
 def run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> RunResult:
@@ -43,8 +44,8 @@ async def arun(path: str | Path, options: RunOptions = RunOptions(), hooks: Hook
 
 async def stream(
     path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()
-) -> AsyncGenerator[RunEvent]:
-    """`run` as a stream of what happens, which ends with the `RunResult`; closing it cancels the run."""
+) -> AsyncGenerator[tuple[Event, Place]]:
+    """`run` as a stream of what happens, and where; it ends with the `RunResult`. Closing it cancels the run."""
     runner = await asyncio.to_thread(open_run, path, options, hooks)
     async with aclosing(runner.stream()) as events:
         async for event in events:

@@ -35,11 +35,14 @@ from chatmd.runtime.tree import Tree, scrubber
 from chatmd.tools.calling import CANCELLED, PRESENT, Caller, with_notes
 from chatmd.workplace import AgentRequest, Workplace
 from lmm.config import Settings
-from lmm.errors import LmmError
+from lmm.errors import LmmError, Place
 from lmm.messages import (
+    Asked,
     ChatRequest,
+    Event,
     Image,
     Message,
+    Notice,
     ReasoningDelta,
     Reply,
     Retrying,
@@ -108,7 +111,7 @@ class Conversation:
         await stack.enter_async_context(connected(self._model))
         tools = await open_tools(self.spec.tools, place, stack)
         scrub = scrubber(everything, self.spec, self.tree.environment)
-        self._caller = Caller(tools, self.tree.rules.max_parallel, scrub, self.tree.approve, self._began, self._ended)
+        self._caller = Caller(tools, self.tree.rules.max_parallel, scrub, self.tree.approve, self._tell, self._tell)
         return True
 
     def _workplace(self, settings: Settings) -> Workplace:
@@ -184,26 +187,26 @@ class Conversation:
             done = await compactor.compact(text)
         except LmmError as error:
             why = self._caller.scrub(error.message)
-            self._tell(events.Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
+            self._tell(Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
             return
         made = done.compaction
         self.tree.tally.add(made.model, made.usage)
         if not self.transcript.restart(text, done.text):
-            self._tell(events.Notice("the file was changed while its summary was made; it is not compacted"))
+            self._tell(Notice("the file was changed while its summary was made; it is not compacted"))
             return
         if self.recorded is not None:
             self.recorded.carry_over(made.was, made.items)
         self._read()
         where = f"; the original: {done.original}" if done.original else ""
-        self._tell(events.Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
+        self._tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
 
     async def _ask(self, mark: Mark) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript at `mark`; the calls that the model asks for."""
         assert self._model is not None
         messages = await self._messages()
         self.tree.tally.begin(self._model.name)
-        self._tell(events.Asking(self._model.name, self.tree.tally.turns))
         request = ChatRequest(messages, tools=self.tools)
+        self._tell(Asked(request, self._model.name))
         before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
         writer, reply = ReplyWriter(before, newline), None
         try:
@@ -212,7 +215,7 @@ class Conversation:
                     if isinstance(event, Retrying):
                         self.transcript.take_back(mark)
                         writer = ReplyWriter(before, newline)
-                        self._tell(events.Again(event.reason, event.wait))
+                        self._tell(event)
                     elif isinstance(event, Reply):
                         reply = event  # paid: from here, it stays
                         await self._finish(event, writer, mark)
@@ -251,15 +254,15 @@ class Conversation:
         self.transcript.append(rest + then)
         await self._calm()
         self._reread(mark)
-        self._tell(events.Replied(reply, usage))
+        self._tell(replace(reply, usage=usage))
         if self._compactor is not None:
             self._compactor.note(reply.usage)
             if not reply.calls and self._compactor.warning:
-                self._tell(events.Notice(self._compactor.warning))
+                self._tell(Notice(self._compactor.warning))
         if notes:
             self._tell(events.Delivered(notes, with_result=False))
         if reply.cut:
-            self._tell(events.Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
+            self._tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
     def _cut(self, writer: ReplyWriter, mark: Mark) -> None:
         """A reply that was cancelled: what it said stays, and says that it is not all."""
@@ -346,7 +349,7 @@ class Conversation:
     def _reread(self, mark: Mark) -> None:
         """The items of what was appended since `mark`; of all, if others changed the text."""
         if self.transcript.settle():
-            self._tell(events.Notice("the file was changed meanwhile, and is read again"))
+            self._tell(Notice("the file was changed meanwhile, and is read again"))
             self._read()
         else:
             self.items += items_of(self.transcript.since(mark))
@@ -383,17 +386,9 @@ class Conversation:
 
     # -- what happens ----------------------------------------------------------------------------------
 
-    def _tell(self, event: events.RunEvent) -> None:
-        self.tree.listener(event)
+    def _tell(self, event: Event) -> None:
+        self.tree.listener(event, Place(self.chain[-1], path=self.chain[1:]))
 
-    def _tell_piece(self, event: object) -> None:
-        if isinstance(event, TextDelta) and event.text:
-            self._tell(events.Piece(event.text))
-        elif isinstance(event, ReasoningDelta):
-            self._tell(events.Thought(event.text))
-
-    def _began(self, call: ToolCall) -> None:
-        self._tell(events.Calling(call))
-
-    def _ended(self, result: ToolResult, seconds: float) -> None:
-        self._tell(events.Called(result, seconds))
+    def _tell_piece(self, event: Event) -> None:
+        if (isinstance(event, TextDelta) and event.text) or isinstance(event, ReasoningDelta):
+            self._tell(event)

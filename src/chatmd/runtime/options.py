@@ -16,9 +16,10 @@ from chatmd.runtime.models import configuration_for, open_model, settings_of
 from chatmd.runtime.repair import repair
 from chatmd.runtime.settings import read_rules
 from chatmd.runtime.step import parsed
-from chatmd.runtime.tree import Listener, Tree, ignore
+from chatmd.runtime.tree import Tree
 from chatmd.tools.consent import Approve, Confirm, consent
 from chatmd.workplace import AgentRequest, Workplace
+from lmm.messages import Listener, ignore
 from lmm.models.port import ChatModel
 
 AskUser = Callable[[], Awaitable[str | Element | None]]
@@ -56,7 +57,8 @@ class Hooks:
 
     `model` is used instead of any configured one. `confirm` is asked whether tools may do what they can, `approve`
     about each call, `ask_user` for the next message (without it, a run ends when it is the user's turn); `listener`
-    is told what happens. With `goes_on`, a turn that fails does not end the run: it is told, and the user is asked.
+    is told what happens, and where (`chatmd.runtime.events`). With `goes_on`, a turn that fails does not end the run:
+    it is told, and the user is asked.
     """
 
     model: ChatModel | None = None

@@ -14,12 +14,13 @@ from chatmd.content.recorded import Recorded
 from chatmd.errors import LimitReached
 from chatmd.runtime import events
 from chatmd.runtime.conversation import Conversation
-from chatmd.runtime.events import RunEvent, RunResult
+from chatmd.runtime.events import RunResult
 from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.runtime.transcript_file import open_transcript
 from chatmd.runtime.tree import Tree
 from lmm import loop
-from lmm.errors import LmmError
+from lmm.errors import LmmError, Place
+from lmm.messages import Event, Failed, Notice
 
 
 class Runner:
@@ -56,25 +57,25 @@ class Runner:
         if self._turn is not None:
             self._turn.cancel()
 
-    async def stream(self) -> AsyncGenerator[RunEvent]:
-        """What happens, as it happens; the last event is the `RunResult`. Closing the stream cancels the run.
+    async def stream(self) -> AsyncGenerator[tuple[Event, Place]]:
+        """What happens and where, as it happens; the last event is the `RunResult`. Closing the stream cancels the run.
 
         Raises: as `run`.
         """
         mine = asyncio.get_running_loop()
-        arrived: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+        arrived: asyncio.Queue[tuple[Event, Place] | None] = asyncio.Queue()
         listener = self.tree.listener
 
-        def tell(event: RunEvent) -> None:
-            listener(event)
-            mine.call_soon_threadsafe(arrived.put_nowait, event)
+        def tell(event: Event, place: Place) -> None:
+            listener(event, place)
+            mine.call_soon_threadsafe(arrived.put_nowait, (event, place))
 
         self.tree = replace(self.tree, listener=tell)
         task = asyncio.create_task(loop.run_async(self.run()))
         task.add_done_callback(lambda _: arrived.put_nowait(None))
         try:
-            while (event := await arrived.get()) is not None:
-                yield event
+            while (happened := await arrived.get()) is not None:
+                yield happened
             await task
         finally:
             task.cancel()
@@ -87,14 +88,14 @@ class Runner:
         async with AsyncExitStack() as stack:
             transcript = stack.enter_context(open_transcript(self.path))
             for note in transcript.notes:
-                self.tree.listener(events.Notice(note))
+                self._tell(Notice(note))
             folder = self.path.resolve().parent
             record = Recorded(self.path, only=self.tree.replay)
             tree = replace(self.tree, records=folder)
             conversation = Conversation(tree, transcript, folder, (str(self.path),), self._notes, recorded=record)
             ready = await conversation.open(stack, though_waiting=self.hooks.ask_user is not None)
             if ready:
-                self.tree.listener(events.Ready(conversation.model, conversation.tools))
+                self._tell(events.Ready(conversation.model, conversation.tools))
             while ready:
                 done = user_first or await self._turn_done(conversation)
                 user_first = False
@@ -109,8 +110,11 @@ class Runner:
                 "user" if conversation.waits_for_user else "model",
                 self._cancelled,
             )
-        self.tree.listener(result)
+        self._tell(result)
         return result
+
+    def _tell(self, event: Event) -> None:
+        self.tree.listener(event, Place(str(self.path)))
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """One turn; whether it came to its end."""
@@ -119,7 +123,7 @@ class Runner:
         except LmmError as error:
             if not self.hooks.goes_on:
                 raise
-            self.tree.listener(events.Failed(error))
+            self._tell(Failed(error))
             return False
         return not self._cancelled
 
@@ -129,7 +133,7 @@ class Runner:
         for note in notes:
             conversation.say(note)
         if notes:
-            self.tree.listener(events.Delivered(notes, with_result=False))
+            self._tell(events.Delivered(notes, with_result=False))
         return bool(notes)
 
     async def _one_turn(self, conversation: Conversation) -> None:
@@ -150,7 +154,7 @@ class Runner:
             if task is None or task.cancelling():
                 raise
             self._cancelled = True
-            self.tree.listener(events.Stopped())
+            self._tell(events.Stopped())
         finally:
             self._turn = None
 
@@ -160,7 +164,7 @@ class Runner:
         if ask is None:
             return False
         conversation.transcript.hand_over()
-        self.tree.listener(events.YourTurn(pending=not conversation.waits_for_user))
+        self._tell(events.YourTurn(pending=not conversation.waits_for_user))
         said = await ask()
         if said is None:
             return False

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol
 
 from chatmd.language.items import AgentSpec
-from chatmd.runtime.events import RunEvent
 from chatmd.runtime.limits import Tally
 from chatmd.runtime.models import Configuration, OpenModel, open_model
 from chatmd.tools.consent import Approve, Consent
@@ -16,12 +15,7 @@ from chatmd.tools.environment import SHORTEST_SECRET, keys_of
 from chatmd.workplace import AgentRequest, Rules
 from lmm.config import Settings
 from lmm.disk.secrets import is_secret_variable
-
-Listener = Callable[[RunEvent], None]
-
-
-def ignore(event: RunEvent) -> None:
-    """The listener of who does not watch."""
+from lmm.messages import Listener, ignore
 
 
 class Ask(Protocol):

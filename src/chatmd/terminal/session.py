@@ -17,7 +17,6 @@ from dataclasses import replace
 from chatmd.language.nodes import Element
 from chatmd.runtime import events
 from chatmd.runtime.api import open_run
-from chatmd.runtime.events import RunEvent
 from chatmd.runtime.options import Hooks, RunOptions
 from chatmd.runtime.runner import Runner
 from chatmd.terminal.attaching import attached_files
@@ -27,8 +26,8 @@ from chatmd.terminal.screen import Screen
 from chatmd.terminal.styled import Line
 from chatmd.terminal.view import Size, View, requests, used
 from lmm import loop
-from lmm.errors import LmmError
-from lmm.messages import ToolDefinition
+from lmm.errors import LmmError, Place
+from lmm.messages import Event, Failed, ToolDefinition
 
 _LOOK = 0.5  # seconds between two looks whether the file was changed
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
@@ -172,8 +171,8 @@ class Session:
 
     # -- what the run tells, on the background loop ----------------------------------------------------------
 
-    def _listen(self, event: RunEvent) -> None:
-        self._main.call_soon_threadsafe(self._happened, event)
+    def _listen(self, event: Event, place: Place) -> None:
+        self._main.call_soon_threadsafe(self._happened, event, place)
 
     async def _ask_user(self) -> str | Element | None:
         said: Future[str | Element | None] = Future()
@@ -182,16 +181,16 @@ class Session:
 
     # -- what it tells, here -----------------------------------------------------------------------------------
 
-    def _happened(self, event: RunEvent) -> None:
+    def _happened(self, event: Event, place: Place) -> None:
         if isinstance(event, events.Ready):
             self.model, self.tools = event.model, event.tools
-        elif isinstance(event, events.Stopped | events.Failed):
+        elif isinstance(event, events.Stopped | Failed):
             self._broken, self._cancelling = True, False
         elif isinstance(event, events.YourTurn):
             self._pending = event.pending
         elif self._cancelling and self.runner is not None:
             self.runner.cancel()  # the turn had not begun when it was cancelled
-        self.print(self.view.happened(event, time.monotonic()))
+        self.print(self.view.happened(event, place, time.monotonic()))
 
     def _asked(self, said: Future[str | Element | None]) -> None:
         """It is the user's turn. What was typed too late for the last one is a message, unless that was cancelled."""

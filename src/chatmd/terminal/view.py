@@ -12,11 +12,23 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from chatmd.runtime import events
-from chatmd.runtime.events import RunEvent
 from chatmd.terminal.arriving import Arriving
 from chatmd.terminal.call_texts import call_line
 from chatmd.terminal.styled import Line, Span, clean, clipped, columns, folded, indented, plain, trimmed, wrapped
-from lmm.messages import ToolResult, Usage
+from lmm.errors import Place
+from lmm.messages import (
+    Asked,
+    Event,
+    Failed,
+    Notice,
+    ReasoningDelta,
+    Reply,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 PROMPT = "› "
 _THOUGHT_LINES = 2
@@ -54,9 +66,9 @@ class View:
 
     # -- what stays ------------------------------------------------------------------------------------
 
-    def happened(self, event: RunEvent, now: float) -> list[Line]:
-        """Lines to print for an event."""
-        return self._event(event, now, ())
+    def happened(self, event: Event, place: Place, now: float) -> list[Line]:
+        """Lines to print for an event; in the path of its place are the agents below, down to where it happened."""
+        return self._event(event, now, place.path)
 
     def said(self, text: str, more: str = "", style: str = "bold") -> list[Line]:
         """What the user says, with a remark behind it."""
@@ -84,41 +96,39 @@ class View:
         self._last = kind
         return [(), *lines] if gap else list(lines)
 
-    def _event(self, event: RunEvent, now: float, chain: tuple[str, ...]) -> list[Line]:
+    def _event(self, event: Event, now: float, chain: tuple[str, ...]) -> list[Line]:
         """`chain` are the agents from the one that was asked first to the one where it happened."""
-        if isinstance(event, events.Below):
-            return self._event(event.event, now, event.chain[1:])
-        if isinstance(event, events.Asking):
+        if isinstance(event, Asked):
             self._asked[chain] = (event.model, now)
             self._began = self._began or now
             return [] if chain else self._end_reply()
-        if isinstance(event, events.Calling):
-            self._calls[chain, event.call.id] = _Call(call_line(event.call), now, chain)
+        if isinstance(event, ToolCall):
+            self._calls[chain, event.id] = _Call(call_line(event), now, chain)
             return []
-        if isinstance(event, events.Called):
-            return self._called(event.result, event.seconds, chain)
-        if isinstance(event, events.Replied):
+        if isinstance(event, ToolResult):
+            return self._called(event, chain)
+        if isinstance(event, Reply):
             self._asked.pop(chain, None)
             self.turn, self.session = self.turn + event.usage, self.session + event.usage
-            return [] if chain else self._replied(event.reply.text)
-        if isinstance(event, events.Notice):
+            return [] if chain else self._replied(event.text)
+        if isinstance(event, Notice):
             return self._remark(event.text, "yellow", chain)
-        if isinstance(event, events.Again):
+        if isinstance(event, Retrying):
             return self._again(event, chain)
         return [] if chain else self._of_turn(event, now)
 
-    def _of_turn(self, event: RunEvent, now: float) -> list[Line]:
+    def _of_turn(self, event: Event, now: float) -> list[Line]:
         """What only the first agent tells."""
-        if isinstance(event, events.Piece):
+        if isinstance(event, TextDelta):
             self._thought = ""
             self._reply.feed(event.text)
             final = self._reply.final(self.size.columns, self._room)
             return self._print("text", final)
-        if isinstance(event, events.Thought):
+        if isinstance(event, ReasoningDelta):
             self._thought += event.text
         elif isinstance(event, events.Delivered):
             return self._delivered(event)
-        elif isinstance(event, events.Stopped | events.YourTurn | events.Failed):
+        elif isinstance(event, events.Stopped | events.YourTurn | Failed):
             return self._ended(event, now)
         return []
 
@@ -134,7 +144,7 @@ class View:
             self._reply.feed(text)
         return self._end_reply()
 
-    def _again(self, event: events.Again, chain: tuple[str, ...]) -> list[Line]:
+    def _again(self, event: Retrying, chain: tuple[str, ...]) -> list[Line]:
         lines: list[Line] = []
         if not chain:
             begun = self._reply.begun
@@ -143,12 +153,12 @@ class View:
                 lines += self._remark("The reply broke off here, and is asked for again.", "yellow", ())
         return lines + self._remark(f"{event.reason}; again in {event.wait:.1f} s", "yellow", chain)
 
-    def _called(self, result: ToolResult, seconds: float, chain: tuple[str, ...]) -> list[Line]:
+    def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[Line]:
         call = self._calls.pop((chain, result.call), None)
         mark = Span("✗ ", "red") if result.failed else Span("✓ ", "green")
         text = call.text if call else clean(result.name)
         first = " ".join(clean(result.text[:_RESULT]).split()) or ("an image" if result.images else "")
-        return self._print("call", [self._call_line(mark, text, seconds, first, chain)])
+        return self._print("call", [self._call_line(mark, text, result.seconds, first, chain)])
 
     def _call_line(self, mark: Span, text: str, seconds: float, result: str, chain: tuple[str, ...]) -> Line:
         before = (*_indent(chain), mark)
@@ -171,13 +181,13 @@ class View:
             lines += self.said(text, "(with the result above)" if event.with_result else "")
         return lines
 
-    def _ended(self, event: events.Stopped | events.YourTurn | events.Failed, now: float) -> list[Line]:
+    def _ended(self, event: events.Stopped | events.YourTurn | Failed, now: float) -> list[Line]:
         self._asked.clear()
         self._calls.clear()
         lines = self._end_reply()
         if isinstance(event, events.Stopped):
             return lines + self.note("cancelled", "yellow")
-        if isinstance(event, events.Failed):
+        if isinstance(event, Failed):
             return lines + self.note(str(event.error), "red")
         if self.turn.requests:
             lines += self.note(f"{now - self._began:.0f} s · {used(self.turn)}{self._of_session()}")

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class Caller:
     scrub: Callable[[str], str] = str
     approve: Approve | None = None
     began: Callable[[ToolCall], None] = lambda call: None
-    ended: Callable[[ToolResult, float], None] = lambda result, seconds: None
+    ended: Callable[[ToolResult], None] = lambda result: None
     _validators: dict[str, Validator] = field(default_factory=dict)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _stopped: bool = False
@@ -83,8 +83,8 @@ class Caller:
                 PRESENT.set(call.id)
                 self.began(call)
                 result = await self._result(call, lambda: made.add(number))
-                results[number] = result
-                self.ended(result, time.monotonic() - start)
+                results[number] = replace(result, seconds=time.monotonic() - start)
+                self.ended(results[number])
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -188,4 +188,4 @@ def with_notes(result: ToolResult, notes: Sequence[str]) -> ToolResult:
     """
     said = [f"<{NOTE}>\n{_NOTE_TAG.sub('&lt;', storable(note))}\n</{NOTE}>" for note in notes]
     text = "\n\n".join([result.text, *said] if result.text else said)
-    return ToolResult(result.call, result.name, text, result.images, result.failed)
+    return replace(result, text=text)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from chatmd.runtime import events
-from chatmd.runtime.events import RunEvent, RunResult
+from chatmd.runtime.events import RunResult
 from chatmd.terminal.call_texts import call_line
 from lmm import terminal
-from lmm.messages import Usage
+from lmm.errors import Place
+from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, ToolCall, ToolResult, Usage
 from lmm.terminal import usage_text
 
 _WIDTH = 100
@@ -22,31 +23,31 @@ class Teller:
         self.live = terminal.is_terminal()
         self.waiting: list[str] = []  # pieces that are not printed yet
 
-    def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: Event, place: Place) -> None:
         """Tell of an event."""
-        if isinstance(event, events.Below):
-            self._tell_note(event.event, "  " * (len(event.chain) - 1))
-        elif isinstance(event, events.Piece):
+        if place.path:
+            self._tell_note(event, "  " * len(place.path))
+        elif isinstance(event, TextDelta):
             self._piece(event.text)
-        elif isinstance(event, events.Replied):
+        elif isinstance(event, Reply):
             self._print("".join(self.waiting))
             self.waiting.clear()
             self.end_line()
         else:
-            if isinstance(event, events.Asking | events.Again):
+            if isinstance(event, Asked | Retrying):
                 self.waiting.clear()
             self._tell_note(event)
 
-    def _tell_note(self, event: RunEvent, indent: str = "") -> None:
+    def _tell_note(self, event: Event, indent: str = "") -> None:
         """Tell of an event beside what the model says; `indent` stands before what agents below do."""
-        if isinstance(event, events.Calling):
-            self._note(f"{indent}→ {call_line(event.call)}")
-        elif isinstance(event, events.Called):
-            sign, first = "✗" if event.result.failed else "←", event.result.text.strip().partition("\n")[0]
-            self._note(f"{indent}{sign} {event.result.name} ({event.seconds:.1f} s): {first}")
-        elif isinstance(event, events.Again):
+        if isinstance(event, ToolCall):
+            self._note(f"{indent}→ {call_line(event)}")
+        elif isinstance(event, ToolResult):
+            sign, first = "✗" if event.failed else "←", event.text.strip().partition("\n")[0]
+            self._note(f"{indent}{sign} {event.name} ({event.seconds:.1f} s): {first}")
+        elif isinstance(event, Retrying):
             self._note(f"{indent}{event.reason}; again in {event.wait:.1f} s", "yellow")
-        elif isinstance(event, events.Notice):
+        elif isinstance(event, Notice):
             self._note(f"{indent}{event.text}", "yellow")
         elif isinstance(event, events.Stopped):
             self._note("cancelled", "yellow")

@@ -10,7 +10,7 @@ import pytest
 
 import chatmd
 from chatmd.errors import LimitReached
-from chatmd.runtime import events
+from lmm.errors import Place
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
 
 ASK = '<config show_tool_call/>\n<tool name="helper" agent="helper.chatmd" local/>\n<user>Begin</user>\n'
@@ -58,8 +58,8 @@ def write(folder: Path, **texts: str) -> Path:
 def test_an_agent_as_a_tool(tmp_path: Path) -> None:
     """It gets its file's messages and the input; its answer is the result; its file stays as it is."""
     path = write(tmp_path, main=ASK, helper="<system>You help.</system>\n<user>\n\n</user>\n")
-    model, seen = Answers(delegate), list[events.RunEvent]()
-    result = chatmd.run(path, hooks=chatmd.Hooks(model=model, listener=seen.append))
+    model, seen = Answers(delegate), list[Place]()
+    result = chatmd.run(path, hooks=chatmd.Hooks(model=model, listener=lambda event, place: seen.append(place)))
     assert result.answer == "It said: Echo of What is |RAW?"
     assert [(message.role, message.text) for message in model.seen[1]] == [
         ("system", "You help."), ("user", "What is |RAW?"),
@@ -67,8 +67,8 @@ def test_an_agent_as_a_tool(tmp_path: Path) -> None:
     assert (tmp_path / "helper.chatmd").read_text() == "<system>You help.</system>\n<user>\n\n</user>\n"
     assert "You help" not in path.read_text()
     assert (result.turns, result.usage.input_tokens) == (3, 30)
-    below = [event for event in seen if isinstance(event, events.Below)]
-    assert {event.chain for event in below} == {(str(path), str(tmp_path / "helper.chatmd"))}
+    helper = str(tmp_path / "helper.chatmd")
+    assert set(seen) == {Place(str(path)), Place(helper, path=(helper,))}
 
 
 def test_an_inline_agent(tmp_path: Path) -> None:
@@ -176,6 +176,6 @@ def test_from_an_event_loop(tmp_path: Path) -> None:
 
     async def main() -> list[str]:
         result = await chatmd.arun(path, hooks=chatmd.Hooks(model=Answers(delegate)))
-        return [result.answer, *[type(event).__name__ async for event in chatmd.stream(path)]]
+        return [result.answer, *[type(event).__name__ async for event, _ in chatmd.stream(path)]]
 
     assert asyncio.run(main()) == ["Echo of Hi", "RunResult"]

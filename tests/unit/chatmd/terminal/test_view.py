@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from chatmd.runtime import events
-from chatmd.runtime.events import RunEvent
 from chatmd.terminal.styled import columns, plain
 from chatmd.terminal.view import Size, View
-from lmm.errors import ModelError
-from lmm.messages import Reply, ToolCall, ToolResult, Usage
+from lmm.errors import ModelError, Place
+from lmm.messages import (
+    Asked,
+    ChatRequest,
+    Event,
+    Failed,
+    ReasoningDelta,
+    Reply,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 SEARCH = ToolCall("c1", "search", '{"query": "leaf\\u001b[2J"}')
 REVIEW = ToolCall("c2", "review", '{"input": "a text that is rather long, and would not fit into the line"}')
-CHAIN = ("chat.chatmd", "agents/reviewer.chatmd")
+HERE = Place("chat.chatmd")
+BELOW = Place("agents/reviewer.chatmd", path=("agents/reviewer.chatmd",))
 
 
-def shown(view: View, *happened: tuple[float, RunEvent]) -> list[str]:
+def shown(view: View, *happened: tuple[float, Event], place: Place = HERE) -> list[str]:
     """The lines that stay."""
-    return [plain(line) for now, event in happened for line in view.happened(event, now)]
+    return [plain(line) for now, event in happened for line in view.happened(event, place, now)]
+
+
+def asked(model: str) -> Asked:
+    """A request goes out."""
+    return Asked(ChatRequest(()), model)
 
 
 def live(view: View, now: float) -> list[str]:
@@ -24,10 +41,9 @@ def live(view: View, now: float) -> list[str]:
     return [plain(line) for line in view.live(now)]
 
 
-def replied(text: str, *calls: ToolCall) -> events.Replied:
+def replied(text: str, *calls: ToolCall) -> Reply:
     """A reply that cost something."""
-    usage = Usage(100, 10, 0.001, 1)
-    return events.Replied(Reply(text, "m", calls=calls, usage=usage), usage)
+    return Reply(text, "m", calls=calls, usage=Usage(100, 10, 0.001, 1))
 
 
 def test_a_turn_with_tools_and_an_agent() -> None:
@@ -35,27 +51,25 @@ def test_a_turn_with_tools_and_an_agent() -> None:
     view = View(Size(60, 24))
     view.begin_turn(0.0)
     assert [plain(line) for line in view.said("Look at it.\nPlease.")] == ["› Look at it.", "  Please."]
-    assert shown(view, (0.0, events.Asking("Test/m", 1))) == []
+    assert shown(view, (0.0, asked("Test/m"))) == []
     assert live(view, 1.5) == ["", "● Test/m … 1.5 s"]
-    lines = shown(view, (2.0, events.Piece("Let me ")), (2.0, events.Piece("see.")))
+    lines = shown(view, (2.0, TextDelta("Let me ")), (2.0, TextDelta("see.")))
     assert (lines, live(view, 2.0)) == ([], ["", "Let me see."])
-    lines = shown(view, (3.0, replied("Let me see.", SEARCH, REVIEW)), (3.0, events.Calling(SEARCH)),
-                  (3.0, events.Calling(REVIEW)))  # fmt: skip
+    lines = shown(view, (3.0, replied("Let me see.", SEARCH, REVIEW)), (3.0, SEARCH),
+                  (3.0, REVIEW))  # fmt: skip
     assert lines == ["", "Let me see."]
     nested = ToolCall("c1", "read_file", '{"file": "a.md"}')
-    shown(view, (3.5, events.Below(CHAIN, events.Calling(nested))))
+    shown(view, (3.5, nested), place=BELOW)
     assert live(view, 4.0) == [
         "",
         '● search(query="leaf\\u001b[2J") 1.0 s',
         '● review(input="a text that is rather long, and would… 1.0 s',
         '  reviewer ● read_file(file="a.md") 0.5 s',
     ]
-    lines = shown(
-        view,
-        (4.0, events.Called(ToolResult("c1", "search", "two\nlines"), 1.0)),
-        (5.0, events.Below(CHAIN, events.Called(ToolResult("c1", "read_file", "no such file", failed=True), 1.5))),
-        (6.0, events.Called(ToolResult("c2", "review", "Fine, but for the first paragraph."), 3.0)),
-    )
+    missing = ToolResult("c1", "read_file", "no such file", failed=True, seconds=1.5)
+    lines = shown(view, (4.0, ToolResult("c1", "search", "two\nlines", seconds=1.0)))
+    lines += shown(view, (5.0, missing), place=BELOW)
+    lines += shown(view, (6.0, ToolResult("c2", "review", "Fine, but for the first paragraph.", seconds=3.0)))
     assert lines == [
         "",
         '✓ search(query="leaf\\u001b[2J") 1.0 s: two lines',
@@ -71,10 +85,10 @@ def test_a_turn_with_tools_and_an_agent() -> None:
 def test_a_note() -> None:
     """It waits at the foot, and is part of the conversation once it is delivered."""
     view = View()
-    shown(view, (0.0, events.Calling(SEARCH)))
+    shown(view, (0.0, SEARCH))
     view.waiting.append("in German")
     assert live(view, 1.0)[-1] == "› in German (waits)"
-    lines = shown(view, (1.0, events.Called(ToolResult("c1", "search", ""), 0.01)),
+    lines = shown(view, (1.0, ToolResult("c1", "search", "", seconds=0.01)),
                   (1.0, events.Delivered(("in German",), with_result=True)))  # fmt: skip
     assert lines == ['✓ search(query="leaf\\u001b[2J")', "", "› in German (with the result above)"]
     assert live(view, 1.0) == []
@@ -85,11 +99,11 @@ def test_a_reply_that_breaks_off_and_one_that_fails() -> None:
     view = View()
     lines = shown(
         view,
-        (0.0, events.Asking("m", 1)),
-        (0.0, events.Piece("One.\n\nTw")),
-        (1.0, events.Again("connection lost", 0.5)),
-        (1.0, events.Piece("One.\n\nTwo.")),
-        (2.0, events.Failed(ModelError("no more", hint="try later"))),
+        (0.0, asked("m")),
+        (0.0, TextDelta("One.\n\nTw")),
+        (1.0, Retrying("connection lost", 0.5)),
+        (1.0, TextDelta("One.\n\nTwo.")),
+        (2.0, Failed(ModelError("no more", hint="try later"))),
         (2.0, events.YourTurn(pending=True)),
     )
     assert lines == [
@@ -102,7 +116,7 @@ def test_a_reply_that_breaks_off_and_one_that_fails() -> None:
 def test_thoughts_are_seen_until_something_is_said() -> None:
     """Their last lines, at the foot."""
     view = View(Size(20, 24))
-    shown(view, (0.0, events.Asking("m", 1)), (0.0, events.Thought("first I think this, then of that")))
+    shown(view, (0.0, asked("m")), (0.0, ReasoningDelta("first I think this, then of that")))
     assert live(view, 0.0)[:2] == ["first I think this,", "then of that"]
     assert shown(view, (0.0, replied("So."))) == ["So."]
 
@@ -111,7 +125,7 @@ def test_the_foot_fits() -> None:
     """However much is at work, and however narrow the window is."""
     view = View(Size(12, 6))
     for number in range(30):
-        view.happened(events.Calling(ToolCall(f"c{number}", "search", '{"query": "日本語"}')), 0.0)
-    view.happened(events.Piece("word " * 100), 0.0)
+        view.happened(ToolCall(f"c{number}", "search", '{"query": "日本語"}'), HERE, 0.0)
+    view.happened(TextDelta("word " * 100), HERE, 0.0)
     assert len(live(view, 1.0)) <= 6
     assert max(map(columns, live(view, 1.0))) <= 12
