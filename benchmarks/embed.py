@@ -20,8 +20,8 @@ from lmm.models.embedders.encoder import Encoder
 from lmm.models.embedders.prefixes import Prefixes
 from lmm.models.embedders.sentence_transformers import open_sentence_transformers
 from lmm.models.embedders.wordllama import open_wordllama
-from lmm.models.names import parse_name
 from lmm.models.vector_cache import VectorCache
+from lmm.providers import parse_name
 
 PARAGRAPHS_A_SECOND = 2_000
 COLD = 0.6  # of the second that a search may take

@@ -23,8 +23,8 @@ from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, median, seconds, show
 from lmm.config import ModelSettings
 from lmm.models.embed import open_embedder
-from lmm.models.names import parse_name
 from lmm.models.port import Embedder
+from lmm.providers import parse_name
 from lmm_education import IngestReport, ingest
 
 REINGEST, EMBEDDED = 0.5, 2

@@ -18,8 +18,8 @@ from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
 from lmm.config import ModelSettings
 from lmm.models.embed import open_embedder
-from lmm.models.names import parse_name
 from lmm.models.port import Embedder
+from lmm.providers import parse_name
 from lmm_education.evaluation.judge import Text, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question

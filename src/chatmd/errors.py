@@ -19,8 +19,12 @@
 
 from __future__ import annotations
 
-from chatmd.language.nodes import Problem
+from typing import TYPE_CHECKING
+
 from lmm.errors import LmmError
+
+if TYPE_CHECKING:
+    from chatmd.language.nodes import Problem
 
 
 class ChatmdError(LmmError):

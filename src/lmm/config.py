@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmm.errors import ConfigError
-from lmm.models.names import PROVIDERS, ModelName, find_provider, parse_name
 from lmm.powers import Config, Power, find_powers, require
+from lmm.providers import PROVIDERS, ModelName, find_provider, parse_name
 
 TIERS = ("major", "minor", "aux", "embedding")
 ANNOTATIONS = ("titles", "summary", "questions", "keywords")

@@ -10,7 +10,7 @@ from importlib import import_module
 def lazily(package: str, public: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a package; `public` maps each name to the module that has it.
 
-    >>> find, names = lazily("lmm.lazy", {"parse_name": "lmm.models.names"})
+    >>> find, names = lazily("lmm.lazy", {"parse_name": "lmm.providers"})
     >>> find("parse_name").__name__, "parse_name" in names()
     ('parse_name', True)
     """

@@ -17,7 +17,7 @@ from typing import Any
 from lmm.disk import trust
 from lmm.errors import Untrusted
 from lmm.listening import is_loopback_url
-from lmm.models.names import ALIASES, PROVIDERS
+from lmm.providers import ALIASES, PROVIDERS
 from lmm.terminal import visible
 
 Declared = Mapping[str, Mapping[str, str]]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lmm.config import ANNOTATIONS, read_toml
 from lmm.errors import ConfigError
 from lmm.powers import Config, Power, find_powers
-from lmm_education.encode.encodings import find_encoding
+from lmm_education.encodings import find_encoding
 from lmm_education.serve_settings import SERVE, SERVE_CHOICES, SERVE_POWERS, SERVE_ZERO
 from lmm_education.serve_settings import ServeSettings as ServeSettings
 from lmm_education.setting_checks import BOOL, COUNT, NAMES, NUMBER, TABLE, TEXT, check_keys, checked_table

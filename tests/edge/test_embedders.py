@@ -233,7 +233,7 @@ def test_weights_that_cannot_be_had(name: str, monkeypatch: pytest.MonkeyPatch) 
         "from lmm.config import ModelSettings\n"
         "from lmm.errors import ModelNotFound\n"
         "from lmm.models.embed import open_embedder\n"
-        "from lmm.models.names import parse_name\n"
+        "from lmm.providers import parse_name\n"
         "try:\n"
         "    open_embedder(ModelSettings(parse_name(sys.argv[1]))).embed(['Why?'], kind='query')\n"
         "except ModelNotFound as error:\n"

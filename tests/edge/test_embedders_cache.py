@@ -14,8 +14,8 @@ from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 from lmm.errors import ModelRejected
 from lmm.models.embed import open_embedder
-from lmm.models.names import parse_name
 from lmm.models.vector_cache import VectorCache
+from lmm.providers import parse_name
 
 
 def test_the_second_time_nothing_is_sent(server: ScriptedServer) -> None:
@@ -41,7 +41,7 @@ def test_another_process_uses_it(server: ScriptedServer) -> None:
         "import sys\n"
         "from lmm.config import ModelSettings\n"
         "from lmm.models.embed import open_embedder\n"
-        "from lmm.models.names import parse_name\n"
+        "from lmm.providers import parse_name\n"
         "s = ModelSettings(parse_name('OpenAICompatible/some-model'), base_url=sys.argv[1])\n"
         "print(open_embedder(s).embed(['Why?'], kind='query'))\n"
     )
@@ -84,7 +84,7 @@ def test_a_cached_text_needs_no_model(tmp_path: Path) -> None:
         "import sys\n"
         "from lmm.config import ModelSettings\n"
         "from lmm.models.embed import open_embedder\n"
-        "from lmm.models.names import parse_name\n"
+        "from lmm.providers import parse_name\n"
         f"e = open_embedder(ModelSettings(parse_name({str(settings.model)!r})))\n"
         f"print(e.embed({TEXTS!r}, kind='document'), 'fastembed' in sys.modules)\n"
     )

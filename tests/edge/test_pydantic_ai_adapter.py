@@ -15,9 +15,9 @@ from fakes.openai_server import Action, ScriptedServer, hang
 
 from lmm import loop
 from lmm.messages import Attachment, ChatRequest, Message, Reply, TextDelta, Usage
-from lmm.models.names import ModelName
 from lmm.models.port import ask
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
+from lmm.providers import ModelName
 
 QUESTION = ChatRequest((Message("system", "Be brief."), Message("user", "Why?")))
 DOCUMENT = "---\n?: q\n---\nText.\n"

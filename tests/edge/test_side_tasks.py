@@ -20,7 +20,7 @@ from chatmd.language.transcript import transcript_text
 from lmm.config import ModelSettings
 from lmm.messages import Message
 from lmm.models.chat import open_chat
-from lmm.models.names import ModelName
+from lmm.providers import ModelName
 
 LONG = "The leaf turns to the light, and what it does not need it gives away. " * 30
 WINDOW = 4_000  # tokens

@@ -22,9 +22,9 @@ from lmm.messages import (
     ToolDefinition,
     ToolResult,
 )
-from lmm.models.names import ModelName
 from lmm.models.port import ask
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
+from lmm.providers import ModelName
 
 ADD = ToolDefinition(
     "add",

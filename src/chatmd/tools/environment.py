@@ -13,7 +13,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.items import Tool
 from chatmd.workplace import Workplace
 from lmm.config import TIERS, Settings
-from lmm.models.names import PROVIDERS
+from lmm.providers import PROVIDERS
 
 PASSED_ON = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),

@@ -26,7 +26,7 @@ import typer
 from lmm import terminal
 from lmm.cli import console
 from lmm.errors import LmmError
-from lmm.models.names import PROVIDERS
+from lmm.providers import PROVIDERS
 
 app = console.make_app()
 LECTURE = "01-linear-models.md"

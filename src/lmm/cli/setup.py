@@ -19,9 +19,9 @@ from lmm.disk.files import read_document, state_folder
 from lmm.errors import ConfigError, LmmError
 from lmm.markdown.blocks import HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.models.names import PROVIDERS
 from lmm.notebook.header import check_header
 from lmm.powers import Power, how_to_agree
+from lmm.providers import PROVIDERS
 
 app = console.make_app()
 Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")]

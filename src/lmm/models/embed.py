@@ -1,6 +1,6 @@
 """Open the embedding model that the settings name: batches, a cache on disk, checks, one set of errors.
 
-Where is a provider added? One row of `lmm.models.names.PROVIDERS`, which names a row of `ADAPTERS` here.
+Where is a provider added? One row of `lmm.providers.PROVIDERS`, which names a row of `ADAPTERS` here.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from lmm.models.embedders.prefixes import Prefixes, prefixes_of
 from lmm.models.embedders.remote import RemoteEncoder
 from lmm.models.embedders.sentence_transformers import open_sentence_transformers
 from lmm.models.embedders.wordllama import open_wordllama
-from lmm.models.names import PROVIDERS
 from lmm.models.port import Embedder, Progress, Side
 from lmm.models.vector_cache import VectorCache, key_of
 from lmm.powers import require
+from lmm.providers import PROVIDERS
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
 ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {

@@ -23,7 +23,6 @@ from pydantic_ai.settings import ModelSettings
 from lmm import errors
 from lmm.messages import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
 from lmm.models.joined_stream import joining
-from lmm.models.names import PROVIDERS, ModelName
 from lmm.models.pydantic_ai_messages import (
     call_of,
     event_of,
@@ -32,6 +31,7 @@ from lmm.models.pydantic_ai_messages import (
     parameters_of,
     reasoning_of,
 )
+from lmm.providers import PROVIDERS, ModelName
 
 Opener = Callable[[str, str | None, str | None], Model]
 

@@ -17,7 +17,8 @@ from lmm.errors import ModelNotInstalled
 from lmm.models.embed import shared_embedder
 from lmm.models.port import Embedder, Progress
 from lmm_education.encode.bm25 import language_code
-from lmm_education.encode.encodings import (
+from lmm_education.encode.sparse import SparseEncoder, open_sparse
+from lmm_education.encodings import (
     DENSE,
     MULTI,
     SPARSE,
@@ -27,7 +28,6 @@ from lmm_education.encode.encodings import (
     find_encoding,
     source_text,
 )
-from lmm_education.encode.sparse import SparseEncoder, open_sparse
 from lmm_education.material import Chunk, Dense
 from lmm_education.settings import CourseSettings
 from lmm_education.store.manifest import Manifest, mismatch

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmm.errors import LmmError
-from lmm_education.encode.encodings import find_encoding
+from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreMissing
 from lmm_education.evaluation.calibration import LEAST, Calibration, calibrate
 from lmm_education.evaluation.judge import Target, Text, find_ranks, find_targets, is_document

@@ -10,7 +10,7 @@ from lmm.errors import LmmError, ModelError
 from lmm.models.tokens import count_tokens
 from lmm_education.encode.bm25 import language_code
 from lmm_education.encode.encoder import MULTILINGUAL
-from lmm_education.encode.encodings import ENCODINGS
+from lmm_education.encodings import ENCODINGS
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.prepared import is_edited, step_files
 from lmm_education.ingestion.reading import (

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from lmm_education.encode.encodings import find_encoding, uses_idf
+from lmm_education.encodings import find_encoding, uses_idf
 from lmm_education.errors import StoreMismatch
 from lmm_education.store.manifest import FORMAT, Manifest, mismatch
 from lmm_education.store.port import CollectionName

@@ -14,8 +14,8 @@ from lmm.config import ModelSettings
 from lmm.errors import ModelError, ModelNotFound, ModelNotInstalled
 from lmm.models.embedders.encoder import Took, Vector, batches, identity_of, shortened
 from lmm.models.embedders.prefixes import Prefixes
-from lmm.models.names import PROVIDERS
 from lmm.models.port import Side
+from lmm.providers import PROVIDERS
 
 # Texts of one side, without their prefix, to vectors.
 Encode = Callable[[list[str], Side], Iterable[Vector]]

@@ -12,7 +12,7 @@ from lmm.errors import ModelNotInstalled
 from lmm.models.testing import HashEmbedder
 from lmm_education.encode.bm25 import Bm25Encoder
 from lmm_education.encode.encoder import Encoder, open_encoder
-from lmm_education.encode.encodings import ENCODINGS, source_text
+from lmm_education.encodings import ENCODINGS, source_text
 from lmm_education.errors import StoreMismatch
 from lmm_education.material import Chunk, Lines, Place, SparseVector
 from lmm_education.settings import load_course_settings

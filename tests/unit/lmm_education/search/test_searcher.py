@@ -9,7 +9,7 @@ import pytest
 from unit.lmm_education.search.conftest import Open, Writing, course, encoder_for, fill, id_of
 
 from lmm.models.testing import HashEmbedder
-from lmm_education.encode.encodings import ENCODINGS
+from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
 from lmm_education.material import Lines, Place
 from lmm_education.search.query import SearchOptions

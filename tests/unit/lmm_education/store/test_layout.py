@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmm_education.encode.encodings import ENCODINGS
+from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import StoreMismatch
 from lmm_education.store.layout import (
     check_format,

@@ -6,7 +6,7 @@ import pytest
 
 from lmm.errors import ConfigError
 from lmm.models.embed import ADAPTERS
-from lmm.models.names import ALIASES, PROVIDERS, ModelName, Provider, find_provider, parse_name
+from lmm.providers import ALIASES, PROVIDERS, ModelName, Provider, find_provider, parse_name
 
 
 @pytest.mark.parametrize(
