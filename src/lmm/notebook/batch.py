@@ -25,8 +25,7 @@ from lmm.errors import ConfigError, LmmError, ModelRejected, Place
 from lmm.markdown.tree import HeadingNode
 from lmm.messages import Attachment, ChatRequest, Message, Task, render
 from lmm.models.client import Ask, Client
-from lmm.notebook.fields import Field, Make, MakeSource, Visited, own_material
-from lmm.notebook.making import Making, call, user_error
+from lmm.notebook.fields import Field, Make, MakeSource, Making, Visited, call, own_material, user_error
 from lmm.pipeline import Failure
 
 BatchFunction = Callable[["Batch"], Awaitable[None] | None]

@@ -1,15 +1,45 @@
-"""Fields of sections: what they are made from, and what happens while they are made."""
+"""Fields of sections: what they are made from, making them, and bringing them into the document's blocks.
+
+They are made over a tree, bottom-up, all sections of one depth side by side, and all fields too. What is made is
+written when all is done, in the order of the document and of the fields, so that the file does not depend on which
+reply came first; cancelled, what was made until then is written. The tree may show less than the document has (an
+edit that waits, see `lmm.notebook.edits.old_view`): what it does not show stays as it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+import inspect
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
-from lmm.errors import Place
-from lmm.markdown.tree import HeadingNode
-from lmm.markdown.walk import without_metadata
-from lmm.notebook.fingerprints import State
+from lmm.errors import (
+    ConfigError,
+    LmmError,
+    MetadataError,
+    ModelKeyMissing,
+    ModelNotFound,
+    ModelNotInstalled,
+    Place,
+    Untrusted,
+)
+from lmm.markdown import metadata
+from lmm.markdown.align import look
+from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, serialize
+from lmm.markdown.join import insert_blocks
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode
+from lmm.markdown.walk import preorder, without_metadata
+from lmm.messages import Failed, Progress
+from lmm.models.client import Client
+from lmm.notebook import fingerprints
+from lmm.notebook.fingerprints import Generated, State
+from lmm.pipeline import Failure
 
 # -- what fields are made from ---------------------------------------------------------------------
 
@@ -97,3 +127,395 @@ class Visited:
     place: Place
     state: State
     made: bool
+
+
+# -- making them -----------------------------------------------------------------------------------
+
+
+# Errors that every other call would meet too.
+_HOPELESS = (ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled)
+_OURS = str(Path(__file__).parent.parent)
+# Folders of the standard library through which an exception comes from a task or a thread.
+_WAITING = {"asyncio", "concurrent"}
+_PROBE = Generated("x", "", "")
+
+
+class _Unavailable(Exception):
+    """A value below is missing because it could not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A section as it was found: its metadata, read once, and the sections under it."""
+
+    node: HeadingNode
+    values: dict[str, Any]
+    frozen: bool
+    below: tuple[_Section, ...]
+
+    def walk(self) -> Iterator[_Section]:
+        """This section and all under it, in document order."""
+        yield self
+        for section in self.below:
+            yield from section.walk()
+
+
+def _read(node: HeadingNode, frozen_above: Any) -> _Section:
+    values = node.metadata
+    frozen = metadata.lookup(values, "frozen", frozen_above)
+    return _Section(node, values, is_on(frozen), tuple(_read(child, frozen) for child in sections_of(node)))
+
+
+@dataclass(slots=True)
+class Making:
+    """One pass over a tree."""
+
+    tree: HeadingNode
+    fields: Sequence[Field]
+    client: Client
+    system: str
+    refresh: bool
+    file: str
+    visited: list[Visited]
+    failures: list[Failure]
+    total: int = 0
+    hopeless: bool = False
+    # By node and field; None for what is to be removed.
+    results: dict[tuple[int, str], Generated | None] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Make the fields and write them; those that fail are in `failures`."""
+        if is_on(self.tree.own("skip")):
+            return
+        root = _read(self.tree, self.tree.inherited("frozen"))
+        sections = list(root.walk())
+        self.total = sum(_has(section, made) for section in sections for made in self.fields)
+        self._progress()
+        try:
+            visits = [asyncio.ensure_future(self._visit(root, made)) for made in self.fields]
+            for result in await asyncio.gather(*visits, return_exceptions=True):
+                if isinstance(result, BaseException) and not isinstance(result, _Unavailable):
+                    raise result
+        finally:
+            if not self.client.estimate:
+                self._write(sections)
+
+    # -- one field -----------------------------------------------------------------------------------
+
+    async def _visit(self, section: _Section, made: Field) -> Any:
+        """The value of a field for a section, or the material that stands for it."""
+        visits = [asyncio.ensure_future(self._visit(child, made)) for child in section.below]
+        below = await asyncio.gather(*visits, return_exceptions=True)
+        available = True
+        for result in below:
+            if isinstance(result, _Unavailable):
+                available = False
+            elif isinstance(result, BaseException):
+                raise result
+        if not _has(section, made):
+            return None
+        try:
+            return await self._make(section, made, below if available else None)
+        except (_Unavailable, Untrusted):
+            raise
+        except LmmError as error:
+            raise self._failed(made.name, section.node, error) from error
+        except Exception as error:
+            raise self._failed(made.name, section.node, user_error(error)) from error
+
+    async def _make(self, section: _Section, made: Field, below: Sequence[Any] | None) -> Any:
+        node, name = section.node, made.name
+        current = fingerprints.value_of(section.values, name)
+        material = _material(made, node, below) if below is not None else None
+        text = None if material is None or material.stands else material.fingerprinted
+        how = self._how(node, made, material)
+        state = State.LOCKED if section.frozen else fingerprints.state_of(section.values, name, text, how)
+        if below is None and state not in fingerprints.KEPT:
+            self._visited(made, node, State.BLOCKED)
+            raise _Unavailable
+        if state is State.GONE:
+            self.results[id(node), name] = None
+            current = None
+        wanted = state in fingerprints.STALE or (self.refresh and state is State.OTHERWISE)
+        if not wanted or material is None or text is None:
+            self._visited(made, node, state)
+            return material if current is None else current
+        if self.hopeless:
+            self._visited(made, node, State.BLOCKED)
+            raise _Unavailable
+        _check_writable(node, name)
+        value = await self._value(made, node, material)
+        if value is not None:
+            self.results[id(node), name] = Generated(value, text, how)
+        self._visited(made, node, state, anew=value is not None or self.client.estimate)
+        return material if value is None else value
+
+    async def _value(self, made: Field, node: HeadingNode, material: Material) -> Any:
+        if material.value is not None:
+            return material.value
+        try:
+            return await call(made.make, node, material.text)
+        except Exception:
+            if self.client.estimate:  # it could not read the reply that stands for the model's
+                return None
+            raise
+
+    def _how(self, node: HeadingNode, made: Field, material: Material | None) -> str:
+        """What a value depends on besides its text; a field that names no prompt does not depend on the model."""
+        asked = (self.client.name, self.system, made.made_by) if made.made_by else ("", "", "")
+        headings = material.headings if material is not None else ()
+        return "\0".join([*asked, " > ".join((*node.heading_path, node.title)), *headings])
+
+    def _visited(self, made: Field, node: HeadingNode, state: State, *, anew: bool = False) -> None:
+        self.visited.append(Visited(made.name, node.title, self._place(node), state, anew))
+        self._progress(made.name)
+
+    def _failed(self, name: str, node: HeadingNode, error: LmmError) -> _Unavailable:
+        self.hopeless = self.hopeless or isinstance(error, _HOPELESS)
+        failure = Failure(self._place(node), error, f"{name} of '{node.title}'")
+        self.failures.append(failure)
+        self.client.tell(Failed(error, failure.what), failure.place)
+        self._progress(name)
+        return _Unavailable()
+
+    def _progress(self, note: str = "") -> None:
+        done = min(len(self.visited) + len(self.failures), self.total)
+        self.client.tell(Progress("fields", done, self.total, note), Place(self.file))
+
+    def _place(self, node: HeadingNode) -> Place:
+        line = node.heading.line if node.heading is not None else 1
+        return Place(self.file, line, path=(*node.heading_path, node.title))
+
+    # -- all fields ----------------------------------------------------------------------------------
+
+    def _write(self, sections: Sequence[_Section]) -> None:
+        for section in sections:
+            node = section.node
+            found = {f.name: self.results[id(node), f.name] for f in self.fields if (id(node), f.name) in self.results}
+            made = {name: generated for name, generated in found.items() if generated is not None}
+            try:
+                for name in found.keys() - made.keys():
+                    _remove(node, name)
+                if made:
+                    _add(node, made)
+            except LmmError as error:
+                for name in found:
+                    self._failed(name, node, error)
+
+
+def _has(section: _Section, made: Field) -> bool:
+    return made.root or not isinstance(section.node, HeaderNode)
+
+
+def _material(made: Field, node: HeadingNode, below: Sequence[Any]) -> Material | None:
+    found = made.source(node, below)
+    return Material(found) if isinstance(found, str) else found
+
+
+def _check_writable(node: HeadingNode, name: str) -> None:
+    """Fail before a model is paid, if its reply could not be written."""
+    if node.metadata_block is not None:
+        fingerprints.with_fields(node.metadata_block, {name: _PROBE})
+    elif isinstance(node, HeaderNode) and _begins_broken(node):
+        raise MetadataError("the document begins with metadata that cannot be read", hint="mend it: lmm scan")
+
+
+def _begins_broken(root: HeaderNode) -> bool:
+    first = next(iter(root.children), None)
+    return isinstance(first, TextNode) and first.is_error
+
+
+def _add(node: HeadingNode, made: dict[str, Generated]) -> None:
+    if node.metadata_block is None:
+        root = node.root
+        # Else a block before the first heading would be read as the header; and none before a broken header.
+        if isinstance(root, HeaderNode) and not _begins_broken(root):
+            root.ensure_header()
+    if node.metadata_block is None:
+        newline = node.own_blocks()[0].newline if node.own_blocks() else "\n"
+        node.metadata_block = MetadataBlock.make({}, newline=newline)
+    node.metadata_block = fingerprints.with_fields(node.metadata_block, made)
+
+
+def _remove(node: HeadingNode, name: str) -> None:
+    if node.metadata_block is None:
+        return
+    block = fingerprints.without_field(node.metadata_block, name)
+    empty = not block.body.strip() and not isinstance(node, HeaderNode)
+    node.metadata_block = None if empty else block
+
+
+# -- functions of users ----------------------------------------------------------------------------
+
+
+async def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns: an async one is awaited, a sync one runs in a thread, so that it may wait."""
+    try:
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments)
+        result = await asyncio.wrap_future(_in_thread(function, arguments))
+        return await result if inspect.isawaitable(result) else result
+    except (KeyboardInterrupt, SystemExit) as error:  # would end our loop
+        raise _not_an_exception(error) from error
+
+
+def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
+    """A thread that does not keep the process from ending, unlike an executor's."""
+    future: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            result = function(*arguments)
+        except Exception as error:
+            told = _not_an_exception(error) if isinstance(error, StopIteration) else error
+            _settle(future, lambda: future.set_exception(told))
+        except BaseException as error:
+            told = _not_an_exception(error)
+            _settle(future, lambda: future.set_exception(told))
+        else:
+            _settle(future, lambda: future.set_result(result))
+
+    threading.Thread(target=work, name="lmm-batch", daemon=True).start()
+    return future
+
+
+def _not_an_exception(error: BaseException) -> Exception:
+    """What no future can hold, and no loop survives, as an exception raised at the same place."""
+    return RuntimeError(f"{type(error).__name__} {error}".strip()).with_traceback(error.__traceback__)
+
+
+def _settle(future: Future[Any], how: Callable[[], None]) -> None:
+    if future.set_running_or_notify_cancel():
+        how()
+
+
+def user_error(error: BaseException) -> LmmError:
+    """An exception of somebody's batch model as an error of ours that names the file and line of their code."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((_OURS, "<frozen"))]
+    if not frames and error.__cause__ is not None:  # a StopIteration that left a coroutine
+        return user_error(error.__cause__)
+    theirs = next((f.filename for f in frames if not _WAITING.intersection(Path(f.filename).parts)), "")
+    line = next((f.lineno for f in reversed(frames) if f.filename == theirs), 0)
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return LmmError(text, where=f"{theirs}:{line}" if theirs else "", hint="mend the batch model, then run again")
+
+
+# -- into the document's blocks --------------------------------------------------------------------
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node as it was found: its metadata block, and the heading or text that it was made of."""
+
+    node: Node
+    metadata_block: MetadataBlock | None
+    main: Block | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether its metadata is another one now."""
+        return self.node.metadata_block is not self.metadata_block
+
+
+def found_in(tree: Node) -> list[Found]:
+    """Every node, in document order."""
+    return [Found(node, node.metadata_block, _main(node)) for node in preorder(tree)]
+
+
+def _main(node: Node) -> Block | None:
+    return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
+
+
+def with_changes(blocks: Sequence[Block], changes: Sequence[Found]) -> tuple[list[Block], list[Node]]:
+    """`blocks` with the metadata that the nodes have now, and the nodes whose metadata finds no place.
+
+    A block that lost all of its metadata goes. There is no place after metadata that is never closed: ours would
+    close it.
+    """
+    position = {id(block): i for i, block in enumerate(blocks)}
+
+    def attempt(some: Sequence[Found]) -> list[Block]:
+        result = _applied(blocks, position, some)
+        if some and not _reads_back(result):
+            raise LmmError("metadata above is never closed")
+        return result
+
+    result, refused = sifted(changes, attempt)
+    return result, [found.node for found, _ in refused]
+
+
+def sifted(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, list[tuple[T, LmmError]]]:
+    """What `attempt` makes of all items but those that it refuses, and those, each with its reason.
+
+    Where nothing is refused, one attempt is made; else the items are halved until those are found.
+
+    >>> def attempt(some):
+    ...     if 3 in some:
+    ...         raise LmmError("no 3")
+    ...     return sum(some)
+    >>> total, refused = sifted([1, 2, 3, 4], attempt)
+    >>> total, [item for item, _ in refused]
+    (7, [3])
+    """
+    taken: list[T] = []
+    refused: list[tuple[T, LmmError]] = []
+    made: list[R] = []
+
+    def sift(some: Sequence[T]) -> None:
+        try:
+            made[:] = [attempt([*taken, *some])]
+            taken.extend(some)
+        except LmmError as error:
+            if len(some) == 1:
+                refused.append((some[0], error))
+                return
+            sift(some[: len(some) // 2])
+            sift(some[len(some) // 2 :])
+
+    if items:
+        sift(items)
+    return made[0] if made else attempt([]), refused
+
+
+def _reads_back(blocks: Sequence[Block]) -> bool:
+    """Whether the joined blocks would be read as these blocks."""
+    meant = [look(block) for block in blocks if block.content]
+    return [look(block) for block in parse_markdown_text(serialize(blocks)) if block.content] == meant
+
+
+def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequence[Found]) -> list[Block]:
+    result: list[Block | None] = list(blocks)
+    new: dict[int, MetadataBlock] = {}
+    header: list[Block] = []
+    for found in changes:
+        now = found.node.metadata_block
+        if found.metadata_block is not None:
+            result[position[id(found.metadata_block)]] = now
+        elif isinstance(now, HeaderBlock):
+            header.append(now)
+        elif now is not None and found.main is not None:
+            new[position[id(found.main)]] = now
+    if header and blocks:  # it has the byte order mark now
+        result[0] = blocks[0].with_source(blocks[0].source.removeprefix("\ufeff"))
+    return insert_blocks(_with_inserted(result, new), 0, header)
+
+
+def _with_inserted(blocks: Sequence[Block | None], new: Mapping[int, MetadataBlock]) -> list[Block]:
+    """`blocks` (None for one that is gone) with metadata blocks put before the given positions."""
+    result: list[Block] = []
+    for i, block in enumerate(blocks):
+        if i in new:
+            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], new[i])])
+        if block is not None:
+            result.append(block)
+    return result
+
+
+def _apart(before: Sequence[Block], new: MetadataBlock) -> MetadataBlock:
+    """A metadata block with the blank line that Pandoc wants between a heading and it."""
+    close = before and isinstance(before[-1], HeadingBlock) and before[-1].trailing.count("\n") < 2
+    return new.with_source(new.newline + new.source) if close else new

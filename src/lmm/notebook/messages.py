@@ -21,7 +21,7 @@ from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.notebook.chat_log import Exchange, current_chat, place_reply, read_log
 from lmm.notebook.edit_warnings import CUT
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
-from lmm.notebook.into_blocks import sifted
+from lmm.notebook.fields import sifted
 from lmm.prompts.templates import Prompts
 
 _CLOSER = re.compile(r"`{3}|~{3}|\$\$|-->")

@@ -17,9 +17,8 @@ from lmm.models.client import Client
 from lmm.notebook.annotations import Annotations, annotate, chosen
 from lmm.notebook.batch import Batch, BatchFunction, find_batch_model, run_batch
 from lmm.notebook.edits import old_view
-from lmm.notebook.fields import Visited
+from lmm.notebook.fields import Found, Visited, found_in, with_changes
 from lmm.notebook.header import check_header
-from lmm.notebook.into_blocks import Found, found_in, with_changes
 from lmm.pipeline import Applied, Failure, Parsed
 from lmm.prompts.templates import Prompts
 

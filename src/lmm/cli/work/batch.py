@@ -17,9 +17,8 @@ from lmm.loop import Stopped
 from lmm.messages import Event, Notice, Progress, Usage, Waiting
 from lmm.models.prices import price
 from lmm.notebook.batch import find_batch_model
-from lmm.notebook.fields import Visited
+from lmm.notebook.fields import Visited, user_error
 from lmm.notebook.fingerprints import State
-from lmm.notebook.making import user_error
 from lmm.pipeline import Report
 
 
