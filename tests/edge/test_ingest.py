@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -12,15 +11,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from edge.support import PATIENCE, finish, lmm, run_here, start, wait_until
+from edge.kills import contents, kill_ingest, write_lectures
+from edge.support import PATIENCE, finish, run_here, start, wait_until
 from edge.test_watch import Watching
-from fakes.courses import contents_of, folder_in_memory
+from fakes.courses import folder_in_memory
 
 from lmm.cli.main import main
-from lmm_education.open_course import open_course
 
 KILLS = 20
 LECTURE = "# Leaves\n\nLeaves are green.\n\n## Why\n\nChlorophyll absorbs red and blue light.\n"
@@ -35,12 +33,6 @@ def course(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (folder / "notes").mkdir()
         (folder / "notes" / "tax.Rmd").write_text("# Tax\n\nTax law is long.\n")
         yield folder
-
-
-def contents(folder: Path) -> dict[str, Any]:
-    """What is in the store."""
-    with open_course(folder=folder) as opened:
-        return contents_of(opened.store)
 
 
 # -- what is typed and printed ---------------------------------------------------------------------
@@ -295,7 +287,7 @@ def _seconds(process: subprocess.Popen[bytes]) -> float:
 
 def test_ctrl_c_leaves_the_store_as_it_was(course: Path) -> None:
     """And says what to do."""
-    _write_lectures(course, "old")
+    write_lectures(course, "old")
     process = start("ingest", ".")
     wait_until((course / ".lmm" / "store" / "course" / "writing.lock").exists)
     process.send_signal(signal.SIGINT)
@@ -312,40 +304,7 @@ def test_ctrl_c_leaves_the_store_as_it_was(course: Path) -> None:
 def test_a_run_that_is_killed_leaves_the_old_store_or_the_new_one(course: Path) -> None:
     """At any moment; what comes next finishes the work, whatever was left behind."""
     shutil.rmtree(course / "notes")
-    _write_lectures(course, "old")
-    assert lmm("ingest", ".").code == 0
-    old = contents(course)
-    kept = course.parent / f"{course.name}-kept"
-    shutil.copytree(course / ".lmm", kept)
-    _write_lectures(course, "new")
-    begun = time.monotonic()
-    assert lmm("ingest", ".").code == 0
-    took, new = time.monotonic() - begun, contents(course)
-    assert old != new
-    random.seed(20)
-    seen = set()
-    try:
-        for number in range(KILLS):
-            shutil.rmtree(course / ".lmm")
-            shutil.copytree(kept, course / ".lmm")
-            process = start("ingest", ".")
-            time.sleep(took * (0.3 + 1.3 * (number + random.random()) / KILLS))
-            process.send_signal(signal.SIGKILL)
-            finish(process)
-            found = contents(course)
-            assert found in (old, new)
-            seen.add(found == new)
-        assert lmm("ingest", ".").code == 0
-        assert contents(course) == new
-    finally:
-        shutil.rmtree(kept)
-    assert seen == {False, True}
-
-
-def _write_lectures(course: Path, word: str) -> None:
-    for number in range(12):
-        paragraphs = "\n\n".join(f"Paragraph {n} of the {word} text, of lecture {number}. " * 8 for n in range(12))
-        (course / f"{number}.md").write_text(f"# Lecture {number}\n\n{paragraphs}\n")
+    assert set(kill_ingest(course, KILLS, seed=20)) == {"old", "new"}
 
 
 def test_two_runs_at_once_wait_for_each_other(course: Path) -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-import talking
+from edge.races import WAYS, race
 from edge.support import exchanges_of, files_in, waiting
 from fakes.openai_server import Action, ScriptedServer, hang
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lmm.cli.main import main
-from lmm.disk.shared import SharedFile
-from lmm.notebook.saving import merge_whole_edits
 from lmm.pipeline import Report
 from lmm.scan import scan_messages
 
@@ -393,55 +389,9 @@ def test_a_file_deleted_meanwhile_is_told_and_the_reply_remembered(
 
 # -- an editor saves in the very moment in which we write --------------------------------------------
 
-EDITOR = """
-import os, sys, time
-path, base = sys.argv[1:]
-for line in sys.stdin:
-    number, wait, how = line.split()
-    text, end = f"{base}\\nEdit {number}.\\n", time.perf_counter() + float(wait)
-    print("ready", flush=True)
-    while time.perf_counter() < end:
-        pass
-    if how == "renaming":
-        with open(path + ".new", "w") as file:
-            file.write(text)
-        os.replace(path + ".new", path)
-    elif how == "writing":
-        with open(path, "w") as file:
-            file.write(text)
-    else:
-        with open(path, "r+") as file:  # long before it writes
-            time.sleep(0.002)
-            file.write(text)
-    print("saved", flush=True)
-"""
 
-
-@pytest.mark.parametrize("how", ["renaming", "writing", "opening"])
+@pytest.mark.parametrize("how", WAYS)
 def test_a_save_in_the_moment_of_ours_is_never_lost(folder: Path, how: str) -> None:
     """100 saves of another process, aimed at ours: each is in the file afterwards, ours too if it came first."""
-    path = folder / "d.md"
-    base = "# A\n\n---\n?: why?\n---\nOne.\n"
-    ours = talking.answered(base, model="Builtin/extractive").text
-    path.write_text(base)
-    begin = time.perf_counter()
-    SharedFile.open(path, merge=merge_whole_edits).save(ours)
-    takes = time.perf_counter() - begin
-    aim = random.Random(how)
-    command = [sys.executable, "-c", EDITOR, str(path), base]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as editor:
-        assert editor.stdin is not None
-        assert editor.stdout is not None
-        for number in range(100):
-            path.write_text(base)
-            document = SharedFile.open(path, merge=merge_whole_edits)
-            editor.stdin.write(f"{number} {aim.uniform(0, 1.5 * takes)} {how}\n")
-            editor.stdin.flush()
-            editor.stdout.readline()
-            saved = document.save(ours)
-            editor.stdout.readline()
-            assert f"Edit {number}." in path.read_text()
-            if "~reply" not in path.read_text():  # they saved after us, without having seen ours
-                assert not saved.merged
-        editor.stdin.close()
+    assert race(folder / "d.md", how, 100) == []
     assert files_in(folder) <= {"config.toml", "d.md", "d.md.unplaced"}

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 import talking
+from harmless import authors_keys, others
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import documents
@@ -15,9 +16,7 @@ from strategies import documents
 from lmm import Document
 from lmm.disk.versions import Conflict, equal_pairs, three_way
 from lmm.errors import LmmError
-from lmm.markdown import metadata
-from lmm.markdown.align import look
-from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock
+from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.testing import ScriptedModel
 from lmm.notebook.saving import is_sound
@@ -77,34 +76,17 @@ OPERATIONS: dict[str, Callable[[str], str]] = {
 }
 
 
-def _others(text: str) -> list[tuple[str, str]]:
-    """What is no metadata."""
-    return [
-        look(block) for block in parse_markdown_text(text) if not isinstance(block, MetadataBlock) and block.content
-    ]
-
-
-def _own_keys(block: Block) -> dict[str, object]:
-    return (
-        {k: v for k, v in metadata.read(block.body).items() if k[0] != "~"} if isinstance(block, MetadataBlock) else {}
-    )
-
-
-def _authors_keys(text: str) -> list[dict[str, object]]:
-    return [keys for block in parse_markdown_text(text) if (keys := _own_keys(block))]
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 @given(text=blank_documents())
 def test_all_else_is_read_as_what_it_was(operation: str, text: str) -> None:
     """Text stays text, and what its author wrote in metadata is still there, as metadata."""
     after = OPERATIONS[operation](text)
-    assert _others(after) == _others(text)
-    kept = _authors_keys(after)
+    assert others(after) == others(text)
+    kept = authors_keys(after)
     if operation in ("scan", "annotate"):  # they add to the header
-        assert all(any(keys.items() <= new.items() for new in kept) for keys in _authors_keys(text))
+        assert all(any(keys.items() <= new.items() for new in kept) for keys in authors_keys(text))
     else:
-        assert kept == _authors_keys(text)
+        assert kept == authors_keys(text)
     assert is_sound(text, after)
 
 
@@ -115,7 +97,7 @@ def test_edits_among_blank_lines(text: str, resolve: Callable[[str], str]) -> No
     assert is_sound(text, answered)
     resolved = resolve(answered)
     assert is_sound(answered, resolved)
-    assert _authors_keys(resolved) == _authors_keys(text)
+    assert authors_keys(resolved) == authors_keys(text)
     errors = [block.content for block in parse_markdown_text(resolved) if isinstance(block, ErrorBlock)]
     assert len(errors) <= sum(isinstance(block, ErrorBlock) for block in parse_markdown_text(text))
 

@@ -1,0 +1,147 @@
+"""Real commands that are killed at any moment, and what the next run finds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edge.support import Ran, files_in, finish, lmm, start
+from fakes.courses import contents_of
+from fakes.openai_server import Action, Recorded, ScriptedServer
+
+from lmm.disk import files
+from lmm_education.open_course import open_course
+
+_FILLER = "A paragraph of some length, that stands between the questions. " * 20
+ASKING = "---\ntitle: T\n---\n\n" + "".join(
+    f"# Section {number}\n\n---\n{word}: question {number}\n---\nParagraph {number}. {_FILLER}\n\n"
+    for number, word in enumerate(("?", "?", "=", "?", "=", "?"))
+)
+"""A document with questions and edits."""
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "messages": ("messages", "d.md"),
+    "annotate": ("annotate", "d.md", "--summaries", "--questions"),
+}
+
+
+def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, kills: int, seed: int) -> Counter[str]:
+    """Kill one of `COMMANDS` so often in `folder`, the current one, and let another run end the work; what was seen.
+
+    Raises:
+        AssertionError: a file that is neither old nor new, a reply that is paid twice, a temporary file that stays.
+    """
+    server.answer = _told
+    path, command, chance = folder / "d.md", COMMANDS[name], random.Random(f"{name}{seed}")
+    path.write_text(ASKING)
+    took, ran = _timed(command)
+    assert ran.code == 0, ran
+    new, seen = path.read_text(), Counter[str]()
+    others = files_in(folder)
+    while seen["killed"] < kills:
+        path.write_text(ASKING)
+        shutil.rmtree(state / "journal", ignore_errors=True)
+        ran = _killed(command, took * (0.2 + 0.9 * chance.random()))
+        found = path.read_text()
+        assert found in (ASKING, new), f"neither the old file nor the new one: {found}"
+        known, begun = _journaled(state), len(server.requests)
+        assert lmm(*command).code == 0
+        assert path.read_text() == new, "the next run made another file"
+        again = {_reply(request) for request in server.requests[begun:]}
+        assert not known & again, f"asked again: {known & again}"
+        seen["temporary files"] += len(files_in(folder) - others)
+        _sweep(folder)
+        assert files_in(folder) == others
+        seen[("killed" if ran.code == -signal.SIGKILL else "ended before")] += 1
+        seen["new" if found == new else "partly journaled" if known else "nothing journaled"] += 1
+    return seen
+
+
+def _told(request: Recorded) -> Action:
+    """A reply of its own for every request, which takes a time of its own."""
+    text = _reply(request)
+    return Action(text, delay=int(text[-2:], 16) / 2550)
+
+
+def _reply(request: Recorded) -> str:
+    return f"Reply {hashlib.sha256(json.dumps(request.messages).encode()).hexdigest()[:12]}"
+
+
+def _journaled(state: Path) -> set[str]:
+    return {json.loads(file.read_text())["text"] for file in state.glob("journal/*/*.json")}
+
+
+def _sweep(folder: Path) -> None:
+    """What the first save more than a minute later does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "LEFT_AFTER", -1.0)
+        assert files.remove_leftovers(folder) == [], "nobody had saved"
+
+
+def _timed(command: Sequence[str]) -> tuple[float, Ran]:
+    begun = time.monotonic()
+    ran = lmm(*command)
+    return time.monotonic() - begun, ran
+
+
+def _killed(command: Sequence[str], seconds: float) -> Ran:
+    process = start(*command)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    return finish(process)
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """What is in the store."""
+    with open_course(folder=folder) as opened:
+        return contents_of(opened.store)
+
+
+def write_lectures(course: Path, word: str) -> None:
+    """12 documents of the course."""
+    for number in range(12):
+        paragraphs = "\n\n".join(f"Paragraph {n} of the {word} text, of lecture {number}. " * 8 for n in range(12))
+        (course / f"{number}.md").write_text(f"# Lecture {number}\n\n{paragraphs}\n")
+
+
+def kill_ingest(course: Path, kills: int, seed: int) -> Counter[str]:
+    """Kill ``lmm ingest`` so often in the current folder, each time from the same store; which store was found.
+
+    Raises:
+        AssertionError: the store is neither the old one nor the new one, or the next run does not end the work.
+    """
+    write_lectures(course, "old")
+    assert lmm("ingest", ".").code == 0
+    old = contents(course)
+    kept = course.parent / f"{course.name}-kept"
+    shutil.copytree(course / ".lmm", kept)
+    write_lectures(course, "new")
+    took, ran = _timed(("ingest", "."))
+    new = contents(course)
+    assert ran.code == 0
+    assert old != new
+    chance, seen = random.Random(seed), Counter[str]()
+    try:
+        for number in range(kills):
+            shutil.rmtree(course / ".lmm")
+            shutil.copytree(kept, course / ".lmm")
+            _killed(("ingest", "."), took * (0.3 + 1.3 * (number + chance.random()) / kills))
+            found = contents(course)
+            assert found in (old, new)
+            seen["new" if found == new else "old"] += 1
+        assert lmm("ingest", ".").code == 0
+        assert contents(course) == new
+    finally:
+        shutil.rmtree(kept)
+    return seen
