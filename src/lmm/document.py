@@ -29,13 +29,12 @@ from lmm.models.client import Ask, Client
 from lmm.models.port import ChatModel
 from lmm.models.structured import load_schema, make_schema
 from lmm.notebook import edits as waiting
-from lmm.notebook.answering import Answered, AnswerPlanner
+from lmm.notebook.answers import Answered, AnswerPlanner, Pending, plan
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.chat_log import Exchange, clear_chats, read_log
 from lmm.notebook.fields import Visited
 from lmm.notebook.fingerprints import State
 from lmm.notebook.header import check_header, complete_header
-from lmm.notebook.messages import Pending, plan
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
 from lmm.notebook.run_batch import FieldPlanner, batch_function, rag_annotations
 from lmm.notebook.saving import is_sound, merge_whole_edits

@@ -12,7 +12,7 @@ from typing import TypeVar
 from lmm.document import BatchFailed, Document
 from lmm.messages import Listener, ignore
 from lmm.models.port import ChatModel
-from lmm.notebook.answering import Answered
+from lmm.notebook.answers import Answered
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.fields import Visited
 from lmm.notebook.problems import Problem

@@ -24,8 +24,8 @@ from lmm.messages import ChatRequest, Reply
 from lmm.models.client import Ask, Client
 from lmm.models.port import ChatModel
 from lmm.models.structured import make_schema
+from lmm.notebook.answers import Subject, chat_request, edit_request
 from lmm.notebook.edits import unwrapped
-from lmm.notebook.messages import Subject, chat_request, edit_request
 from lmm.prompts.load import load_prompts
 
 T = TypeVar("T")

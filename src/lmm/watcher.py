@@ -19,7 +19,7 @@ from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
-from lmm.notebook.answering import Answered
+from lmm.notebook.answers import Answered
 from lmm.pipeline import Report
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow

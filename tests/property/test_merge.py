@@ -21,10 +21,10 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, tree_to_blocks
 from lmm.markdown.walk import preorder
 from lmm.messages import Reply
+from lmm.notebook.answers import plan, with_replies, with_reply
 from lmm.notebook.chat_log import read_log
 from lmm.notebook.edits import damaged_edits
 from lmm.notebook.header import complete_header
-from lmm.notebook.messages import plan, with_replies, with_reply
 
 # -- what we do ------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from lmm.loop import Stopped
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.prompt_lines import find_prompts
 from lmm.messages import Usage, render
-from lmm.notebook.answering import Answered
+from lmm.notebook.answers import Answered
 from lmm.pipeline import Report
 
 STDIN = Path("-")

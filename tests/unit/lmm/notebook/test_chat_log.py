@@ -7,8 +7,8 @@ from golden_files import Case, read_cases
 
 from lmm.markdown import MetadataBlock, parse_markdown_text, serialize
 from lmm.messages import Reply
+from lmm.notebook.answers import plan, with_replies
 from lmm.notebook.chat_log import Exchange, clear_chat, current_chat, read_log, unless_emptied
-from lmm.notebook.messages import plan, with_replies
 
 MODEL = "Scripted/m"
 

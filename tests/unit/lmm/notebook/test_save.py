@@ -9,8 +9,8 @@ import pytest
 from lmm.disk.shared import Saved, SharedFile
 from lmm.errors import FileReadError
 from lmm.markdown import MetadataBlock, parse_markdown_text
+from lmm.notebook.answers import plan, with_reply
 from lmm.notebook.chat_log import read_log
-from lmm.notebook.messages import plan, with_reply
 from lmm.notebook.saving import is_sound, merge_whole_edits
 
 BASE = "# A\n\n---\n?: why?\n---\nOne.\n"

@@ -7,8 +7,7 @@ import pytest
 from lmm.errors import LmmError
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Attachment, ChatRequest, Message, Reply
-from lmm.notebook.chat_log import Exchange
-from lmm.notebook.messages import (
+from lmm.notebook.answers import (
     Pending,
     Subject,
     chat_before,
@@ -18,6 +17,7 @@ from lmm.notebook.messages import (
     with_replies,
     with_reply,
 )
+from lmm.notebook.chat_log import Exchange
 from lmm.prompts.templates import Prompts
 
 PROMPTS = Prompts({"edit": "Edit: {prompt}", "write": "Write: {prompt}"})
