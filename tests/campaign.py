@@ -30,6 +30,7 @@ from harmless import authors_keys, others
 from strategies import ODD_TEXTS
 
 from lmm import Document
+from lmm.disk.shared import SharedFile
 from lmm.errors import EditError, LmmError
 from lmm.markdown.blocks import ErrorBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -188,19 +189,24 @@ def check_document(text: str, seen: Counter[str], chance: random.Random, folder:
         seen["messages refused"] += 1
         return
     seen["answered"] += answered != text
-    _check_change(text, answered, "messages")
+    if not _goes_through(text, answered, "messages", seen):
+        return
+    _check_texts(text, answered)
     _check_prompts(text, answered)
     accepted = _accepted(answered, seen)
     if accepted is not None:
-        _check_metadata(answered, accepted, "accept")
+        _goes_through(answered, accepted, "accept", seen)
     rejected, before = _or_none(lambda: talking.rejected(answered)), _or_none(lambda: talking.rejected(text))
     if rejected is not None and before is not None:
         seen["rejected"] += rejected != answered
-        _check_metadata(answered, rejected, "reject")
-        bare, wanted = talking.cleared(rejected, pending=True), talking.cleared(before, pending=True)
-        expect(bare == wanted, f"messages, reject, clear: not the document without its prompts\n{bare!r}\n{wanted!r}")
-    cleared = talking.cleared(answered)
-    _check_metadata(answered, cleared, "clear")
+        if _goes_through(answered, rejected, "reject", seen) and is_sound(text, before):
+            bare, wanted = _cleared(rejected, pending=True), _cleared(before, pending=True)
+            if bare is not None and wanted is not None:
+                _check_taken_back(bare, wanted, seen)
+    cleared = _cleared(answered)
+    seen["clear refused"] += cleared is None
+    if cleared is not None:
+        _goes_through(answered, cleared, "clear", seen)
     completed = _or_none(lambda: talking.fixed(text))
     if completed is not None:
         seen["scanned"] += completed != text
@@ -211,6 +217,10 @@ def check_document(text: str, seen: Counter[str], chance: random.Random, folder:
     if folder is not None:
         _check_files(folder, text, theirs, chance)
         seen["on disk"] += 1
+
+
+def _cleared(text: str, *, pending: bool = False) -> str | None:
+    return _or_none(lambda: talking.cleared(text, pending=pending))
 
 
 def _or_none(verb: Callable[[], str]) -> str | None:
@@ -227,9 +237,6 @@ def _accepted(answered: str, seen: Counter[str]) -> str | None:
     except LmmError:
         seen["accept refused"] += 1
         return None
-    if not is_sound(answered, accepted) and "lmm:" in "".join(edit.new for edit in Document.from_text(answered).edits):
-        seen["accept refused: the reply holds marks of edits"] += 1  # the save would put it aside
-        return None
     seen["accepted"] += accepted != answered
     return accepted
 
@@ -242,22 +249,44 @@ def _or_force(answered: str, seen: Counter[str]) -> str:
         return talking.accepted(answered, force=True)
 
 
-def _check_change(before: str, after: str, verb: str) -> None:
-    """What is no metadata is all there, in its order, byte for byte; and nothing is read otherwise."""
+def _goes_through(before: str, after: str, verb: str, seen: Counter[str]) -> bool:
+    """Whether a change is one that is saved, the author's metadata being there; what is not leaves the file alone."""
+    if not is_sound(before, after):
+        _check_held_back(before, after, verb)
+        seen[f"held back: {verb}"] += 1
+        return False
+    kept = authors_keys(after)
+    for keys in authors_keys(before):
+        expect(verb == "accept" or keys in kept, f"{verb}: metadata is gone: {keys}")
+    return True
+
+
+def _check_held_back(before: str, after: str, verb: str) -> None:
+    """Of torn documents: the file is as it was, ours is aside."""
+    with folder_in_memory() as folder:
+        path = folder / "d.md"
+        path.write_bytes(before.encode())
+        SharedFile.open(path, merge=merge_whole_edits).save(after, check=is_sound)
+        expect(path.read_bytes() == before.encode(), f"{verb}: held back, and the file is another one")
+        expect(path.with_name("d.md.unplaced").read_bytes() == after.encode(), f"{verb}: held back, and lost")
+
+
+def _check_texts(before: str, after: str) -> None:
+    """What is no metadata is all there, in its order, byte for byte."""
     at = 0
     for block in parse_markdown_text(before):
         if not isinstance(block, MetadataBlock) and (piece := block.content.rstrip("\r\n")):
             found = after.find(piece, at)
-            expect(found >= 0, f"{verb}: a text is gone: {piece!r}")
+            expect(found >= 0, f"messages: a text is gone: {piece!r}")
             at = found + len(piece)
-    _check_metadata(before, after, verb)
 
 
-def _check_metadata(before: str, after: str, verb: str) -> None:
-    expect(is_sound(before, after), f"{verb}: not sound")
-    kept = authors_keys(after)
-    for keys in authors_keys(before):
-        expect(verb == "accept" or keys in kept, f"{verb}: metadata is gone: {keys}")
+def _check_taken_back(bare: str, wanted: str, seen: Counter[str]) -> None:
+    """Answered, rejected and cleared is cleared; where a block was emptied, blank lines around it may be others."""
+    seen["taken back byte for byte"] += bare == wanted
+    seen["taken back but for blank lines and empty blocks"] += bare != wanted
+    one, two = ([line for line in text.splitlines() if line.strip("- \t\ufeff")] for text in (bare, wanted))
+    expect(one == two, f"messages, reject, clear: not the document without its prompts\n{bare!r}\n{wanted!r}")
 
 
 def _check_prompts(before: str, after: str) -> None:
