@@ -29,14 +29,14 @@ from lmm.models.client import Ask, Client
 from lmm.models.port import ChatModel
 from lmm.models.structured import load_schema, make_schema
 from lmm.notebook import edits as waiting
+from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import Answered, AnswerPlanner, Pending, plan
-from lmm.notebook.batch import BatchFunction
+from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
 from lmm.notebook.chat_log import Exchange, clear_chats, read_log
 from lmm.notebook.fields import Visited
 from lmm.notebook.fingerprints import State
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
-from lmm.notebook.run_batch import FieldPlanner, batch_function, rag_annotations
 from lmm.notebook.saving import is_sound, merge_whole_edits
 from lmm.pipeline import P, Parsed, Planner, R, Report, work
 from lmm.powers import Config

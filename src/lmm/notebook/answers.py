@@ -20,9 +20,9 @@ from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to
 from lmm.markdown.walk import annotated_text, preorder, without_metadata
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Reply
 from lmm.models.client import Ask, Client, Flow
+from lmm.notebook.annotations import NOTICE, condensed, fits, room
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import Exchange, current_chat, place_reply, read_log
-from lmm.notebook.condense import NOTICE, condensed, fits, room
 from lmm.notebook.edit_warnings import CUT
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
 from lmm.notebook.fields import sifted

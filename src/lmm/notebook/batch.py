@@ -3,7 +3,7 @@
 A batch model is registered under a name and gets a `Batch`, through which it asks the language model and
 makes fields. The fields are made bottom-up, all sections of one depth side by side; what was made before
 and whose text did not change is not made again; what people wrote or edited is never touched. The RAG
-annotations are such a model (`lmm.notebook.annotations`).
+annotations are such a model (`lmm.notebook.annotations`). `FieldPlanner` brings one into `lmm.pipeline`.
 
 >>> @batch_model("shout")
 ... def shout(batch: Batch) -> None:
@@ -16,17 +16,35 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from lmm.errors import ConfigError, LmmError, ModelRejected, Place
-from lmm.markdown.tree import HeadingNode
+from lmm.config import Settings
+from lmm.errors import ConfigError, LmmError, ModelRejected, Place, Untrusted
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, MetadataBlock
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, tree_to_blocks
+from lmm.markdown.walk import without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Task, render
 from lmm.models.client import Ask, Client
-from lmm.notebook.fields import Field, Make, MakeSource, Making, Visited, call, own_material, user_error
-from lmm.pipeline import Failure
+from lmm.notebook.edits import old_view
+from lmm.notebook.fields import (
+    Field,
+    Found,
+    Make,
+    MakeSource,
+    Making,
+    Visited,
+    call,
+    found_in,
+    own_material,
+    user_error,
+    with_changes,
+)
+from lmm.notebook.header import check_header
+from lmm.pipeline import Applied, Failure, Parsed
 
 BatchFunction = Callable[["Batch"], Awaitable[None] | None]
 
@@ -206,3 +224,106 @@ async def run_batch(function: BatchFunction, batch: Batch) -> None:
         raise
     except Exception as error:
         raise user_error(error) from error
+
+
+# -- the planner -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """A tree to work on, its nodes as they were found, and the function that works."""
+
+    document: Parsed
+    tree: HeaderNode
+    found: Sequence[Found]
+    function: BatchFunction
+    system: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What a batch model did: fields that were looked at, those that failed, and what ended it early."""
+
+    visited: Sequence[Visited]
+    failures: Sequence[Failure]
+    error: LmmError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlanner:
+    """Lets a batch model add fields to the sections of a document. Only metadata is kept of what it changes.
+
+    `choose` gives the function for the settings that hold; `refresh` makes anew also what was made with another prompt,
+    model or heading path.
+    """
+
+    choose: Callable[[Settings], BatchFunction]
+    refresh: bool = False
+    tier: str = "minor"
+
+    def plan(self, document: Parsed, settings: Settings) -> FieldPlan:
+        """The tree in which no edit waits.
+
+        Raises:
+            LmmError: the header cannot be read and seems to name a model.
+        """
+        check_header(document.blocks, document=document.file)
+        tree = blocks_to_tree(old_view(document.blocks), title=document.name) or HeaderNode(title=document.name)
+        system = settings.system if settings.origins.get("system") != "default" else ""
+        return FieldPlan(document, tree, found_in(tree), self.choose(settings), system)
+
+    async def ask(self, plan: FieldPlan, client: Client) -> Worked:
+        """Run the function on the tree; cancelled, it ends, and what it made stays."""
+        batch = Batch(
+            plan.tree,
+            client,
+            system=plan.system,
+            language=str(plan.tree.own("lang") or "en"),
+            refresh=self.refresh,
+            file=plan.document.file,
+        )
+        error = None
+        try:
+            await run_batch(plan.function, batch)
+        except asyncio.CancelledError:
+            client.interrupted = True
+        except Untrusted:  # nothing was asked
+            raise
+        except LmmError as raised:
+            error = raised
+        return Worked(batch.visited, batch.failures, error)
+
+    def apply(self, document: Parsed, plan: FieldPlan, result: Worked) -> Applied:
+        """The document with the metadata that the nodes have got."""
+        blocks, refused = with_changes(document.blocks, [found for found in plan.found if found.changed])
+        hints = tuple(_assignments(document.blocks, document.file or "text"))
+        if without_metadata(tree_to_blocks(plan.tree)) != without_metadata(old_view(document.blocks)):
+            hints += ("the batch model changed more than metadata; that is not saved",)
+        failures = [*result.failures, *(_refused(document, node) for node in refused)]
+        return Applied(blocks, result.visited, failures, hints, result.error)
+
+
+def _refused(document: Parsed, node: Node) -> Failure:
+    """Metadata that finds no place in the document; the journal keeps what was paid."""
+    error = LmmError("metadata before this heading is never closed", hint="close it with ---: lmm scan shows where")
+    return Failure(Place(document.file, node.line, path=node.heading_path), error, "metadata")
+
+
+def batch_function(name: str | BatchFunction) -> Callable[[Settings], BatchFunction]:
+    """A registered batch model, or a function, whatever the settings.
+
+    Raises:
+        ConfigError: there is no batch model of that name.
+    """
+    function = find_batch_model(name) if isinstance(name, str) else name
+    return lambda settings: function
+
+
+def _assignments(blocks: Sequence[Block], name: str) -> list[str]:
+    """What is read although it is not quite YAML."""
+    return [
+        f"{name}:{block.body_line + line - 1}: '{key} = …' is read, but not by other programs; write '{key}: true'"
+        for block in blocks
+        if isinstance(block, MetadataBlock) and " = " in block.source
+        for key, line in metadata.boolean_assignments(block.body)
+    ]
