@@ -22,7 +22,7 @@ from lmm.markdown import (
     save_tree,
     serialize,
 )
-from lmm.markdown.walk import find
+from lmm.markdown.tree import find
 
 TITLE_END = " 1500"  # the section that is edited, in the middle of the document
 KEY = "reviewed"

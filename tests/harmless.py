@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lmm.markdown import metadata
-from lmm.markdown.align import look
 from lmm.markdown.blocks import Block, MetadataBlock
+from lmm.markdown.merge import look
 from lmm.markdown.parse_markdown import parse_markdown_text
 
 

@@ -18,8 +18,7 @@ from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.merge import merge
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, tree_to_blocks
-from lmm.markdown.walk import preorder
+from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, preorder, tree_to_blocks
 from lmm.messages import Reply
 from lmm.notebook.answers import plan, with_replies, with_reply
 from lmm.notebook.chat_log import read_log

@@ -13,8 +13,8 @@ from strategies import Body, block_bodies, keys, list_bodies, metadata_bodies, m
 from lmm.errors import MetadataError
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import MetadataBlock, serialize
+from lmm.markdown.metadata import find_prompts, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.prompt_lines import find_prompts, mask_prompts
 
 # knitr's own patterns: what it would run, even inside YAML.
 _KNITR_CHUNK = re.compile(r"^[\t >]*```+\s*\{([a-zA-Z0-9_]+.*)\}\s*$")

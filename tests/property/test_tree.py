@@ -18,8 +18,24 @@ from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.ioutils import load_text
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, tree_to_blocks
-from lmm.markdown.walk import children, extract, find, fold, map_nodes, postorder, preorder, propagate, prune, select
+from lmm.markdown.tree import (
+    HeaderNode,
+    HeadingNode,
+    Node,
+    TextNode,
+    blocks_to_tree,
+    children,
+    extract,
+    find,
+    fold,
+    map_nodes,
+    postorder,
+    preorder,
+    propagate,
+    prune,
+    select,
+    tree_to_blocks,
+)
 
 ANY_DOCUMENT = written_documents() | documents()
 WITH_A_HEADING = ANY_DOCUMENT.map(lambda text: f"{text}\n\n## Last {{#id}}\n\nText.\n")

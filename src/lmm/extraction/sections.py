@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from lmm.markdown.blocks import Block, TextBlock
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode
-from lmm.markdown.walk import own_text, preorder, without_metadata
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, own_text, preorder, without_metadata
 
 _KEY = re.compile(r"(?P<key>[\w.~-]+)=(?P<value>.*)", re.DOTALL)
 _MISSING = object()

@@ -21,9 +21,7 @@ from typing import Any
 
 from lmm.config import ANNOTATIONS, Settings
 from lmm.errors import EmptyReply, ModelRejected
-from lmm.markdown.tree import HeadingNode
-from lmm.markdown.walk import own_text, preorder
-from lmm.markdown.words import count_words
+from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
 from lmm.messages import Attachment, Task
 from lmm.notebook.batch import Batch, BatchFunction
 from lmm.notebook.fields import Field, Material, sections_of, text_of

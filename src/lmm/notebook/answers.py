@@ -14,10 +14,19 @@ from itertools import accumulate
 from lmm.config import Settings
 from lmm.errors import Interrupted, LmmError, Place
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
+from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.prompt_lines import Prompt
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, tree_to_blocks
-from lmm.markdown.walk import annotated_text, preorder, without_metadata
+from lmm.markdown.tree import (
+    HeaderNode,
+    HeadingNode,
+    Node,
+    TextNode,
+    annotated_text,
+    blocks_to_tree,
+    preorder,
+    tree_to_blocks,
+    without_metadata,
+)
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Reply
 from lmm.models.client import Ask, Client, Flow
 from lmm.notebook.annotations import NOTICE, condensed, fits, room

@@ -25,8 +25,7 @@ from lmm.config import Settings
 from lmm.errors import ConfigError, LmmError, ModelRejected, Place, Untrusted
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, tree_to_blocks
-from lmm.markdown.walk import without_metadata
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, tree_to_blocks, without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Task, render
 from lmm.models.client import Ask, Client
 from lmm.notebook.edits import old_view

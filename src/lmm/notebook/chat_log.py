@@ -14,7 +14,7 @@ from typing import Any
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
-from lmm.markdown.prompt_lines import Prompt
+from lmm.markdown.metadata import Prompt
 
 LOG = "~chat_"
 OLD_LOG = "~chat"

@@ -40,10 +40,9 @@ from typing import Any, Literal
 
 from lmm.errors import EditError, LmmError
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
-from lmm.markdown.join import insert_blocks
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, insert_blocks, serialize
+from lmm.markdown.metadata import Prompt, add_prompt
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.prompt_lines import Prompt, add_prompt
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
 from lmm.notebook.edit_warnings import CUT, changed_since, code_notices, losses, marks_of, oddities, warnings

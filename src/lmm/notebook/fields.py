@@ -29,12 +29,10 @@ from lmm.errors import (
     Untrusted,
 )
 from lmm.markdown import metadata
-from lmm.markdown.align import look
-from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, serialize
-from lmm.markdown.join import insert_blocks
+from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, insert_blocks, serialize
+from lmm.markdown.merge import look
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode
-from lmm.markdown.walk import preorder, without_metadata
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, preorder, without_metadata
 from lmm.messages import Failed, Progress
 from lmm.models.client import Client
 from lmm.notebook import fingerprints

@@ -7,8 +7,8 @@ from collections import Counter
 from lmm.disk.shared import Merged
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.merge import merge
+from lmm.markdown.metadata import mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.prompt_lines import mask_prompts
 from lmm.notebook.edits import EDIT, damaged_edits, orphaned_marks
 
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
-from lmm.markdown.walk import preorder
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import is_on
 from lmm_education.ingestion.kinds import continues_list, is_comment

@@ -15,8 +15,7 @@ from typing import Any
 from lmm.config_files import find_config
 from lmm.document import Document
 from lmm.errors import LmmError, ModelRejected
-from lmm.markdown.tree import HeadingNode
-from lmm.markdown.words import count_words
+from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Usage
 from lmm.models.port import ChatModel
 from lmm.models.structured import NoJson, read_json

@@ -14,11 +14,9 @@ from itertools import pairwise
 from typing import Literal
 
 from lmm.errors import LmmError, MetadataError
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, serialize
-from lmm.markdown.join import ended
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree
-from lmm.markdown.walk import fold, preorder
+from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree, fold, preorder
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks, resolve
 from lmm_education.errors import ExportError

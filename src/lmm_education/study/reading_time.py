@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 
-from lmm.markdown.words import count_words
+from lmm.markdown.tree import count_words
 from lmm_education.ingestion.kinds import is_comment, kind_of
 
 CODE_LINE = 8  # words that a line of code stands for

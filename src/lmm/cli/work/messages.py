@@ -14,7 +14,7 @@ from lmm.document import Document
 from lmm.errors import LmmError
 from lmm.loop import Stopped
 from lmm.markdown.blocks import ErrorBlock
-from lmm.markdown.prompt_lines import find_prompts
+from lmm.markdown.metadata import find_prompts
 from lmm.messages import Usage, render
 from lmm.notebook.answers import Answered
 from lmm.pipeline import Report

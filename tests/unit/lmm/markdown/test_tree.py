@@ -18,7 +18,7 @@ from lmm.markdown import (
     serialize,
     tree_to_blocks,
 )
-from lmm.markdown.walk import preorder
+from lmm.markdown.tree import preorder
 
 LECTURE = """\
 ---

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmm.markdown import HeadingNode, Node, TextNode, load_text
-from lmm.markdown.walk import (
+from lmm.markdown.tree import (
     annotated_text,
     extract,
     fold,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.markdown.words import count_words
+from lmm.markdown.tree import count_words
 
 
 @pytest.mark.parametrize(("text", "words"), [("", 0), ("a green\n\nleaf", 3), ("葉" * 100, 51)])
