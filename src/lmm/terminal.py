@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -14,6 +15,8 @@ from typing import IO, Any
 from lmm.errors import LmmError, Place
 from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, TextDelta, Usage, Waiting
 
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+"""Exit codes of commands."""
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline; what has no width; what turns the direction of writing; tags; halves of characters.
 # The joiner U+200D stays (emoji), and the non-joiner where Arabic and Indic scripts need it.
@@ -111,6 +114,12 @@ def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
     pieces = _CODE.split(text + end)
     shown = (visible(piece) if at % 2 == 0 else _as_code(piece) for at, piece in enumerate(pieces))
     _write("".join(shown), _stream(err))
+
+
+def spell_out_unwritable() -> None:
+    """Spell out what standard output cannot encode: a reply may have characters that the terminal has not."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def say_document(text: str) -> None:

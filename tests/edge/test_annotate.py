@@ -278,12 +278,15 @@ def test_killed_and_resumed(server: ScriptedServer, document: Path, state_folder
     assert asked(server, 2) == ["summary of Organs", "summary of Organs > Roots"]
 
 
-def test_ctrl_c_saves_what_was_made(server: ScriptedServer, document: Path, state_folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_what_was_made(
+    server: ScriptedServer, document: Path, state_folder: Path, number: signal.Signals
+) -> None:
     """SIGINT: titles and one summary are in the file, exit 130; the next run asks for the rest only."""
     server.answer = hold_roots
     process = start("annotate", "d.md", "--summaries")
     wait_until(lambda: len(server.requests) == 2 and journaled(state_folder))
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     ran = finish(process)
     assert (ran.code, ran.err) == (130, "")
     assert ran.out == (

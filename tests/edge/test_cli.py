@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmm.cli.commands import COMMANDS
+from lmm.cli.main import COMMANDS
 
 
 def lmm(*words: str, cwd: Path | None = None, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import subprocess
@@ -12,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hostile.clone import COLLECTOR, SECRET, World, build, variables
 from hostile.rows import POWERS, ROWS, WEB, Row
 from hostile.world import WATCH, Done, holding_secrets, listing, run
 
-from lmm.cli.commands import COMMANDS
+from lmm.cli.main import COMMANDS, load
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, pipes and limits of processes")
 
@@ -120,9 +118,7 @@ def test_every_command_is_run() -> None:
 def _commands() -> Iterator[tuple[str, ...]]:
     """Every command, and every command below one."""
     for command in COMMANDS:
-        app: typer.Typer = importlib.import_module(command.module).app
-        group = next((g.typer_instance for g in app.registered_groups if g.name == command.name), None)
-        yield from _below((command.name,), typer.main.get_command(group)) if group else [(command.name,)]
+        yield from _below((command.name,), load(command))
 
 
 def _below(words: tuple[str, ...], command: Any) -> Iterator[tuple[str, ...]]:

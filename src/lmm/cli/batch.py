@@ -2,71 +2,248 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, TypeAlias
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.cli.main import each
+from lmm.errors import ConfigError, LmmError, Place
+from lmm.messages import Event, Notice, Progress, Usage, Waiting
+from lmm.terminal import DONE, FAILED, INTERRUPTED
 
-app = console.make_app()
-work = console.Later("lmm.cli.work.batch")
-Files = Annotated[
-    list[Path],
-    typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.", readable=False),
-]
-Model = Annotated[Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")]
-Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.", readable=False)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be made, and what it costs; ask nothing.")]
-Changed = Annotated[bool, typer.Option("--changed", help="List what is stale, and why; ask nothing.")]
-Refresh = Annotated[
-    bool, typer.Option("--refresh", help="Make anew also what another prompt, model or heading path made.")
-]
-Again = Annotated[bool, typer.Option("--again", help="Ask anew what an earlier run already got a reply to.")]
+if TYPE_CHECKING:
+    from lmm.document import BatchFailed, Document
+    from lmm.notebook.fields import Visited
+    from lmm.pipeline import Report
+
+    Verb: TypeAlias = Callable[[Document], Report[Visited]]
+
+_how = options.together(
+    options.model,
+    options.config,
+    options.dry_run("Show what would be made, and what it costs; ask nothing."),
+    options.flag("--changed", help="List what is stale, and why; ask nothing."),
+    options.flag("--refresh", help="Make anew also what another prompt, model or heading path made."),
+    options.again,
+)
 
 
-def _switch(name: str) -> object:
-    return typer.Option(
-        f"--{name}/--no-{name}", help=f"Make {name}, whatever the configuration says.", show_default=False
-    )
+def _make(name: str) -> options.Decorator:
+    return options.switch(name, f"Make {name}, whatever the configuration says.")
 
 
-@app.command()
+@options.command()
+@options.files
+@_make("titles")
+@_make("questions")
+@_make("keywords")
+@_make("summaries")
+@_how
 def annotate(
-    files: Files,
-    titles: Annotated[Optional[bool], _switch("titles")] = None,
-    questions: Annotated[Optional[bool], _switch("questions")] = None,
-    keywords: Annotated[Optional[bool], _switch("keywords")] = None,
-    summaries: Annotated[Optional[bool], _switch("summaries")] = None,
-    model: Model = None,
-    config: Config = None,
-    dry_run: DryRun = False,
-    changed: Changed = False,
-    refresh: Refresh = False,
-    again: Again = False,
+    *,
+    files: tuple[Path, ...],
+    titles: bool | None,
+    questions: bool | None,
+    keywords: bool | None,
+    summaries: bool | None,
+    model: str | None,
+    config: Path | None,
+    dry_run: bool,
+    changed: bool,
+    refresh: bool,
+    again: bool,
 ) -> int:
     """Add annotations to sections where they are missing, or where the text changed.
 
     What you wrote or edited yourself is kept. Which annotations: [RAG] in config.toml, 'model: RAG:' in the
     header, or the options here.
     """
-    return work.annotate(files, titles, questions, keywords, summaries, model, config, dry_run, changed, refresh, again)
+    flags = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
+    estimate = dry_run or changed
+
+    def verb(document: Document) -> Report[Visited]:
+        return document.annotate(flags=flags, model=model, refresh=refresh, again=again, estimate=estimate)
+
+    return _run(files, verb, config=config, estimate=estimate, changed=changed)
 
 
-@app.command()
+@options.command()
+@options.argument("name", "NAME", "The batch model's name.")
+@options.files
+@click.option(
+    "--from", "source", metavar="FILE.py", type=options.PATH, help="Load this Python file, which registers it."
+)
+@_how
 def batch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The batch model's name.")],
-    files: Files,
-    source: Annotated[
-        Optional[Path],
-        typer.Option("--from", metavar="FILE.py", help="Load this Python file, which registers it.", readable=False),
-    ] = None,
-    model: Model = None,
-    config: Config = None,
-    dry_run: DryRun = False,
-    changed: Changed = False,
-    refresh: Refresh = False,
-    again: Again = False,
+    *,
+    name: str,
+    files: tuple[Path, ...],
+    source: Path | None,
+    model: str | None,
+    config: Path | None,
+    dry_run: bool,
+    changed: bool,
+    refresh: bool,
+    again: bool,
 ) -> int:
     """Run a batch model: a Python function registered with @lmm.batch_model("NAME")."""
-    return work.batch(name, files, source, model, config, dry_run, changed, refresh, again)
+    from lmm.notebook.batch import find_batch_model
+
+    if source is not None:
+        _load(source)
+    function = find_batch_model(name)
+    estimate = dry_run or changed
+
+    def verb(document: Document) -> Report[Visited]:
+        return document.run(function, model=model, refresh=refresh, again=again, estimate=estimate)
+
+    return _run(files, verb, config=config, estimate=estimate, changed=changed)
+
+
+def _load(source: Path) -> None:
+    """Run a Python file, which may import what lies beside it."""
+    from lmm.notebook.fields import user_error
+
+    name = f"lmm_batch_{source.stem}"
+    spec = importlib.util.spec_from_file_location(name, source)
+    if spec is None or spec.loader is None or not source.is_file():
+        raise ConfigError("this is not a Python file", where=str(source), hint="name the file that registers the model")
+    sys.path.append(str(source.resolve().parent))
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ConfigError(f"SyntaxError: {error.msg}", where=f"{error.filename}:{error.lineno}") from error
+    except Exception as error:
+        told = user_error(error)
+        raise ConfigError(told.message, where=told.where, hint="the file that --from names must load") from error
+
+
+def _run(files: Sequence[Path], verb: Verb, *, config: Path | None, estimate: bool, changed: bool) -> int:
+    """Let a verb work on every file, and tell what became of it; hints that several files share are told once."""
+    from lmm import Document
+
+    hints: dict[str, None] = {}
+
+    def act(path: Path) -> int:
+        document = Document.open(path, config=config, listener=_show)
+        report, unplaced, failed = _worked(document, verb, estimate)
+        for hint in report.hints:
+            if hint not in hints:
+                terminal.say(hint, err=True)
+        hints.update(dict.fromkeys(report.hints))
+        if failed is not None:
+            terminal.tell_error(failed)
+        code = _summary(path, report, unplaced, estimate=estimate, changed=changed)
+        return INTERRUPTED if report.interrupted else max(code, FAILED if failed else DONE)
+
+    return each(files, act)
+
+
+def _worked(document: Document, verb: Verb, estimate: bool) -> tuple[Report[Visited], Path | None, BatchFailed | None]:
+    """What became of the document, which is saved; the file with what found no place; the batch model's own error."""
+    from lmm.document import BatchFailed
+    from lmm.loop import Stopped
+
+    failed, unplaced = None, None
+    with contextlib.nullcontext() if estimate else document:
+        try:
+            report = verb(document)
+        except Stopped as stopped:
+            report = stopped.report
+        except BatchFailed as error:
+            report, failed = error.report, error
+        finally:
+            terminal.erase_bar()
+        if not estimate:
+            unplaced = document.save().side_file
+    return report, unplaced, failed
+
+
+def _show(event: Event, place: Place) -> None:
+    match event:
+        case Waiting(reason) | Notice(reason):
+            terminal.say(f"{place}: {reason}", err=True)
+        case Progress(done=done, total=total) if total:
+            terminal.show_bar(done, total, before=f"{place} ")
+
+
+def _summary(path: Path, report: Report[Visited], unplaced: Path | None, *, estimate: bool, changed: bool) -> int:
+    from lmm.document import STALE
+    from lmm.notebook.fingerprints import State
+
+    _tell_failures(path, report)
+    if changed:
+        stale = [visited for visited in report.results if visited.state in STALE]
+        for visited in sorted(stale, key=lambda visited: visited.place.line):
+            terminal.say(f"{visited.place}: {visited.field} of '{visited.title}': {visited.state}")
+        if not stale:
+            terminal.say(f"{path}: nothing is stale")
+    else:
+        for visited in report.results:
+            if visited.state is State.EDITED and not visited.made:
+                kept = f"{visited.field} of '{visited.title}': edited by hand; kept"
+                terminal.say(f"{visited.place}: {kept}", err=True)
+        terminal.say(f"{path}: {'; '.join(_parts(report, estimate=estimate))}")
+    if unplaced:
+        what = "the document changed meanwhile and something found no place in it"
+        terminal.tell_error(LmmError(what, where=str(path), hint=f"it is in {unplaced}"))
+    return FAILED if report.failures or unplaced else DONE
+
+
+def _tell_failures(path: Path, report: Report[Visited]) -> None:
+    """Each failure once: a server that is down says the same of every section."""
+    errors = Counter(str(failure.error) for failure in report.failures)
+    told = set[str]()
+    for failure in report.failures:
+        if str(failure.error) not in told:
+            terminal.say(str(failure), err=True)
+            told.add(str(failure.error))
+    for error, times in errors.items():
+        if times > 1:
+            terminal.say(f"{path}: {times - 1} more: {error}", err=True)
+
+
+def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
+    """What the line at the end tells."""
+    from lmm.notebook.fingerprints import State
+
+    verb = "would " if estimate else ""
+    made = Counter(visited.field for visited in report.results if visited.made)
+    removed = Counter(v.field for v in report.results if v.state is State.GONE and not v.made)
+    states = Counter(visited.state for visited in report.results if not visited.made)
+    counts = ", ".join(f"{field} {count}" for field, count in made.items())
+    parts = [f"{verb}{'make' if verb else 'made'} {counts}" if counts else "nothing to make"]
+    if removed:
+        counts = ", ".join(f"{field} {count}" for field, count in removed.items())
+        parts.append(f"{verb}{'remove' if verb else 'removed'} {counts}, whose text is gone")
+    if estimate:
+        parts.append(_cost(report.usage, report.model))
+    elif report.usage.requests:
+        parts.append(f"{terminal.count(report.usage.requests, 'call')}, {terminal.usage_text(report.usage)}")
+    if otherwise := states[State.OTHERWISE]:
+        parts.append(f"{otherwise} made otherwise: --changed lists them, --refresh makes them anew")
+    if report.failures:
+        waiting = f", {states[State.BLOCKED]} wait for that" if states[State.BLOCKED] else ""
+        parts.append(f"{len(report.failures)} failed{waiting}")
+    if report.interrupted:
+        parts.append("interrupted; what was made is saved")
+    return parts
+
+
+def _cost(usage: Usage, model: str) -> str:
+    from lmm.models.prices import price
+
+    if not usage.requests:
+        return "no calls"
+    dollars = price(model, usage)
+    known = ", price unknown" if dollars is None else f", about ${dollars:.4f}" if dollars else ""
+    return f"{terminal.count(usage.requests, 'call')} to {model}, about {terminal.usage_text(usage)}{known}"

@@ -19,16 +19,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Optional
 
-import typer
+import click
 
 from lmm import terminal
-from lmm.cli import console
+from lmm.cli import options
 from lmm.errors import LmmError
 from lmm.providers import PROVIDERS
+from lmm.terminal import DONE, FAILED
 
-app = console.make_app()
 LECTURE = "01-linear-models.md"
 STATE = ".lmm"
 MOST_LINES = 40  # of a change that is shown
@@ -170,12 +169,9 @@ STEPS = (
 )
 
 
-@app.command()
-def demo(
-    folder: Annotated[
-        Optional[Path], typer.Option(metavar="DIR", help="Put the course here instead of a temporary folder.")
-    ] = None,
-) -> int:
+@options.command()
+@click.option("--folder", metavar="DIR", type=options.PATH, help="Put the course here instead of a temporary folder.")
+def demo(*, folder: Path | None) -> int:
     """Show what LM Markdown does on an example course: offline, with the built-in models, in a few seconds."""
     started = time.perf_counter()
     course = _new_folder(folder)
@@ -190,7 +186,7 @@ def demo(
     _say(f"{LECTURE} is {'identical to the original' if same else 'NOT identical to the original'}.\n")
     _say(_what_next(course))
     _say(f"The demo took {time.perf_counter() - started:.1f} s.\n")
-    return console.DONE if same else console.FAILED
+    return DONE if same else FAILED
 
 
 def _new_folder(folder: Path | None) -> Path:

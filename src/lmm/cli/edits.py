@@ -2,47 +2,100 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.cli.main import each
+from lmm.errors import EditError, LmmError
+from lmm.terminal import DONE, FAILED
 
-app = console.make_app()
-work = console.Later("lmm.cli.work.edits")
-Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Documents with waiting edits.")]
-Line = Annotated[Optional[int], typer.Option(metavar="N", help="Only the edit that covers this line.")]
+if TYPE_CHECKING:
+    from lmm.document import Document
+
+_files = options.argument("files", "FILE", "Documents with waiting edits.", many=True, type=options.PATH)
+_line = click.option("--line", metavar="N", type=int, help="Only the edit that covers this line.")
 
 
-@app.command()
-def accept(
-    files: Files,
-    line: Line = None,
-    force: Annotated[bool, typer.Option("--force", help="Accept even where text would be lost.")] = False,
-) -> int:
+@options.command()
+@_files
+@_line
+@options.flag("--force", help="Accept even where text would be lost.")
+def accept(*, files: tuple[Path, ...], line: int | None, force: bool) -> int:
     """Keep the new text of waiting edits, with your own changes to it.
 
     Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops
     labels, citations or footnotes, or you changed the old text since the model saw it.
     """
-    return work.accept(files, line, force)
+
+    def act(path: Path) -> int:
+        try:
+            return _resolve(path, "accepted", lambda document: document.accept(line=line, force=force))
+        except EditError as error:
+            _tell_losses(path, error)
+            return FAILED
+
+    return each(files, act)
 
 
-@app.command()
-def reject(
-    files: Files,
-    line: Line = None,
-    again: Annotated[bool, typer.Option("--again", help="Put the question back, too, to be asked anew.")] = False,
-) -> int:
+@options.command()
+@_files
+@_line
+@options.flag("--again", help="Put the question back, too, to be asked anew.")
+def reject(*, files: tuple[Path, ...], line: int | None, again: bool) -> int:
     """Restore the old text of waiting edits, byte for byte."""
-    return work.reject(files, line, again)
+    return each(
+        files, lambda path: _resolve(path, "rejected", lambda document: document.reject(line=line, again=again))
+    )
 
 
-@app.command()
-def undo(files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Documents that lmm has changed.")]) -> int:
+def _resolve(path: Path, done: str, verb: Callable[[Document], int]) -> int:
+    from lmm import Document
+
+    with Document.open(path, listener=terminal.EventPrinter()) as document:
+        document.reload()
+        count = verb(document)
+        document.save().check()
+    told = f"{done} {terminal.count(count, 'edit')}" if count else "no edit waits"
+    terminal.say(f"{path}: {told}")
+    return DONE
+
+
+def _tell_losses(path: Path, error: EditError) -> None:
+    """What would be lost, and both texts where the author changed the old one."""
+    from lmm import Document
+    from lmm.cli.word_diff import word_diff
+    from lmm.notebook.edits import find_edits, visible_text
+
+    for line, loss in error.losses:
+        terminal.tell_error(LmmError(f"accepting would lose text: {loss}", where=f"{path}:{line}"))
+    lines = {line for line, _ in error.losses}
+    for edit in find_edits(Document.open(path).blocks):
+        if edit.line in lines and edit.old_changed:
+            shown = word_diff(visible_text(edit.old).strip(), visible_text(edit.new).strip(), err=True)
+            terminal.say(textwrap.indent(shown, "  "), err=True)
+    terminal.say(f"{path}: nothing was accepted ({error.hint})", err=True)
+
+
+@options.command()
+@options.argument("files", "FILE", "Documents that lmm has changed.", many=True, type=options.PATH)
+def undo(*, files: tuple[Path, ...]) -> int:
     """Take back the last change that lmm made to each file, byte for byte; what you wrote elsewhere since stays.
 
     Several undos in a row go further back.
     """
-    return work.undo(files)
+    from lmm import Document
+
+    def act(path: Path) -> int:
+        change = Document.open(path).undo()
+        told = f"took back the change of {change.made:%Y-%m-%d %H:%M:%S} ({terminal.count(change.lines, 'line')})"
+        more = f"; {change.left} before it can be taken back too" if change.left else ""
+        terminal.say(f"{path}: {told}{more}")
+        return DONE
+
+    return each(files, act)

@@ -3,46 +3,131 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import LmmError, Place
+from lmm.messages import Event, Progress, Usage, render
+from lmm.terminal import DONE, FAILED, INTERRUPTED
 
-app = console.make_app()
-work = console.Later("lmm.cli.work.extract")
+if TYPE_CHECKING:
+    from lmm.extraction.records import Job, Record
+    from lmm.pipeline import Report
 
 
-@app.command()
+@options.command()
+@options.argument("schema", "SCHEMA", "module:Model, path/to/file.py:Model, or a JSON schema file.")
+@options.files
+@click.option(
+    "--select",
+    metavar="EXPR",
+    help="Sections with this in their title, or with this key=value in metadata.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=options.PATH,
+    help="Write a .csv, .jsonl or .parquet file, not JSON lines.",
+)
+@options.model
+@options.config
+@options.again
+@options.dry_run("Show the sections that would be read, ask nothing.")
 def extract(
-    schema: Annotated[
-        str, typer.Argument(metavar="SCHEMA", help="module:Model, path/to/file.py:Model, or a JSON schema file.")
-    ],
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.", readable=False)
-    ],
-    select: Annotated[
-        Optional[str],
-        typer.Option(metavar="EXPR", help="Sections with this in their title, or with this key=value in metadata."),
-    ] = None,
-    output: Annotated[
-        Optional[Path],
-        typer.Option("-o", "--output", metavar="FILE", help="Write a .csv, .jsonl or .parquet file, not JSON lines."),
-    ] = None,
-    model: Annotated[
-        Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")
-    ] = None,
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Ask anew what an earlier run already got a reply to.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the sections that would be read, ask nothing.")
-    ] = False,
+    *,
+    schema: str,
+    files: tuple[Path, ...],
+    select: str | None,
+    output: Path | None,
+    model: str | None,
+    config: Path | None,
+    again: bool,
+    dry_run: bool,
 ) -> int:
     """Extract one record per section, or several where the schema is a list, and print or save them as rows.
 
     Every row is valid by the schema: a reply that is not is sent back with the error, twice. A section that
     gives no data is reported as path:line, the others are kept, and the exit code is 1.
     """
-    return work.extract(schema, files, select, output, model, config, again, dry_run)
+    from lmm import Document
+    from lmm.extraction.records import plan_records, read_records
+    from lmm.extraction.table import check_output, json_line, save_records
+    from lmm.loop import run
+    from lmm.models.structured import load_schema
+
+    compiled = load_schema(schema)
+    if output is not None:
+        check_output(output)
+    documents = [Document.open(path, config=config, listener=_bar) for path in files]
+    jobs = plan_records([document.source(model=model, again=again) for document in documents], compiled, select)
+    if not jobs:
+        return _nothing(select)
+    if dry_run:
+        return _show(jobs, again)
+    report = run(read_records(jobs, compiled))
+    if report.interrupted:
+        terminal.say("\nlmm: interrupted; run it again: what had arrived is remembered", err=True)
+        return INTERRUPTED
+    if output is None:
+        terminal.say_document("".join(map(json_line, report.results)))
+    elif report.results or not report.failures:  # nothing at all does not replace an earlier table
+        save_records(output, report.results, compiled.fields)
+    return _summary(report, len(jobs), output)
+
+
+def _nothing(select: str | None) -> int:
+    if select is None:
+        terminal.say("no section has text", err=True)
+        return DONE
+    raise LmmError(f"no section fits --select '{select}'", hint="give a part of a title, key=value, or key=")
+
+
+def _show(jobs: list[Job], again: bool) -> int:
+    """What would be asked: a line per section, then what it comes to."""
+    from lmm.disk import journal
+
+    new = [job for job in jobs if again or journal.get(job.ask.journal_key(job.source.client.name)) is None]
+    for job in jobs:
+        place = " > ".join(job.section.headings) or "the document"
+        known = "" if job in new else "; remembered"
+        terminal.say(f"{job.ask.place}: {place} ({len(job.section.text):,} characters{known})")
+    tokens = sum(len(render(message)) for job in new for message in job.ask.request.messages) // 4
+    models = ", ".join(sorted({job.source.client.name for job in jobs}))
+    asked = f"{terminal.count(len(new), 'request')} to {models}"
+    terminal.say(f"{terminal.count(len(jobs), 'section')}, {asked}, about {tokens:,} tokens in")
+    return DONE
+
+
+def _bar(event: Event, place: Place) -> None:
+    if isinstance(event, Progress):
+        terminal.show_bar(event.done, event.total)
+        if event.done == event.total:
+            terminal.erase_bar()
+
+
+def _summary(report: Report[Record[Any]], sections: int, output: Path | None) -> int:
+    for hint in report.hints:
+        terminal.say(hint, err=True)
+    _tell(report, sections)
+    parts = [
+        f"{terminal.count(len(report.results), 'record')} from {terminal.count(sections, 'section')}",
+        *([f"{len(report.failures)} failed"] if report.failures else []),
+        *([terminal.usage_text(report.usage)] if report.usage != Usage() else []),
+    ]
+    # Standard output is for rows.
+    terminal.say(f"{f'{output}: ' if output else ''}{', '.join(parts)}", err=output is None)
+    return FAILED if report.failures else DONE
+
+
+def _tell(report: Report[Record[Any]], sections: int) -> None:
+    """Each failure with its place; one that all sections share, once."""
+    errors = {str(failure.error) for failure in report.failures}
+    if len(errors) == 1 < len(report.failures) == sections:
+        terminal.tell_error(report.failures[0].error)
+        return
+    for failure in report.failures:
+        terminal.say(str(failure), err=True)

@@ -1,53 +1,240 @@
-"""The command `lmm`: find the command's module in the table, and run it."""
+"""The command `lmm`: the table of commands, and the one place where what went wrong becomes a line and an exit code.
+
+Other packages' commands are named in the table too; only the module of the command that is used is imported.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmm import terminal
-from lmm.cli.commands import COMMANDS
+from lmm.errors import ConfigError, LmmError, nearest
+from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
 
-USAGE = "Usage: lmm COMMAND [OPTIONS] [FILES]…"
+if TYPE_CHECKING:
+    import click
+    import typer
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Command(NamedTuple):
+    """One row: `function` is the click command, as ``module:name``."""
+
+    name: str
+    function: str
+    help: str
+
+
+COMMANDS = (
+    Command("demo", "lmm.cli.demo:demo", "show the whole round on an example course: offline, in a temporary folder"),
+    Command("init", "lmm.cli.setup:init", "write a commented config.toml"),
+    Command("status", "lmm.cli.setup:status", "show which models are used, and where each setting comes from"),
+    Command("trust", "lmm.cli.setup:trust", "agree to what a folder's config.toml asks for beyond the folder"),
+    Command("scan", "lmm.cli.scan:scan", "complete the header, report problems"),
+    Command("messages", "lmm.cli.messages:messages", "answer the questions that wait in a document"),
+    Command("watch", "lmm.cli.watch:watch", "answer on every save"),
+    Command("accept", "lmm.cli.edits:accept", "keep the new text of edits that wait"),
+    Command("reject", "lmm.cli.edits:reject", "restore the old text of edits that wait"),
+    Command("undo", "lmm.cli.edits:undo", "take back our last change to a document"),
+    Command("annotate", "lmm.cli.batch:annotate", "add titles, questions, keywords, summaries to sections"),
+    Command("batch", "lmm.cli.batch:batch", "run a batch model of yours"),
+    Command("extract", "lmm.cli.extract:extract", "structured data from sections, by a Pydantic model or JSON schema"),
+    Command("import", "lmm.cli.import_:import_", "turn PDF, Word, HTML, EPUB and Jupyter files into markdown"),
+    Command("clear", "lmm.cli.scan:clear", "remove the chats from a document"),
+    Command("ingest", "lmm_education.cli.ingest:app", "prepare documents and store them, so that they can be searched"),
+    Command("search", "lmm_education.cli.search:app", "find passages in what was ingested"),
+    Command("ask", "lmm_education.cli.ask:app", "answer a question from the course, with sources"),
+    Command("serve", "lmm_education.cli.serve:app", "the course as a web chat, and as an API for OpenAI clients"),
+    Command("log", "lmm_education.cli.log:app", "what students asked: show it, export it, delete it"),
+    Command("eval", "lmm_education.cli.evaluation:app", "measure how well your questions find what answers them"),
+    Command("toc", "lmm_education.cli.study:app", "the headings of documents, with their lines"),
+    Command("plan", "lmm_education.cli.study:app", "a study plan: sections in order, with summaries and reading times"),
+    Command("cards", "lmm_education.cli.study:app", "study cards, as CSV or for Anki"),
+    Command("exercises", "lmm_education.cli.study:app", "the exercises, with or without solutions"),
+    Command(
+        "export", "lmm_education.cli.export:app", "clean notes for students: no metadata, chats, edits, special texts"
+    ),
+    Command("store", "lmm_education.cli.store:app", "look at the store, compact it, copy it to a server and back"),
+    Command("run", "chatmd.cli.run:app", "run a ChatMD file: model and tools, everything appended to the file"),
+    Command("agents", "chatmd.cli.agents:app", "ready-made agents: list them, copy one to start from"),
+    Command("check", "chatmd.cli.check:app", "report what is wrong with ChatMD files, and what would be dropped"),
+    Command("render", "chatmd.cli.render:app", "print what the model would get of a ChatMD file, with its tokens"),
+    Command(
+        "tools", "chatmd.cli.tools:app", "show the tools that a ChatMD file offers its model, and what they can do"
+    ),
+    Command("compact", "chatmd.cli.compact:app", "replace the older part of a long conversation by a summary"),
+    Command("refine", "chatmd.cli.refine:app", "measure a prompt on cases, and find a better one"),
+    Command("mcp", "chatmd.cli.mcp:app", "publish the course and prompt files to programs that speak MCP"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code: 0 done, 1 something failed or was found, 2 wrong usage."""
+    """Run one command; its exit code: 0 done, 1 something failed or was found, 2 wrong usage, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         terminal.say(help_text(), end="")
-        return 0 if words else 2
+        return DONE if words else USAGE
     if words[0] in ("-V", "--version"):
         from importlib.metadata import version
 
         terminal.say(f"lmm {version('lmmarkdown')}")
-        return 0
-    command = next((c for c in COMMANDS if c.name == words[0]), None)
-    if command is None:
-        terminal.say(f"lmm: there is no command '{words[0]}'{_closest(words[0])}", err=True)
-        return 2
+        return DONE
+    row = next((row for row in COMMANDS if row.name == words[0]), None)
+    if row is None:
+        terminal.say(f"lmm: there is no command '{words[0]}'{_meant(words[0])}", err=True)
+        return USAGE
     try:
-        from lmm.cli.console import run_app
-
-        app = importlib.import_module(command.module).app
+        command = load(row)
     except KeyboardInterrupt:  # before anything was begun
-        return 130
-    return run_app(app, command.name, words)
+        return INTERRUPTED
+    terminal.spell_out_unwritable()
+    return run(command, row.name, words[1:])
 
 
 def help_text() -> str:
     """The list of commands."""
-    width = max(len(c.name) for c in COMMANDS)
-    rows = "".join(f"  {c.name:<{width}}  {c.help}\n" for c in COMMANDS)
+    width = max(len(row.name) for row in COMMANDS)
+    rows = "".join(f"  {row.name:<{width}}  {row.help}\n" for row in COMMANDS)
     return (
-        f"{USAGE}\n\nMarkdown in which people and language models work together.\n\n{rows}\n"
+        "Usage: lmm COMMAND [OPTIONS] [FILES]…\n\n"
+        f"Markdown in which people and language models work together.\n\n{rows}\n"
         "lmm COMMAND --help explains a command; start with: lmm demo\n"
     )
 
 
-def _closest(word: str) -> str:
-    from difflib import get_close_matches
+def _meant(word: str) -> str:
+    hint = nearest(word, [row.name for row in COMMANDS])
+    return f"; {hint}" if hint.startswith("did you mean") else " (lmm --help lists them)"
 
-    close = get_close_matches(word, [c.name for c in COMMANDS], n=1)
-    return f"; did you mean '{close[0]}'?" if close else " (lmm --help lists them)"
+
+def load(row: Command) -> click.Command:
+    """Import the module of a command."""
+    module, _, name = row.function.partition(":")
+    found = getattr(importlib.import_module(module), name)
+    if name == "app":
+        return _of_typer(found, row.name)
+    command: click.Command = found
+    return command
+
+
+def _of_typer(app: typer.Typer, name: str) -> click.Command:
+    """The command of that name, or the group, from a Typer app; usage and errors name `lmm COMMAND`."""
+    import copy
+
+    from typer.main import get_command
+
+    for group in app.registered_groups:
+        if group.name == name and group.typer_instance is not None:
+            return get_command(group.typer_instance)
+    single = copy.copy(app)
+    single.registered_commands = [
+        row
+        for row in app.registered_commands
+        if name == (row.name or getattr(row.callback, "__name__", "").replace("_", "-"))
+    ]
+    return get_command(single)
+
+
+def run(command: click.Command, name: str, words: Sequence[str]) -> int:
+    """Run a command; errors of ours and wrong usage become a line, whatever ends it an exit code."""
+    import click
+
+    try:
+        # Not click's own `main`: it would put words and exit codes of its own between Ctrl-C, a closed pipe and us.
+        with ended_by_signals(), command.make_context(f"lmm {name}", list(words)) as context:
+            code = command.invoke(context)
+        return code if isinstance(code, int) else DONE
+    except LmmError as error:
+        return _told(error)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, EOFError, click.Abort):
+        terminal.say("\nlmm: interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader (head, less) went away
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # else flushing at exit complains
+        return DONE
+    except click.ClickException as error:
+        terminal.say(_usage_of(error), err=True)
+        return error.exit_code
+
+
+def _usage_of(error: click.ClickException) -> str:
+    import io
+
+    told = io.StringIO()
+    error.show(told)
+    return told.getvalue().removesuffix("\n")
+
+
+def _told(error: LmmError) -> int:
+    terminal.tell_error(error)
+    return USAGE if isinstance(error, ConfigError) else FAILED
+
+
+def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:
+    """Act on every file: the error of one does not end the others. The highest exit code.
+
+    Raises:
+        LmmError: there is only one.
+    """
+    codes = [DONE]
+    for path in paths:
+        try:
+            codes.append(act(path))
+        except LmmError as error:
+            if len(paths) == 1:
+                raise
+            codes.append(_told(error))
+        if codes[-1] == INTERRUPTED:
+            break
+    return max(codes)
+
+
+# -- signals ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """While this is open, the first such signal raises `KeyboardInterrupt`; what cleans up is not disturbed by others.
+
+    A signal that whoever started us ignores (``nohup``) stays ignored.
+    """
+    told = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            if number != signal.SIGTERM:
+                _leave_terminal()
+            raise KeyboardInterrupt
+
+    here = threading.current_thread() is threading.main_thread()  # Python allows handlers there only
+    before = {number: signal.getsignal(number) for number in SIGNALS} if here else {}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, end)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave_terminal() -> None:
+    """The terminal has gone: what is written to it from now on goes nowhere, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            if os.isatty(stream.fileno()):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -2,43 +2,147 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.cli.main import each
+from lmm.errors import LmmError
+from lmm.messages import Usage, render
+from lmm.terminal import DONE, FAILED, INTERRUPTED
 
-app = console.make_app()
-work = console.Later("lmm.cli.work.messages")
+if TYPE_CHECKING:
+    from lmm.document import Document
+    from lmm.notebook.answers import Answered
+    from lmm.pipeline import Report
+
+STDIN = Path("-")
 
 
-@app.command()
+@options.command()
+@options.argument(
+    "files", "FILE", "Markdown files; - reads standard input and writes standard output.", many=True, type=options.PATH
+)
+@click.option("--at", metavar="LINE", type=int, help="Answer only the metadata block on this line.")
+@options.model
+@options.config
+@options.again
+@options.dry_run("Show what would be sent, ask nothing.")
+@options.flag("--diff", help="Show as a word diff what waiting edits would change.")
 def messages(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Markdown files; - reads standard input and writes standard output.",
-            readable=False,  # not Typer's to check: our own message says how to mend it
-        ),
-    ],
-    at: Annotated[
-        Optional[int], typer.Option(metavar="LINE", help="Answer only the metadata block on this line.")
-    ] = None,
-    model: Annotated[
-        Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")
-    ] = None,
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Ask anew what an earlier run already got a reply to.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, ask nothing.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show as a word diff what waiting edits would change.")] = False,
+    *,
+    files: tuple[Path, ...],
+    at: int | None,
+    model: str | None,
+    config: Path | None,
+    again: bool,
+    dry_run: bool,
+    diff: bool,
 ) -> int:
     """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files.
 
     Nothing else in a file changes. An edit waits beside the old text until lmm accept or lmm reject. A prompt
     whose call fails stays where it is, and the exit code is 1.
     """
-    return work.messages(files, at, model, config, again, dry_run, diff)
+
+    def act(path: Path) -> int:
+        document = _open(path, config)
+        if dry_run:
+            return _show_requests(document, path, at=at, model=model)
+        with document:
+            return _answer(document, path, at=at, model=model, again=again, diff=diff)
+
+    return each(files, act)
+
+
+def _open(path: Path, config: Path | None) -> Document:
+    from lmm import Document
+    from lmm.disk.files import decode_document
+
+    if path == STDIN:
+        text = decode_document(sys.stdin.buffer.read(), "standard input")
+        return Document.from_text(text, config=config, listener=terminal.EventPrinter(err=True))
+    return Document.open(path, config=config, listener=terminal.EventPrinter())
+
+
+def _answer(document: Document, path: Path, *, at: int | None, model: str | None, again: bool, diff: bool) -> int:
+    from lmm.loop import Stopped
+
+    try:
+        report = document.answer(at=at, model=model, again=again)
+    except Stopped as stopped:
+        report = stopped.report
+    unplaced = None
+    if path == STDIN:
+        terminal.say_document(document.text)
+    else:
+        unplaced = document.save().side_file
+    err = path == STDIN
+    _tell_edits(str(path), document, diff, err=err)
+    return max(_tell_unreadable(str(path), document), _summary(str(path), report, unplaced, err=err))
+
+
+def _tell_unreadable(name: str, document: Document) -> int:
+    """Blocks that cannot be read and hold what looks like a question: nobody should wait for an answer."""
+    from lmm.markdown.blocks import ErrorBlock
+    from lmm.markdown.metadata import find_prompts
+
+    code = DONE
+    for block in document.blocks:
+        if isinstance(block, ErrorBlock) and find_prompts(block.source):
+            what = f"a question stands in a block that cannot be read: {block.reason}"
+            where = f"{name}:{block.error_line}:{block.error_column}"
+            terminal.tell_error(LmmError(what, where=where, hint=block.hint))
+            code = FAILED
+    return code
+
+
+def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
+    """What waits in the document now, and what the author should know before accepting it."""
+    from lmm.cli.word_diff import word_diff
+
+    for edit in document.edits:
+        terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} an edit waits: {edit.prompt}", err=err)
+        if diff:
+            shown = word_diff(edit.old.strip(), edit.new.strip(), err=err)
+            terminal.say(textwrap.indent(shown, "  "), err=err)
+        for warning in edit.warnings:
+            terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
+    if document.edits:
+        terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
+
+
+def _summary(name: str, report: Report[Answered], unplaced: Path | None, *, err: bool = False) -> int:
+    if unplaced:
+        what = "the document changed meanwhile and a reply found no place in it"
+        terminal.tell_error(LmmError(what, where=name, hint=f"the reply is in {unplaced}"))
+    if not report.results and not report.failures and not report.interrupted:
+        terminal.say(f"{name}: no question waits", err=err)
+        return DONE
+    parts = [terminal.count(len(report.results), "reply")]
+    if report.failures:
+        parts.append(f"{len(report.failures)} not answered")
+    if report.usage != Usage():
+        parts.append(terminal.usage_text(report.usage))
+    if report.interrupted:
+        parts.append("interrupted; what had arrived is saved")
+    terminal.say(f"{name}: {', '.join(parts)}", err=err)
+    if report.interrupted:
+        return INTERRUPTED
+    return FAILED if report.failures or unplaced else DONE
+
+
+def _show_requests(document: Document, path: Path, *, at: int | None, model: str | None) -> int:
+    asks = document.requests(at=at, model=model)
+    name = model or str(document.settings.major.model)
+    for ask in asks:
+        terminal.say(f"── {path}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
+        for message in ask.request.messages:
+            terminal.say(f"[{message.role}]\n{render(message)}\n")
+    terminal.say(f"{path}: {terminal.count(len(asks), 'request')} would be sent to {name}")
+    return DONE

@@ -2,42 +2,100 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from lmm import terminal
+from lmm.cli import options
+from lmm.cli.main import each
+from lmm.errors import ConfigError, LmmError
+from lmm.terminal import DONE, FAILED
 
-from lmm.cli import console
-
-app = console.make_app()
-work = console.Later("lmm.cli.work.scan")
-Files = Annotated[
-    list[Path],
-    # What cannot be read is not Typer's to check: our own message says how to mend it.
-    typer.Argument(metavar="FILE", help="Markdown, R Markdown or Quarto files.", readable=False),
-]
+if TYPE_CHECKING:
+    from lmm.notebook.problems import Problem
 
 
-@app.command()
-def scan(
-    files: Files,
-    check: Annotated[bool, typer.Option("--check", help="Report only; write nothing.")] = False,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Spell replies in which knitr would run code so that it does not.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON lines.")] = False,
-) -> int:
+@options.command()
+@options.files
+@options.flag("--check", help="Report only; write nothing.")
+@options.flag("--fix", help="Spell replies in which knitr would run code so that it does not.")
+@options.json_lines
+def scan(*, files: tuple[Path, ...], check: bool, fix: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
     """
-    return work.scan(files, check, fix, as_json)
+    if check and fix:
+        raise ConfigError("--check writes nothing, --fix does", hint="choose one of them")
+    found = 0
+
+    def act(path: Path) -> int:
+        nonlocal found
+        problems, done = _scan(path, check=check, fix=fix)
+        found += len(problems)
+        for problem in problems:
+            if as_json:
+                terminal.say_json(_as_values(path, problem))
+            else:
+                terminal.say(_line(path, problem))
+        if done and not as_json:
+            terminal.say(f"{path}: {done}")
+        return FAILED if any(problem.severity == "error" for problem in problems) else DONE
+
+    code = each(files, act)
+    if not as_json and not found and code == DONE:
+        terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
+    return code
 
 
-@app.command()
-def clear(
-    files: Files,
-    pending: Annotated[bool, typer.Option("--pending", help="Remove unanswered prompts too.")] = False,
-) -> int:
+def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], str]:
+    """The problems of a file, and what was done about it."""
+    from lmm import Document
+    from lmm.disk.files import read_document
+    from lmm.disk.folder import SUFFIXES
+
+    if not check and path.suffix.lower() not in SUFFIXES:
+        read_document(path)  # a file that is missing is told as such
+        hint = f"a header is written into {', '.join(SUFFIXES)} only; lmm scan --check reads any file"
+        raise LmmError("this is no markdown file", where=str(path), hint=hint)
+    document = Document.open(path)
+    with contextlib.nullcontext() if check else document:
+        document.reload()
+        completed = not check and document.complete()
+        fixed = document.fix() if fix else 0
+        document.save().check()
+    done = f"wrote {terminal.count(fixed, 'value')} so that knitr does not run code in it" if fixed else ""
+    return document.problems(gaps=check), done or ("completed the header" if completed else "")
+
+
+def _as_values(path: Path, problem: Problem) -> dict[str, object]:
+    return {
+        "path": str(path),
+        "line": problem.line,
+        "column": problem.column,
+        "severity": problem.severity,
+        "message": problem.message,
+        "hint": problem.hint,
+    }
+
+
+def _line(path: Path, problem: Problem) -> str:
+    warning = "warning: " if problem.severity == "warning" else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{path}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}"
+
+
+@options.command()
+@options.files
+@options.flag("--pending", help="Remove unanswered prompts too.")
+def clear(*, files: tuple[Path, ...], pending: bool) -> int:
     """Remove the chats from files; metadata blocks that held nothing else go with them."""
-    return work.clear(files, pending)
+    from lmm import Document
+
+    for path in files:
+        with Document.open(path, listener=terminal.EventPrinter()) as document:
+            changed = document.clear(pending=pending)
+            document.save().check()
+        terminal.say(f"{path}: {'removed the chats' if changed else 'there are no chats'}")
+    return DONE

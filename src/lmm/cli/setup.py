@@ -6,30 +6,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from lmm import config_files, terminal
-from lmm.cli import console
-from lmm.config import TIERS, ModelSettings, powers
-from lmm.disk import files
-from lmm.disk import trust as trust_store
-from lmm.disk.files import read_document, state_folder
+from lmm import terminal
+from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
-from lmm.markdown.blocks import HeaderBlock
-from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.notebook.header import check_header
-from lmm.powers import Power, how_to_agree
-from lmm.providers import PROVIDERS
+from lmm.terminal import DONE, FAILED
 
-app = console.make_app()
-Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")]
+if TYPE_CHECKING:
+    from lmm.config import ModelSettings
+    from lmm.powers import Power
 
 
-@app.command()
-def init(folder: Annotated[Path, typer.Argument(help="Where to write config.toml.")] = Path()) -> int:
+@options.command()
+@options.argument("folder", "[FOLDER]", "Where to write config.toml.  [default: .]", type=options.PATH, default=Path())
+def init(*, folder: Path) -> int:
     """Write a config.toml in which every setting is explained; an existing one is left alone."""
+    from lmm import config_files
+    from lmm.disk import files
+
     target = folder / config_files.CONFIG
     if target.exists():
         raise ConfigError(
@@ -38,16 +33,24 @@ def init(folder: Annotated[Path, typer.Argument(help="Where to write config.toml
     text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
     files.replace(target, text)
     terminal.say(f"wrote {target}; lmm status shows what it does")
-    return console.DONE
+    return DONE
 
 
-@app.command()
-def status(
-    file: Annotated[Optional[Path], typer.Argument(help="A document whose header counts too.", readable=False)] = None,
-    config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> int:
+@options.command()
+@options.argument("file", "[FILE]", "A document whose header counts too.", type=options.PATH, required=False)
+@options.config
+@options.as_json
+def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it could be called."""
+    from lmm import config_files
+    from lmm.config import TIERS, powers
+    from lmm.disk import trust as trust_store
+    from lmm.disk.files import read_document, state_folder
+    from lmm.markdown.blocks import HeaderBlock
+    from lmm.markdown.parse_markdown import parse_markdown_text
+    from lmm.notebook.header import check_header
+    from lmm.powers import how_to_agree
+
     header = None
     if file is not None:
         blocks = parse_markdown_text(read_document(file))
@@ -66,7 +69,7 @@ def status(
             "waiting": [_as_json(power) for power in asked if not power.is_approved],
         }
         terminal.say_json(about, indent=2)
-        return console.DONE
+        return DONE
     terminal.say(f"configuration  {found.path or 'none (lmm init writes one)'}")
     for name, tier in tiers.items():
         terminal.say(f"{name:<13}  {tier['model']:<32} {tier['origin']}")
@@ -85,10 +88,12 @@ def status(
             terminal.say(f"{label:<13}  {_with_line(power)}")
             label = ""
         terminal.say(f"{'':<13}  {how_to_agree(found.path)}")
-    return console.DONE
+    return DONE
 
 
 def _describe(tier: ModelSettings) -> dict[str, Any]:
+    from lmm.providers import PROVIDERS
+
     provider = PROVIDERS[tier.model.provider.lower()]
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
     if provider.keys and not tier.api_key:
@@ -106,18 +111,22 @@ def _as_json(power: Power) -> dict[str, Any]:
 # -- what a folder asks for --------------------------------------------------------------------------------
 
 
-@app.command()
-def trust(
-    folder: Annotated[Path, typer.Argument(help="The folder of a config.toml, or the file.", readable=False)] = Path(),
-    yes: Annotated[bool, typer.Option("--yes", help="Agree without being asked, as a script does.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="List what was agreed to.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take the agreement back.")] = False,
-) -> int:
+@options.command()
+@options.argument(
+    "folder", "[FOLDER]", "The folder of a config.toml, or the file.  [default: .]", type=options.PATH, default=Path()
+)
+@options.flag("--yes", help="Agree without being asked, as a script does.")
+@options.flag("--list", "show", help="List what was agreed to.")
+@options.flag("--revoke", help="Take the agreement back.")
+def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
     """Show what a config.toml asks for that reaches beyond its folder, and agree to it.
 
     A config.toml may have come with somebody's repository: other servers, variables that hold keys, files elsewhere
     and the like count only after you agreed, for the file as it is now. What you name with --config is your own.
     """
+    from lmm import config_files
+    from lmm.disk import trust as trust_store
+
     if yes + show + revoke > 1:
         raise ConfigError("these exclude each other", where="--yes, --list, --revoke")
     if show:
@@ -126,34 +135,39 @@ def trust(
     if revoke:
         gone = trust_store.revoke(file)
         terminal.say(f"{file}: {'approved no more' if gone else 'was not approved'}")
-        return console.DONE
+        return DONE
     return _ask_for(file, yes)
 
 
 def _ask_for(file: Path, yes: bool) -> int:
+    from lmm import config_files
+    from lmm.config import powers
+    from lmm.disk import trust as trust_store
+    from lmm.powers import how_to_agree
+
     if not file.is_file():
         raise ConfigError("there is no such file", where=str(file), hint="name a folder with a config.toml")
     found = replace(config_files.read_config(file), own=False)
     asked, before = powers(found), trust_store.approval_of(file)
     if not asked:
         terminal.say(f"{file}: it asks for nothing that would have to be approved")
-        return console.DONE
+        return DONE
     if all(power.is_approved for power in asked):
         terminal.say(f"{file}: approved already, as it is now:")
         _say_listed(asked)
-        return console.DONE
+        return DONE
     what = "it changed since you approved it, and now asks for" if before else "it asks for"
     terminal.say(f"{file}: {what} more than its folder:")
     _say_listed(asked)
     if not yes and not terminal.can_ask():
         terminal.say(f"nothing was approved; to agree: {how_to_agree(file)} --yes", err=True)
-        return console.FAILED
+        return FAILED
     if not yes and not terminal.confirm("Agree? It is asked again if the file changes."):
         terminal.say("nothing was approved", err=True)
-        return console.FAILED
+        return FAILED
     trust_store.approve(file, trust_store.digest_of(found.text), (power.asks for power in asked))
     terminal.say(f"approved {file.resolve()}; a change to it will have to be approved again")
-    return console.DONE
+    return DONE
 
 
 def _say_listed(asked: Iterable[Power]) -> None:
@@ -167,6 +181,9 @@ def _with_line(power: Power) -> str:
 
 
 def _list_approvals() -> int:
+    from lmm.disk import trust as trust_store
+    from lmm.disk.files import read_document
+
     for file, approval in sorted(trust_store.approvals().items()):
         try:
             state = "" if trust_store.digest_of(read_document(file)) == approval.digest else " (it changed since)"
@@ -174,4 +191,4 @@ def _list_approvals() -> int:
             state = " (it is gone)"
         terminal.say(f"{file}{state}")
         terminal.say("".join(f"  {line}\n" for line in approval.granted), end="")
-    return console.DONE
+    return DONE

@@ -3,36 +3,72 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import LmmError, Place
+from lmm.messages import Event, Usage
+from lmm.terminal import DONE
 
-app = console.make_app()
-work = console.Later("lmm.cli.work.watch")
+if TYPE_CHECKING:
+    from lmm.watcher import WatchReport
 
 
-@app.command()
-def watch(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH", help="Markdown files, or folders: their .md, .Rmd, .qmd and .markdown files."),
-    ],
-    quiet: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.0, help="Answer when a document has not been saved for so long."),
-    ] = 1.0,
-    poll: Annotated[
-        bool, typer.Option("--poll", help="Look at the files again and again; for folders that tell of no changes.")
-    ] = False,
-    model: Annotated[
-        Optional[str], typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")
-    ] = None,
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-) -> int:
+@options.command()
+@options.argument(
+    "paths",
+    "PATH",
+    "Markdown files, or folders: their .md, .Rmd, .qmd and .markdown files.",
+    many=True,
+    type=options.PATH,
+)
+@click.option(
+    "--quiet",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.0),
+    default=1.0,
+    help="Answer when a document has not been saved for so long.",
+)
+@options.flag("--poll", help="Look at the files again and again; for folders that tell of no changes.")
+@options.model
+@options.config
+def watch(*, paths: tuple[Path, ...], quiet: float, poll: bool, model: str | None, config: Path | None) -> int:
     """Answer what waits in the documents now, and after every save; Ctrl-C stops.
 
     A prompt whose call fails stays where it is, and is asked again when the document is saved again.
     """
-    return work.watch(paths, quiet, poll, model, config)
+    from lmm.watcher import watch_documents
+
+    report = watch_documents(paths, model=model, config=config, quiet=quiet, poll=poll, listener=_Lines())
+    over_the_echo = terminal.ERASE_LINE if terminal.is_terminal() else ""  # the ^C that a terminal shows
+    terminal.say(f"{over_the_echo}{_summary(report)}")
+    return DONE
+
+
+class _Lines(terminal.EventPrinter):
+    """A line for everything that happens; what went wrong on standard error."""
+
+    def __init__(self) -> None:
+        super().__init__(pieces=False)
+
+    def __call__(self, event: Event, place: Place) -> None:
+        from lmm.watcher import Scanned
+
+        if isinstance(event, Scanned) and event.unplaced:
+            what = f"a reply found no place in the changed document; it is in {event.unplaced}"
+            terminal.tell_error(LmmError(what, where=str(place)))
+        super().__call__(event, place)
+
+
+def _summary(report: WatchReport) -> str:
+    parts = [terminal.count(report.answered - report.remembered, "reply")]
+    if report.remembered:
+        parts.append(f"{report.remembered} remembered")
+    if report.failed:
+        parts.append(f"{report.failed} not answered")
+    if report.usage != Usage():
+        parts.append(terminal.usage_text(report.usage))
+    return f"stopped: {', '.join(parts)}"

@@ -1,39 +1,63 @@
-"""What is done by `lmm import`."""
+"""`lmm import`: other people's files to markdown."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from lmm import terminal
-from lmm.cli import console
+from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
-from lmm.importing import ImportReport, import_file
-from lmm.importing.run import output_of
-from lmm.markdown import parse_markdown_text
-from lmm.markdown.blocks import HeadingBlock, TextBlock
+from lmm.terminal import DONE, FAILED, USAGE
+
+if TYPE_CHECKING:
+    from lmm.importing import ImportReport
 
 _TABLE = re.compile(r"^\|(?: :?-+:? \|)+$", re.MULTILINE)
 
 
-def import_files(files: list[Path], output: Path | None, force: bool, timeout: float) -> int:
-    """Import each file; one that cannot be is reported, and the others go on."""
+@options.command("import")
+@options.argument("files", "FILE", "PDF, DOCX, HTML, EPUB or IPYNB files.", many=True, type=options.PATH)
+@click.option(
+    "--output", "-o", type=options.PATH, help="The markdown file, or the folder for it; else beside each FILE."
+)
+@options.flag("--force", help="Replace what exists under the output's name.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    default=300,
+    help="How long a file may take to read.",
+)
+def import_(*, files: tuple[Path, ...], output: Path | None, force: bool, timeout: float) -> int:
+    """Turn PDF, Word, HTML, EPUB and Jupyter files into markdown, with their images in a folder beside it.
+
+    Read and correct the result before you ingest it. No code is run, and nothing is fetched from the network.
+    """
+    from lmm.importing import import_file
+
     if output is not None and len(files) > 1 and not output.is_dir():
         raise ConfigError("several files need a folder", where=str(output), hint=f"mkdir -p {output}")
     _check_outputs(files, output)
-    code = console.DONE
+    code = DONE
     for path in files:
         try:
             terminal.say(_told(import_file(path, output, force=force, timeout=timeout)), end="")
         except LmmError as error:
             terminal.tell_error(error)
-            failed = console.USAGE if isinstance(error, ConfigError) and len(files) == 1 else console.FAILED
+            failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
             code = max(code, failed)
     return code
 
 
-def _check_outputs(files: list[Path], output: Path | None) -> None:
+def _check_outputs(files: Sequence[Path], output: Path | None) -> None:
     """Refuse two files whose markdown would have one name."""
+    from lmm.importing.run import output_of
+
     seen: dict[Path, Path] = {}
     for path in files:
         target = output_of(path, output).resolve()
@@ -45,6 +69,9 @@ def _check_outputs(files: list[Path], output: Path | None) -> None:
 
 def _told(report: ImportReport) -> str:
     """What became of a file, in a line, and what did not come along, in more."""
+    from lmm.markdown import parse_markdown_text
+    from lmm.markdown.blocks import HeadingBlock, TextBlock
+
     blocks = parse_markdown_text(report.text)
     headings = sum(isinstance(block, HeadingBlock) for block in blocks)
     tables = sum(len(_TABLE.findall(block.content)) for block in blocks if isinstance(block, TextBlock))

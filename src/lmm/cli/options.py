@@ -1,0 +1,110 @@
+"""How our commands are declared: click's decorators, with the arguments explained, and each shared option once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """Declares something of a command, and hands its function back."""
+
+    def __call__(self, function: F, /) -> F:
+        """Declare it."""
+        ...
+
+
+PATH = click.Path(path_type=Path, readable=False)
+"""A path as it was typed. What cannot be read is not click's to check: our own message says how to mend it."""
+SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 80}
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+class Argument(click.Argument):
+    """An argument with a line of help."""
+
+    def __init__(self, *args: Any, help: str = "", **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.help = help
+
+
+class Command(click.Command):
+    """A command whose help explains its arguments, above its options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write both sections."""
+        rows = [(p.make_metavar(ctx), p.help) for p in self.get_params(ctx) if isinstance(p, Argument) and p.help]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
+
+
+class Group(click.Group):
+    """Commands under one name."""
+
+    command_class = Command
+
+    def command(self, *args: Any, **attributes: Any) -> Any:
+        """Declare a command of the group; it explains itself with -h, too."""
+        return super().command(*args, **{"context_settings": SETTINGS, **attributes})
+
+
+def command(name: str | None = None) -> Callable[[Callable[..., int]], Command]:
+    """Declare a command: a function of keywords that returns the exit code, and whose docstring is its help."""
+    return click.command(name, cls=Command, context_settings=SETTINGS)
+
+
+def group(name: str | None = None, *, cls: type[Group] = Group) -> Callable[[Callable[..., object]], Group]:
+    """Declare a group of commands; the function does nothing, and its docstring is the help."""
+    return click.group(name, cls=cls, context_settings=SETTINGS)
+
+
+def argument(name: str, metavar: str, help: str = "", *, many: bool = False, **attributes: Any) -> Decorator:
+    """Declare an argument; with `many`, any number of them, as a tuple."""
+    attributes = {"nargs": -1, "required": True, **attributes} if many else attributes
+    return click.argument(name, metavar=metavar, cls=Argument, help=help, **attributes)
+
+
+def flag(*names: str, help: str) -> Decorator:
+    """Declare a switch that is off unless it is given."""
+    return click.option(*names, is_flag=True, help=help)
+
+
+# -- what several commands have --------------------------------------------------------------------
+
+_MARKDOWN = "Markdown, R Markdown or Quarto files"
+files = argument("files", "FILE", f"{_MARKDOWN}.", many=True, type=PATH)
+config = click.option("--config", metavar="FILE", type=PATH, help="Use this config.toml.")
+model = click.option("--model", metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")
+again = flag("--again", help="Ask anew what an earlier run already got a reply to.")
+as_json = flag("--json", "as_json", help="Print JSON.")
+json_lines = flag("--json", "as_json", help="Report as JSON lines.")
+
+
+def dry_run(help: str) -> Decorator:
+    """Declare ``--dry-run``; what it shows is the command's own."""
+    return flag("--dry-run", help=help)
+
+
+def switch(name: str, help: str) -> Decorator:
+    """Declare ``--name/--no-name``: None unless one of them is given."""
+    return click.option(f"--{name}/--no-{name}", default=None, help=help)
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """One decorator for several, in the order of the help."""
+
+    def declare(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return declare

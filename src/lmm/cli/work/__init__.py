@@ -1,1 +1,0 @@
-"""What the commands do once their arguments are read; imported only then."""
