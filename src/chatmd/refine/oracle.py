@@ -18,7 +18,7 @@ from chatmd.refine.telling import judge_message, proposal_message, read_judgemen
 from chatmd.refine.versions import read_versions
 from lmm.messages import ChatRequest, Message, ToolCall, Usage, render
 from lmm.models.port import ChatModel, ask
-from lmm.models.prices import price
+from lmm.models.tokens import price
 from lmm.prompts.templates import Prompts
 
 Ask = Callable[[str, str], Awaitable[Outcome]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chatmd.errors import LimitReached
 from lmm.errors import ConfigError
 from lmm.messages import Usage
-from lmm.models.prices import price
+from lmm.models.tokens import price
 
 _TOKENS = re.compile(r"(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?", re.IGNORECASE)
 _MONEY = re.compile(r"\$\s*(\d+(?:\.\d+)?|\.\d+)|(\d+(?:\.\d+)?|\.\d+)\s*(?:\$|USD|dollars?)", re.IGNORECASE)

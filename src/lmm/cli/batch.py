@@ -240,7 +240,7 @@ def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
 
 
 def _cost(usage: Usage, model: str) -> str:
-    from lmm.models.prices import price
+    from lmm.models.tokens import price
 
     if not usage.requests:
         return "no calls"

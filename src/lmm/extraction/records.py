@@ -2,18 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Generic, TypeVar
 
 from lmm.errors import Interrupted, LmmError, Place
-from lmm.extraction.sections import Section, choose
-from lmm.markdown.tree import HeadingNode
+from lmm.markdown.blocks import Block, TextBlock
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, own_text, preorder, without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Progress, Usage
 from lmm.models.client import Ask, Client
 from lmm.models.structured import Schema, structured
 from lmm.pipeline import Failure, Report
 from lmm.prompts.templates import Prompts
+
+_KEY = re.compile(r"(?P<key>[\w.~-]+)=(?P<value>.*)", re.DOTALL)
+_MISSING = object()
+Test = Callable[[Node], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document that is read by itself: its first line, the headings down to it, its text.
+
+    `title` is the document's title, which is no heading.
+    """
+
+    line: int
+    headings: tuple[str, ...]
+    text: str
+    title: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where the text comes from, as the model is told."""
+        return " > ".join([self.title, *self.headings] if self.title not in ("", *self.headings[:1]) else self.headings)
+
+
+def choose(trees: Sequence[HeadingNode], select: str | None = None) -> list[list[Section]]:
+    """The chosen sections of each tree, in document order; sections without text are left out.
+
+    Without `select`: all headings, or the document where it has none, but not what is marked ``skip``.
+    ``key=value`` and ``key=`` (any value) choose by metadata, own or inherited, and paragraphs by their own;
+    any other text chooses by title: a part of it, or a pattern with ``*`` and ``?``, in any case. If no title
+    fits, it is taken for a metadata key.
+
+    A section's text is all that is under it, less the sections that are chosen themselves: nothing is read
+    twice.
+
+    >>> from lmm.markdown import load_text
+    >>> tree = load_text("# Cells\\n\\nCells divide.\\n\\n## Mitosis\\n\\nFour phases.\\n")
+    >>> [section.text for section in choose([tree])[0]]
+    ['# Cells\\n\\nCells divide.', '## Mitosis\\n\\nFour phases.']
+    >>> [section.text for section in choose([tree], "cells")[0]]
+    ['# Cells\\n\\nCells divide.\\n\\n## Mitosis\\n\\nFour phases.']
+    """
+    test = _default if select is None else _test(select, trees)
+    return [_sections(tree, test) for tree in trees]
+
+
+def _sections(tree: HeadingNode, test: Test) -> list[Section]:
+    chosen = [node for node in preorder(tree) if _may_be_chosen(node, tree) and test(node)]
+    ids = {id(node) for node in chosen}
+    title = tree.title if isinstance(tree, HeaderNode) else ""
+    sections = [(node, without_metadata(_blocks(node, ids))) for node in chosen]
+    return [Section(_line(node), _headings(node), text, title) for node, text in sections if text]
+
+
+def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
+    """Headings; a document without headings; and paragraphs that have metadata."""
+    if isinstance(node, HeaderNode):
+        return node is tree and not node.headings
+    return isinstance(node, HeadingNode) or node.metadata_block is not None
+
+
+def _default(node: Node) -> bool:
+    skipped = node.own("skip") or any(above.own("skip") for above in node.ancestors())
+    return isinstance(node, HeadingNode) and bool(own_text(node)) and not skipped
+
+
+def _test(select: str, trees: Sequence[HeadingNode]) -> Test:
+    """The test that `select` stands for."""
+    if match := _KEY.fullmatch(select.strip()):
+        return lambda node: _has(node, match["key"], match["value"].strip())
+    wanted = select.strip().casefold()
+
+    def fits(node: Node) -> bool:
+        title = node.title.casefold() if isinstance(node, HeadingNode) else None
+        return title is not None and (wanted in title or fnmatchcase(title, wanted))
+
+    if any(_may_be_chosen(node, tree) and fits(node) for tree in trees for node in preorder(tree)):
+        return fits
+    return lambda node: _has(node, select.strip(), "")
+
+
+def _has(node: Node, key: str, value: str) -> bool:
+    """Whether a node has `key` (a section may inherit it) with `value`, or with any value if that is empty."""
+    found = node.own(key, _MISSING)
+    if found is _MISSING and isinstance(node, HeadingNode):
+        found = node.inherited(key, _MISSING)
+    if found is _MISSING:
+        return False
+    items = found if isinstance(found, list) else [found]
+    typed = ["null" if item is None else str(item).casefold() for item in items]
+    return not value or value.casefold() in typed
+
+
+def _blocks(node: Node, chosen: set[int]) -> list[Block]:
+    """The blocks of a chosen node without what is chosen under it; none where only headings are left."""
+    if not isinstance(node, HeadingNode):
+        return node.own_blocks()
+    below = [block for child in node.children if id(child) not in chosen for block in _blocks(child, chosen)]
+    heading = [node.heading] if node.heading is not None else []
+    return [*heading, *below] if any(isinstance(block, TextBlock) for block in below) else []
+
+
+def _headings(node: Node) -> tuple[str, ...]:
+    own = (node.title,) if isinstance(node, HeadingNode) and node.heading is not None else ()
+    return (*node.heading_path, *own)
+
+
+def _line(node: Node) -> int:
+    """The line of the heading or paragraph itself, below its metadata; 1 for a document."""
+    block = node.heading if isinstance(node, HeadingNode) else node.block if isinstance(node, TextNode) else None
+    return block.line if block is not None else 1
+
+
+# -- one record, or several, of each ---------------------------------------------------------------
+
 
 T = TypeVar("T")
 
@@ -48,7 +165,7 @@ class Job:
 
 
 def plan_records(sources: Sequence[Source], schema: Schema, select: str | None = None) -> list[Job]:
-    """The sections to be read, in the order of the documents (see `lmm.extraction.sections.choose`). Asks nothing."""
+    """The sections to be read, in the order of the documents (see `choose`). Asks nothing."""
     chosen = choose([source.tree for source in sources], select)
     return [
         Job(source, section, _ask(source, section, schema))

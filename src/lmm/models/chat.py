@@ -8,9 +8,8 @@ from pathlib import Path
 
 from lmm.config import ModelSettings
 from lmm.errors import ModelKeyMissing, ModelNotFound
-from lmm.models.builtin import ExtractiveModel
+from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel
-from lmm.models.recorded import RecordedModel
 from lmm.models.resilience import Resilient
 from lmm.powers import require
 from lmm.providers import PROVIDERS

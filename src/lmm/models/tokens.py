@@ -1,4 +1,4 @@
-"""How many tokens a text has, counted without a network.
+"""How many tokens a text has, counted without a network, and what they cost, where that is known.
 
 Vendors' tokenizers are downloads; the one that comes with wordllama (Llama 2's, 32,000 tokens) is here.
 Vocabularies of later models are larger, so that they need fewer tokens for the same text: the count is
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+from lmm.messages import Usage
 
 _BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: below what any of them needs for prose
 
@@ -45,3 +47,32 @@ def _tokenizer() -> Tokenizer | None:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+# -- what they cost --------------------------------------------------------------------------------
+
+
+def price(model: str, usage: Usage) -> float | None:
+    """US dollars for this usage of ``Provider/model``, or None where the price is not known.
+
+    The prices are those that came with the installed `genai_prices`; nothing is asked over the network.
+
+    >>> price("Builtin/extractive", Usage(1000, 100)), price("Ollama/llama3.2", Usage(1000, 100))
+    (0.0, None)
+    """
+    provider, _, name = model.partition("/")
+    if provider == "Builtin":
+        return 0.0
+    try:
+        from genai_prices import Usage as PricedUsage
+        from genai_prices import calc_price
+    except ImportError:
+        return None
+    try:
+        result = calc_price(
+            PricedUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+            model_ref=name, provider_id=provider.lower(),
+        )  # fmt: skip
+    except (LookupError, ValueError):
+        return None
+    return float(result.total_price)

@@ -21,9 +21,9 @@ from lmm.models.builtin import (
     best_sentences,
     central_sentences,
     key_terms,
+    split_sentences,
 )
 from lmm.models.port import ask
-from lmm.models.sentences import split_sentences
 
 LECTURE = """\
 # Leaves

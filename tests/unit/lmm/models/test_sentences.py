@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from strategies import documents
 
-from lmm.models.sentences import split_sentences, stems_of
+from lmm.models.builtin import split_sentences, stems_of
 
 
 @pytest.mark.parametrize(

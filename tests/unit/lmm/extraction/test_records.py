@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.extraction.sections import choose
+from lmm.extraction.records import choose
 from lmm.markdown import load_text
 
 TEXT = """\
