@@ -93,7 +93,7 @@ def mutated(texts: list[str], chance: random.Random) -> str:
     for _ in range(chance.randint(1, 8)):
         lines = chance.choices(MUTATIONS, [1, 1, 1, 1, 6, 3, 1])[0](lines, chance)
     for _ in range(chance.choice([0, 1, 1, 2])):  # what can be answered, as a rule
-        lines = _insert(lines, f"---\n{chance.choice(_METADATA[:7])}\n---", chance)
+        lines = _insert(lines, f"\n---\n{chance.choice(_METADATA[:7])}\n---", chance)
     text = "".join(lines)
     if chance.random() < 0.25:
         text = _with_waiting_edits(text, chance)
@@ -146,7 +146,8 @@ def _blank(lines: list[str], chance: random.Random) -> list[str]:
 
 def _metadata(lines: list[str], chance: random.Random) -> list[str]:
     body = "\n".join(dict.fromkeys(chance.choices(_METADATA, k=chance.randint(1, 4))))
-    return _insert(lines, f"---\n{body}\n---", chance)
+    above = chance.choice(["", "\n", "\n"])  # right below a paragraph, it would underline a heading
+    return _insert(lines, f"{above}---\n{body}\n---", chance)
 
 
 def _piece(lines: list[str], chance: random.Random) -> list[str]:
@@ -441,7 +442,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="NUMBER", help="this document alone")
     options = parser.parse_args()
     failed = False
-    with tempfile.TemporaryDirectory() as place:
+    with folder_in_memory() as place:
         os.environ |= {"LMM_STATE_DIR": f"{place}/state", "LMM_CACHE_DIR": f"{place}/cache"}
         begun = time.monotonic()
         for part in chosen(options):
