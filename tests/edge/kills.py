@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -43,13 +44,19 @@ def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, k
     path, command, chance = folder / "d.md", COMMANDS[name], random.Random(f"{name}{seed}")
     path.write_text(ASKING)
     took, ran = _timed(command)
+    asking = time.monotonic() - server.requests[0].time
     assert ran.code == 0, ran
     new, seen = path.read_text(), Counter[str]()
     others = files_in(folder)
     while seen["killed"] < kills:
         path.write_text(ASKING)
         shutil.rmtree(state / "journal", ignore_errors=True)
-        ran = _killed(command, took * (0.2 + 0.9 * chance.random()))
+        process, begun = start(*command), len(server.requests)
+        if chance.random() < 0.8:  # else while it begins
+            server.wait_for(begun + 1)
+            ran = _killed(process, 1.2 * asking * chance.random())
+        else:
+            ran = _killed(process, took * chance.random())
         found = path.read_text()
         assert found in (ASKING, new), f"neither the old file nor the new one: {found}"
         known, begun = _journaled(state), len(server.requests)
@@ -92,8 +99,7 @@ def _timed(command: Sequence[str]) -> tuple[float, Ran]:
     return time.monotonic() - begun, ran
 
 
-def _killed(command: Sequence[str], seconds: float) -> Ran:
-    process = start(*command)
+def _killed(process: subprocess.Popen[bytes], seconds: float) -> Ran:
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
     return finish(process)
@@ -136,7 +142,7 @@ def kill_ingest(course: Path, kills: int, seed: int) -> Counter[str]:
         for number in range(kills):
             shutil.rmtree(course / ".lmm")
             shutil.copytree(kept, course / ".lmm")
-            _killed(("ingest", "."), took * (0.3 + 1.3 * (number + chance.random()) / kills))
+            _killed(start("ingest", "."), took * (0.3 + 1.3 * (number + chance.random()) / kills))
             found = contents(course)
             assert found in (old, new)
             seen["new" if found == new else "old"] += 1

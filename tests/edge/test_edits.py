@@ -369,3 +369,14 @@ def test_an_edit_whose_block_is_gone_leaves_no_half(server: ScriptedServer, fold
     work.join()
     assert path.read_text() == theirs
     assert "A leaf is green by chlorophyll." in path.with_name("a.md.unplaced").read_text()
+
+
+def test_a_reply_that_holds_a_mark_of_edits_can_be_accepted(server: ScriptedServer, folder: Path) -> None:
+    """Models repeat what they have seen: a mark in the new text belongs to no edit, and kept it from being saved."""
+    path = write(folder, DOCUMENT)
+    server.queue("It is green.\n\n<!-- lmm:end abcdef -->\n\n```\n<!-- lmm:new abcdef -->\n```\n")
+    scan_messages(path)
+    assert lmm("accept", "a.md").code == 0
+    assert "It is green.\n\n```\n<!-- lmm:new abcdef -->\n```\n" in path.read_text()
+    assert "lmm:end" not in path.read_text()
+    assert not path.with_name("a.md.unplaced").exists()

@@ -287,7 +287,7 @@ def place_edit(
     old, newline = list(blocks[start:end]), block.newline
     if reason := refusal(block, old):
         raise LmmError(reason)
-    text = closed(unwrapped(reply.text))
+    text = _without_marks(closed(unwrapped(reply.text)))
     new: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
     new += [TextBlock(text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
     new += [_text(marker("end", edit_id) + "\n\n", newline)]
@@ -366,6 +366,15 @@ def closed(text: str) -> str:
     if opened is None:
         return text
     return text.rstrip("\n") + "\n" + ("-->" if opened[1] == "<!--" else opened[1])
+
+
+def _without_marks(text: str) -> str:
+    """`text` without comments that would be read as marks of an edit: once accepted, they would belong to none."""
+    if "<!-- lmm:" not in text:
+        return text
+    blocks = parse_markdown_text(text)
+    marks = {i for positions in _marks(blocks).values() for i in positions}
+    return serialize([block for i, block in enumerate(blocks) if i not in marks])
 
 
 # -- resolving -----------------------------------------------------------------------------------
