@@ -14,8 +14,8 @@ from chatmd.language.items import Item, MessageItem
 from chatmd.language.transcript import storable
 from lmm.disk.journal import key_of
 from lmm.messages import Attachment, ChatRequest, Message, Reply, Usage, render
+from lmm.models.client import ask_once
 from lmm.models.port import ChatModel
-from lmm.models.remembered import ask_once
 from lmm.models.tokens import count_tokens
 from lmm.prompts.templates import Prompts
 
@@ -144,7 +144,7 @@ async def _summarised(
 async def _ask(model: ChatModel, request: ChatRequest) -> Reply:
     """The reply, from the journal if it was paid for already."""
     key = key_of("compact", model.name, [render(message) for message in request.messages])
-    reply, _ = await ask_once(model, request, key)
+    reply = await ask_once(model, request, key)
     if reply.cut:
         raise ChatmdError(
             f"the summary by {model.name} broke off at its output limit",

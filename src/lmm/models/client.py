@@ -27,7 +27,7 @@ from lmm.disk import journal
 from lmm.errors import Interrupted, LmmError, Place
 from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Message, Reply, Usage, ignore, render
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel
+from lmm.models.port import ChatModel, ask
 
 T = TypeVar("T")
 NOWHERE = Place()
@@ -144,14 +144,12 @@ class Client:
     async def stream(self, ask: Ask) -> AsyncGenerator[Event]:
         """`ask`, watched as it happens; the listener is told the same."""
         key = ask.journal_key(self.name)
-        remembered = None if self.again or ask.again else journal.get(key)
+        remembered = None if self.again or ask.again else _remembered(key)
         self._tell(Asked(ask.request, self.name, ask.text, ask.about), ask.place)
-        match remembered:
-            case {"text": str(text), "model": str(name), **rest}:
-                reply = Reply(text, name, cut=rest.get("cut") is True, remembered=True)
-                self._tell(reply, ask.place)
-                yield reply
-                return
+        if remembered is not None:
+            self._tell(remembered, ask.place)
+            yield remembered
+            return
         async with contextlib.aclosing(self.model.stream(ask.request)) as events:
             async for event in events:
                 if isinstance(event, Reply):
@@ -227,6 +225,26 @@ class Client:
             return error
         except asyncio.CancelledError:
             return Interrupted("interrupted")
+
+
+async def ask_once(model: ChatModel, request: ChatRequest, key: str) -> Reply:
+    """The reply journaled under `key` (with no usage), else the model's, journaled as it arrives.
+
+    Raises:
+        ModelError: the model did not answer.
+    """
+    reply = _remembered(key)
+    if reply is None:
+        reply = await ask(model, request)
+        await _kept(key, reply)
+    return reply
+
+
+def _remembered(key: str) -> Reply | None:
+    match journal.get(key):
+        case {"text": str(text), "model": str(name), **rest}:
+            return Reply(text, name, cut=rest.get("cut") is True, remembered=True)
+    return None
 
 
 async def _kept(key: str, reply: Reply) -> None:
