@@ -29,7 +29,7 @@ from lmm_education.evaluation.run import evaluate
 from lmm_education.evaluation.scratch import scratch_courses
 from lmm_education.evaluation.variants import Variant
 from lmm_education.material import Lines, Place
-from lmm_education.open_course import open_course
+from lmm_education.course import open_course
 
 QUESTIONS = Path(__file__).parent / "questions"
 SIZE, OVERLAP = 1000, 200

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import Future, wait
 from typing import Any, ParamSpec, TypeVar
 
@@ -138,3 +138,40 @@ def blocking(twin: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     call.__name__ = coroutine.__name__.removeprefix("a")
     call.__qualname__ = coroutine.__qualname__.removesuffix(coroutine.__name__) + call.__name__
     return call
+
+
+def threaded(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The asynchronous twin of a function that waits for disks and models itself: it runs in a thread."""
+
+    @functools.wraps(call)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(call, *args, **kwargs)
+
+    twin.__name__ = f"a{call.__name__}"
+    twin.__qualname__ = call.__qualname__.removesuffix(call.__name__) + twin.__name__
+    return twin
+
+
+async def bridge(stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """The items of a stream that runs on the background loop, for the loop of its caller.
+
+    Who stops listening ends the stream.
+    """
+    here = asyncio.get_running_loop()
+    arrived: asyncio.Queue[tuple[T] | None] = asyncio.Queue()
+
+    async def pump() -> None:
+        try:
+            async with contextlib.aclosing(stream) as items:
+                async for item in items:
+                    here.call_soon_threadsafe(arrived.put_nowait, (item,))
+        finally:
+            here.call_soon_threadsafe(arrived.put_nowait, None)
+
+    pumping = asyncio.create_task(run_async(pump()))
+    try:
+        while (item := await arrived.get()) is not None:
+            yield item[0]
+        await pumping  # raises what ended it
+    finally:
+        pumping.cancel()

@@ -7,19 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmm.errors import ConfigError
-from lmm.models.port import Embedder
 from lmm_education.encode.encoder import Encoder
-from lmm_education.ingestion.reading import DocumentFile, read_source
-from lmm_education.ingestion.reading import prepare as prepare_one
-from lmm_education.ingestion.run import folder_of
-from lmm_education.ingestion.sources import find_sources
 from lmm_education.ingestion.writing import batches
 from lmm_education.material import Chunk, PreparedDocument, SparseVector
-from lmm_education.open_course import open_course
 from lmm_education.payloads import chunk_payload, section_payload
 from lmm_education.store.port import Vector
 
@@ -32,52 +25,17 @@ What = Literal["chunks", "sections"]
 _BOOKKEEPING = ("document", "section", "order", "hash", "first_line", "last_line", "level", "what", "language")
 
 
-def prepare(
-    paths: str | Path | Iterable[str | Path], *, config: str | Path | None = None, course: str | None = None
-) -> list[PreparedDocument]:
-    """Documents after the three steps, as `ingest` would store them; nothing is embedded or written.
-
-    Raises:
-        LmmError: a document cannot be read or prepared; the error says which, and why.
-    """
-    named = [paths] if isinstance(paths, str | Path) else list(paths)
-    with open_course(config=config, course=course, folder=folder_of(named)) as opened:
-        sources = find_sources(named, opened.root)
-        for error in sources.errors:
-            raise error
-        read = (read_source(source, opened, "") for source in sources.documents)
-        return [prepare_one(document, opened) for document in read if isinstance(document, DocumentFile)]
-
-
-def to_points(
-    documents: Iterable[PreparedDocument],
-    *,
-    config: str | Path | None = None,
-    course: str | None = None,
-    embedder: Embedder | None = None,
-) -> Iterator[dict[str, Any]]:
+def points(documents: Iterable[PreparedDocument], encoder: Encoder) -> Iterator[dict[str, Any]]:
     """The chunks of documents as points that JSON can hold: ``id``, ``vector`` (by name), ``payload``.
-
-    Qdrant's REST interface takes them as they are, and its client as ``PointStruct(**point)``.
-
-    Args:
-        config: the configuration file that says how texts are encoded.
-        course: the course's name, if there are several.
-        embedder: embed with this model instead of the configured one.
 
     Raises:
         ModelError: the embedding model does not answer.
     """
-    with open_course(config=config, course=course, embedder=embedder) as opened:
-        for document in documents:
-            yield from _points(document, opened.encoder)
-
-
-def _points(document: PreparedDocument, encoder: Encoder) -> Iterator[dict[str, Any]]:
-    for chunks in batches(document.chunks):
-        for chunk, vectors in zip(chunks, encoder.encode(chunks, language=document.language), strict=True):
-            vector = {name: _json_vector(value) for name, value in vectors.items()}
-            yield {"id": chunk.id, "vector": vector, "payload": _payload(chunk, document, encoder)}
+    for document in documents:
+        for chunks in batches(document.chunks):
+            for chunk, vectors in zip(chunks, encoder.encode(chunks, language=document.language), strict=True):
+                vector = {name: _json_vector(value) for name, value in vectors.items()}
+                yield {"id": chunk.id, "vector": vector, "payload": _payload(chunk, document, encoder)}
 
 
 def _payload(chunk: Chunk, document: PreparedDocument, encoder: Encoder | None) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import uvicorn
 
+from lmm_education import Course
 from lmm_education.cli.work.serve import server_options
-from lmm_education.open_course import open_course
 from lmm_education.web.app import LOOPBACK, create_app
 
 LEAVES = """---
@@ -52,7 +52,7 @@ Trickery: <script>document.title = 'pwned'</script> <img src="http://outside.inv
 @contextmanager
 def serving(config: Path, hosts: Sequence[str] = LOOPBACK, patience: float = 20.0) -> Iterator[str]:
     """Serve the course of a configuration file, under these names; yields the address, without a slash at its end."""
-    with open_course(config=config) as course, socket.create_server(("127.0.0.1", 0)) as listener:
+    with Course.open(config=config) as course, socket.create_server(("127.0.0.1", 0)) as listener:
         options = server_options(patience=patience) | {"log_config": None, "timeout_graceful_shutdown": 1}
         settings = uvicorn.Config(create_app(course, hosts=hosts), **options)
         server = uvicorn.Server(settings)

@@ -15,10 +15,10 @@ from edge.support import run_here
 from fakes.openai_server import Action, ScriptedServer
 
 import lmm_education
+from lmm_education import Course
 from lmm_education.agent_tools.published import open_published_course
 from lmm_education.answer.answers import AskOptions
 from lmm_education.answer.run import open_answering
-from lmm_education.open_course import open_course
 from lmm_education.web.app import ROUTES
 
 MARK = "sesquipedalian"  # in every text that is withheld, and nowhere else; "umbellule" is what one would look for
@@ -121,7 +121,7 @@ def send(address: str, path: str, body: object = None) -> str:
 
 def stored_ids(config: Path) -> tuple[list[str], list[str]]:
     """Sections and passages, those too that nobody may know of."""
-    with open_course(config=config) as course:
+    with Course.open(config=config) as course:
         return [[p.id for p in course.store.scroll(name, fields=False)] for name in ("documents", "chunks")]  # type: ignore[return-value]
 
 
@@ -208,7 +208,7 @@ def test_no_tool_of_the_model_gives_it_away(course: Path, server: ScriptedServer
     server.queue(Action(calls=calls, finish="tool_calls"), "Done [1].")
 
     async def answered() -> list[str]:
-        with open_course(config=course) as opened:
+        with Course.open(config=course) as opened:
             answering = open_answering(opened.for_students(), AskOptions(agent=True))
             return [repr(event) async for event in answering.stream("Where is the umbellule?")]
 

@@ -15,9 +15,9 @@ import pytest
 from fakes.qdrant_server import QdrantServer
 
 from lmm_education.cli.work import store as work
-from lmm_education.cli.work.store import named
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.ingestion.ids import document_point_id
+from lmm_education.ingestion.writing import find_stored
 from lmm_education.material import SparseVector
 from lmm_education.payloads import StoredDocument
 from lmm_education.settings import StorageSettings
@@ -134,10 +134,10 @@ def test_delete(course: Path) -> None:
 def test_what_a_document_is_named_by() -> None:
     """A folder, or the bare name of one file; the error has one hint."""
     known = [StoredDocument(f"id{n}", file, "") for n, file in enumerate(("x/a.md", "x/b.md", "y/b.md", "y/z/c.md"))]
-    assert [each.file for each in named("x", known, "")] == ["x/a.md", "x/b.md"]
-    assert [each.file for each in named("c.md", known, "")] == ["y/z/c.md"]
+    assert [each.file for each in find_stored("x", known, "")] == ["x/a.md", "x/b.md"]
+    assert [each.file for each in find_stored("c.md", known, "")] == ["y/z/c.md"]
     with pytest.raises(StoreError, match=r"several documents are called 'b.md' \(there are: x/b.md, y/b.md; [^()]*\)$"):
-        named("b.md", known, "")
+        find_stored("b.md", known, "")
 
 
 def test_compact(course: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from lmm.models.port import Progress
 from lmm.models.testing import HashEmbedder
+from lmm_education.course import open_course
 from lmm_education.ingestion.report import IngestReport
 from lmm_education.ingestion.run import ingest_into
 from lmm_education.ingestion.running import IngestOptions
-from lmm_education.open_course import open_course
 from lmm_education.store.port import Store
 
 

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from lmm.config_files import CONFIG, read_config
 from lmm.disk.folder import configured
 from lmm.errors import LmmError
 from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.lookup import Lookup
 from lmm_education.agent_tools.tools import course_tools
-from lmm_education.open_course import Course, course_above, open_course
+from lmm_education.parts import CourseParts, course_above, is_course
 from lmm_education.search.run import open_search
-from lmm_education.settings import CourseSettings, StorageSettings
 
 
 class Declared(Protocol):
@@ -54,7 +51,8 @@ async def open_course_search(declared: Declared, place: Place) -> AsyncGenerator
     Raises:
         LmmError: there is no course, nothing was ingested, or its settings cannot be read.
     """
-    with open_course_at(course_folder(declared.course, place.folder), dict(place.environment) or None) as course:
+    folder = course_folder(declared.course, place.folder)
+    with CourseParts.open(folder, env=dict(place.environment) or None) as course:
         if await asyncio.to_thread(course.store.manifest) is None:
             raise LmmError(f"nothing was ingested into {course.store.location}", hint="lmm ingest PATH, in that folder")
         tools = course_tools(Lookup(open_search(course)), among_others=True)
@@ -85,19 +83,9 @@ def course_folder(named: str, folder: Path) -> Path:
         if not found.is_dir():
             raise LmmError(f"there is no folder '{named}'", hint="course is relative to the prompt's folder")
         return found
-    mark = StorageSettings().folder.parts[0]
-    if (folder / CONFIG).is_file() or (folder / mark).is_dir():
+    if is_course(folder):
         return folder
     above = course_above(folder)
     if above is None:
         raise LmmError("the prompt lies in no course", hint='say which: course="../notes"')
     return above
-
-
-def open_course_at(folder: Path, env: Mapping[str, str] | None = None) -> AbstractContextManager[Course]:
-    """The course in a folder, with the settings of its ``config.toml``, wherever one stands."""
-    if (folder / CONFIG).is_file():
-        return open_course(config=read_config(folder / CONFIG), env=env)
-    plain = CourseSettings()
-    storage = replace(plain.storage, folder=folder / plain.storage.folder, root=folder)
-    return open_course(settings=replace(plain, root=folder, storage=storage), env=env)

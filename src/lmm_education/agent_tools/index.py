@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from lmm_education.ingestion.run import ingest_into
 from lmm_education.ingestion.running import IngestOptions
 from lmm_education.ingestion.storing import is_made_otherwise
 from lmm_education.material import Hit
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import open_search
 from lmm_education.settings import CourseSettings, StorageSettings
@@ -141,13 +141,13 @@ class Indexes:
             return (await open_search(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
 
     @contextmanager
-    def _open(self, index: Index) -> Iterator[Course]:
+    def _open(self, index: Index) -> Iterator[CourseParts]:
         """Its store, with ordinary settings and the prompt's embedding model."""
         plain = CourseSettings()
         storage = StorageSettings(folder=index.folder / "store", root=index.folder, course="documents")
-        with ExitStack() as closing:
-            yield Course(replace(plain, root=index.root, storage=storage), self.place.settings, index.root,
-                         env=dict(self.place.environment), closing=closing)  # fmt: skip
+        settings = replace(plain, root=index.root, storage=storage)
+        with CourseParts(settings, self.place.settings, index.root, env=dict(self.place.environment)) as course:
+            yield course
 
 
 # -- the declarations ------------------------------------------------------------------------------

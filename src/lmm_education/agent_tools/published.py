@@ -20,7 +20,7 @@ from lmm_education.answer.answers import Answer
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.ingestion.writing import stored_documents
 from lmm_education.material import Section
-from lmm_education.open_course import Course, open_course
+from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
 
 ASK = schema(["question"], question={"type": "string"})
@@ -30,7 +30,7 @@ ASK = schema(["question"], question={"type": "string"})
 class PublishedCourse:
     """One course that is open. `tools` are those of `course_tools`, and ``ask``."""
 
-    course: Course
+    course: CourseParts
     lookup: Lookup
     tools: tuple[RunnableTool, ...]
 
@@ -86,7 +86,7 @@ async def open_published_course(
         ConfigError: the configuration cannot be read.
         StoreError: the store cannot be read.
     """
-    with open_course(config=config, course=course, model=model) as opened:
+    with CourseParts.open(config=config, course=course, model=model) as opened:
         served = opened.for_students()
         answering = open_answering(served)
         lookup = Lookup(answering.searching)

@@ -30,7 +30,7 @@ from lmm_education.answer.history import Asked, Exchange, history_request, under
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
@@ -47,7 +47,7 @@ class Answering:
     `major` answers; `aux` reads the question in its conversation; by default they are the course's.
     """
 
-    course: Course
+    course: CourseParts
     searching: CourseSearch
     options: AskOptions = field(default_factory=AskOptions)
     major: ChatModel | None = None
@@ -140,7 +140,7 @@ class Answering:
 
     @property
     def _model(self) -> ChatModel:
-        return self.major or shared_chat(self.course.models.major)
+        return self.major or self.course.major or shared_chat(self.course.models.major)
 
     @property
     def _prompts(self) -> Prompts:
@@ -152,7 +152,7 @@ class Answering:
 
 
 def open_answering(
-    course: Course,
+    course: CourseParts,
     options: AskOptions | None = None,
     *,
     major: ChatModel | None = None,

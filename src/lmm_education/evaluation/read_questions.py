@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lmm.disk.files import read_document
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, LmmError
 from lmm_education.evaluation.questions import READERS, Problem, Question, parse_questions
 
 
@@ -26,3 +26,16 @@ def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[Problem]
         questions += good
         problems += bad
     return questions, problems
+
+
+def read_usable(files: Iterable[Path]) -> list[Question]:
+    """The questions of all files.
+
+    Raises:
+        LmmError: a row cannot be used; or as `read_questions`.
+    """
+    questions, problems = read_questions(files)
+    if problems:
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        raise LmmError(f"a question cannot be used: {problems[0]}{more}", hint="mend the row, or take it out")
+    return questions

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lmm_education.evaluation.calibration import Calibration
-from lmm_education.evaluation.judge import Level, Text
+from lmm_education.evaluation.judge import LEVELS, Level, Text
 from lmm_education.evaluation.measures import MEASURES, Difference, Estimate
+from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Evaluation, Outcome, difference
 from lmm_education.evaluation.tuning import Tuning
 
@@ -20,6 +21,33 @@ class Mean(NamedTuple):
 
     level: Level
     measure: str
+
+
+MEASURE = "ndcg@10"
+
+
+def best_mean(questions: Sequence[Question]) -> Mean:
+    """What questions are compared by: the usual measure, at the most exact level at which they can be judged."""
+    return Mean(best_level(questions), MEASURE)
+
+
+def best_level(questions: Sequence[Question]) -> Level:
+    """The most exact level at which questions can be judged.
+
+    >>> best_level([Question("?", document="a.md"), Question("?", section=("A",))])
+    'section'
+    """
+    return next((level for level in LEVELS if any(names_level(q, level) for q in questions)), "document")
+
+
+def names_level(question: Question, level: Level) -> bool:
+    """Whether the question can be judged at a level."""
+    exact: bool = bool(question.passages)
+    return {
+        "passage": exact or bool(question.answers),
+        "section": exact or bool(question.section),
+        "document": exact or bool(question.document),
+    }[level]
 
 
 def table(rows: Sequence[Cells]) -> str:

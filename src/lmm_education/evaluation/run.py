@@ -19,7 +19,7 @@ from lmm_education.evaluation.results import Evaluation, Outcome
 from lmm_education.evaluation.scratch import Progress, scratch_courses, silent
 from lmm_education.evaluation.tuning import Tuning, cross_validate
 from lmm_education.evaluation.variants import Variant, make_variants
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.payloads import place_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import open_search
@@ -35,7 +35,7 @@ _FIELDS = ("document", "file", "first_line", "last_line", "headings", "title", "
 
 
 def evaluate(
-    course: Course, questions: Sequence[Question], *, label: str = "", progress: Progress = silent
+    course: CourseParts, questions: Sequence[Question], *, label: str = "", progress: Progress = silent
 ) -> Evaluation:
     """Ask the course's store every question that has an answer.
 
@@ -72,7 +72,7 @@ def evaluate(
     )
 
 
-def read_texts(course: Course) -> list[Text]:
+def read_texts(course: CourseParts) -> list[Text]:
     """All chunks of the store.
 
     Raises:
@@ -88,7 +88,9 @@ def read_texts(course: Course) -> list[Text]:
     return texts
 
 
-def calibrate_threshold(course: Course, questions: Sequence[Question], *, progress: Progress = silent) -> Calibration:
+def calibrate_threshold(
+    course: CourseParts, questions: Sequence[Question], *, progress: Progress = silent
+) -> Calibration:
     """The relevance (see `lmm_education.search.relevance`) below which nothing relevant was found.
 
     Where there are too few questions without an answer, each question is asked once more of all documents but
@@ -126,7 +128,7 @@ def _other_documents(target: Target, texts: Sequence[Text]) -> tuple[str, ...]:
 
 
 def evaluate_variants(
-    course: Course,
+    course: CourseParts,
     questions: Sequence[Question],
     variants: Iterable[Variant],
     *,
@@ -144,7 +146,7 @@ def evaluate_variants(
 
 
 def tune(
-    course: Course,
+    course: CourseParts,
     questions: Sequence[Question],
     *,
     by: Mean,

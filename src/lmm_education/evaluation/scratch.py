@@ -17,7 +17,7 @@ from lmm_education.evaluation.variants import Variant
 from lmm_education.ingestion.run import ingest_into
 from lmm_education.ingestion.running import IngestOptions
 from lmm_education.ingestion.writing import stored_documents
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.settings import StorageSettings
 
 Progress = Callable[[str, int, int], None]
@@ -30,8 +30,8 @@ def silent(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def scratch_courses(
-    course: Course, paths: Sequence[Path] = (), *, progress: Progress = silent
-) -> Iterator[Callable[[Variant], Course]]:
+    course: CourseParts, paths: Sequence[Path] = (), *, progress: Progress = silent
+) -> Iterator[Callable[[Variant], CourseParts]]:
     """A function that makes a course out of a variant, its documents ingested into a temporary store.
 
     Variants that differ in how they are searched share a store. The documents are those at `paths`, or else
@@ -46,7 +46,7 @@ def scratch_courses(
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="lmm-eval-")))
         stores: dict[object, Path] = {}
 
-        def make(variant: Variant) -> Course:
+        def make(variant: Variant) -> CourseParts:
             is_new = variant.store_key not in stores
             place = stores.setdefault(variant.store_key, folder / str(len(stores)))
             settings = replace(variant.settings, storage=StorageSettings(folder=place, root=folder))
@@ -65,13 +65,23 @@ def scratch_courses(
         yield make
 
 
-def _models(course: Course, embedding: str) -> Settings:
+@contextmanager
+def course_of(course: CourseParts, paths: Sequence[Path], *, progress: Progress = silent) -> Iterator[CourseParts]:
+    """The course as it is, or, where documents are named, with those in a temporary store."""
+    if not paths:
+        yield course
+        return
+    with scratch_courses(course, paths, progress=progress) as make:
+        yield make(Variant("", course.settings))
+
+
+def _models(course: CourseParts, embedding: str) -> Settings:
     if not embedding:
         return course.models
     return settings_for(config=course.config, overrides={"embedding": embedding}, env=course.env)
 
 
-def _stored_files(course: Course) -> list[Path]:
+def _stored_files(course: CourseParts) -> list[Path]:
     """The files that the course's store was made from."""
     stored = stored_documents(course.store)
     below = Folder(course.root)  # a store may come from a stranger too
@@ -87,7 +97,7 @@ def _stored_files(course: Course) -> list[Path]:
     return files
 
 
-def _ingest(course: Course, documents: Sequence[Path], label: str, progress: Progress) -> None:
+def _ingest(course: CourseParts, documents: Sequence[Path], label: str, progress: Progress) -> None:
     progress(f"ingesting for {label}", 0, 1)
     report = ingest_into(course, documents, IngestOptions(moved=False))
     if report.failed:

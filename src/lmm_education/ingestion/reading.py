@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -23,9 +23,9 @@ from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import MARK, is_own_output, read_prepared
 from lmm_education.ingestion.report import OUR_OWN
-from lmm_education.ingestion.sources import Source
+from lmm_education.ingestion.sources import Source, find_sources
 from lmm_education.material import PreparedDocument
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.store.manifest import FORMAT
 
 _HEADER_ROOM = 20_000  # characters
@@ -69,7 +69,7 @@ class Skipped:
     reason: str
 
 
-def read_source(source: Source, course: Course, stamp: str, *, annotate: bool = False) -> DocumentFile | Skipped:
+def read_source(source: Source, course: CourseParts, stamp: str, *, annotate: bool = False) -> DocumentFile | Skipped:
     """The document in a file. Agents' files and our own outputs are skipped, unless they were named.
 
     `stamp` goes into the document's hash (see `stamp_of`).
@@ -83,7 +83,7 @@ def read_source(source: Source, course: Course, stamp: str, *, annotate: bool = 
         raise error_of(error, source.file) from error
 
 
-def _read(source: Source, course: Course, stamp: str, annotate: bool) -> DocumentFile | Skipped:
+def _read(source: Source, course: CourseParts, stamp: str, annotate: bool) -> DocumentFile | Skipped:
     _check_name(source)
     text = files.read_document(source.path)
     if "\0" in text:
@@ -127,7 +127,7 @@ def fingerprint(text: str, stamp: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def stamp_of(course: Course) -> str:
+def stamp_of(course: CourseParts) -> str:
     """What decides, besides its text, what is stored of a document.
 
     Raises:
@@ -139,7 +139,7 @@ def stamp_of(course: Course) -> str:
     return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
 
 
-def prepare(document: DocumentFile, course: Course) -> PreparedDocument:
+def prepare(document: DocumentFile, course: CourseParts) -> PreparedDocument:
     """The document after the three steps.
 
     Raises:
@@ -192,7 +192,20 @@ def warnings_of(document: DocumentFile) -> list[str]:
 # -- annotations -----------------------------------------------------------------------------------
 
 
-def _annotated(path: Path, course: Course) -> str:
+def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[PreparedDocument]:
+    """The documents at some paths after the three steps; nothing is embedded or written.
+
+    Raises:
+        LmmError: one cannot be read or prepared; the error says which, and why.
+    """
+    sources = find_sources(paths, course.root)
+    for error in sources.errors:
+        raise error
+    read = (read_source(source, course, "") for source in sources.documents)
+    return [prepare(document, course) for document in read if isinstance(document, DocumentFile)]
+
+
+def _annotated(path: Path, course: CourseParts) -> str:
     """The text with its missing and stale annotations, which are written into the file.
 
     Raises:
@@ -208,7 +221,7 @@ def _annotated(path: Path, course: Course) -> str:
     return document.text
 
 
-def missing_annotations(document: DocumentFile, course: Course, *, titles: bool) -> int:
+def missing_annotations(document: DocumentFile, course: CourseParts, *, titles: bool) -> int:
     """How many annotations that are switched on are missing or stale in a document; no model is asked.
 
     Those made by code from the headings count only with `titles`.

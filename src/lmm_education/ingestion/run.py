@@ -6,15 +6,13 @@ store ends the run; an embedded store is then what it was before.
 
 from __future__ import annotations
 
-import asyncio
+import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 from lmm.disk.folder import SUFFIXES, check_named
-from lmm.models.port import Embedder
+from lmm.errors import LmmError
 from lmm_education.errors import IngestError, StoreDamaged, StoreMissing
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.reading import stamp_of
@@ -30,93 +28,14 @@ from lmm_education.ingestion.running import (
 from lmm_education.ingestion.settling import Ask
 from lmm_education.ingestion.sources import add_sources, find_sources
 from lmm_education.ingestion.storing import is_made_otherwise, store_documents
+from lmm_education.ingestion.watching import watch
 from lmm_education.ingestion.writing import stored_documents
-from lmm_education.open_course import Course, open_course
+from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument, document_of
 
 
-def ingest(
-    paths: str | Path | Iterable[str | Path],
-    *,
-    save_files: bool = False,
-    ingest: bool = True,
-    prune: bool = False,
-    output: str | Path | None = None,
-    moved: bool | None = None,
-    annotate: bool = False,
-    again: bool = False,
-    dry_run: bool = False,
-    config: str | Path | None = None,
-    course: str | None = None,
-    embedder: Embedder | None = None,
-    listener: Listener = ignore,
-) -> IngestReport:
-    """Prepare documents and store them; only what changed is embedded.
-
-    Args:
-        paths: files, folders and patterns.
-        save_files: write what each step made, as markdown, beside the document.
-        ingest: False prepares only: nothing is embedded or stored.
-        prune: remove stored documents whose files are gone.
-        output: the folder for the files of `save_files` (which it implies).
-        moved: whether files that may be a stored document under another name or docid are that document.
-        annotate: make missing and stale annotations first, with the configured model.
-        again: embed everything again; where settings differ from the store's, or it is damaged, make it anew.
-        dry_run: find out what would change, and change nothing.
-        config: use this configuration file.
-        course: the course's name, if there are several.
-        embedder: embed with this model instead of the configured one.
-        listener: is told what happens, in this thread.
-
-    Returns:
-        What became of every document; its `failed` names what went wrong.
-
-    Raises:
-        ConfigError: the configuration cannot be read.
-        StoreError: the store cannot be read or written, or was made with other settings.
-    """
-    named = [paths] if isinstance(paths, str | Path) else list(paths)
-    folder = Path(output) if output is not None else None
-    options = IngestOptions(save_files or folder is not None, folder, ingest, prune, moved, annotate, again, dry_run)
-    with open_course(config=config, course=course, folder=folder_of(named), embedder=embedder) as opened:
-        return ingest_into(opened, named, options, listener=listener)
-
-
-class IngestArguments(TypedDict, total=False):
-    """The arguments of `ingest`."""
-
-    save_files: bool
-    ingest: bool
-    prune: bool
-    output: str | Path | None
-    moved: bool | None
-    annotate: bool
-    again: bool
-    dry_run: bool
-    config: str | Path | None
-    course: str | None
-    embedder: Embedder | None
-    listener: Listener
-
-
-async def aingest(paths: str | Path | Iterable[str | Path], **arguments: Unpack[IngestArguments]) -> IngestReport:
-    """`ingest` for callers with an event loop of their own; the work is done in a thread, which tells `listener`."""
-    return await asyncio.to_thread(partial(ingest, paths, **arguments))
-
-
-def folder_of(paths: Sequence[str | Path]) -> Path | None:
-    """The folder of the first path: where a ``config.toml`` may lie too."""
-    if not paths:
-        return None
-    first = Path(paths[0])
-    return first if first.is_dir() else first.parent
-
-
-# -- a run ----------------------------------------------------------------------------------------
-
-
 def ingest_into(
-    course: Course,
+    course: CourseParts,
     paths: Iterable[str | Path],
     options: IngestOptions = IngestOptions(),
     *,
@@ -124,7 +43,7 @@ def ingest_into(
     ask: Ask | None = None,
     only: Collection[Path] | None = None,
 ) -> IngestReport:
-    """`ingest` for a course that is open; `ask` decides what `options.moved` leaves open.
+    """Prepare the documents at some paths and store them; `ask` decides what `options.moved` leaves open.
 
     With `only`, of the documents at `paths` no others are looked at.
 
@@ -172,7 +91,40 @@ def ingest_into(
     return run.report
 
 
-def _stored(course: Course, options: IngestOptions) -> tuple[list[StoredDocument], bool]:
+def watch_course(
+    course: CourseParts,
+    paths: Iterable[str | Path],
+    options: IngestOptions = IngestOptions(),
+    *,
+    quiet: float = 1.0,
+    stop: threading.Event | None = None,
+    listener: Listener = ignore,
+    told: Callable[[IngestReport | LmmError], None] = lambda result: None,
+    on_poll: Callable[[str], None] = lambda reason: None,
+) -> None:
+    """Ingest now, and what is saved later, until Ctrl-C or `stop`; see `watching.watch`.
+
+    `told` gets each report, or the error that ended a run: it may be mended until the next save.
+    """
+    paths = list(paths)
+
+    def work(documents: Collection[Path] | None, stopped: threading.Event) -> None:
+        def listening(event: happened.Event) -> None:
+            if stopped.is_set():
+                raise KeyboardInterrupt
+            listener(event)
+
+        try:
+            told(ingest_into(course, paths, options, listener=listening, only=documents))
+        except KeyboardInterrupt:
+            return
+        except LmmError as error:
+            told(error)
+
+    watch(paths, work, quiet=quiet, on_poll=on_poll, stop=stop)
+
+
+def _stored(course: CourseParts, options: IngestOptions) -> tuple[list[StoredDocument], bool]:
     """The documents that the store has, and whether it has to be made anew.
 
     Raises:

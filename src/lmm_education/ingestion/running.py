@@ -27,7 +27,7 @@ from lmm_education.ingestion.settling import Ask
 from lmm_education.ingestion.sources import Source
 from lmm_education.ingestion.step_files import write_step_files
 from lmm_education.material import PreparedDocument
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 
 _ENGLISH_ONLY = "Builtin/wordllama"
 
@@ -63,7 +63,7 @@ class Run:
     `model_error` is why the embedding model is not asked any more.
     """
 
-    course: Course
+    course: CourseParts
     options: IngestOptions
     listener: Listener
     ask: Ask | None
@@ -148,7 +148,7 @@ def save_steps(run: Run, document: DocumentFile) -> tuple[Path, ...]:
     return tuple(file.path for file in written)
 
 
-def _uses_titles(course: Course) -> bool:
+def _uses_titles(course: CourseParts) -> bool:
     """Whether titles, which say where a text stands, add anything: not where headings are embedded anyway, or nothing
     but the content is."""
     encoding = ENCODINGS[course.settings.encoding]

@@ -24,7 +24,7 @@ from lmm_education.ingestion.writing import (
     remove_document,
     write_documents,
 )
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
 from lmm_education.store.layout import check_same
 from lmm_education.store.port import Reader, Writer
@@ -60,7 +60,7 @@ def store_documents(
         run.report.notices += run.course.store.notices
 
 
-def _is_unchanged(settled: Settled, course: Course) -> bool:
+def _is_unchanged(settled: Settled, course: CourseParts) -> bool:
     document, stored = settled.document, settled.stored
     return (
         stored is not None
@@ -101,7 +101,7 @@ class _NothingToWrite(Exception):
     """Every document failed, or one that a store made anew cannot do without."""
 
 
-def is_made_otherwise(course: Course) -> bool:
+def is_made_otherwise(course: CourseParts) -> bool:
     """Whether there is a store, and it was made with other settings than those in force."""
     stored = course.store.manifest()
     return stored is not None and bool(stored.differences(course.manifest))

@@ -7,16 +7,18 @@ chunks that name them, and what is out of date goes when what replaces it is the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TypeVar
 
 from lmm_education.encode.encoder import Encoder
+from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.ingestion.changes import Plan, Stored, plan_changes
 from lmm_education.ingestion.ids import document_point_id
 from lmm_education.material import Chunk, PreparedDocument
 from lmm_education.payloads import StoredDocument, document_of, document_payload
-from lmm_education.store.port import Match, Point, Reader, Vector, Writer
+from lmm_education.store.port import Match, Point, Reader, Store, Vector, Writer
 
 BATCH = 256  # chunks that are encoded and written at once
 # A look for known vectors goes through all points of a store, 2 µs each; the fastest model embeds a chunk in 0.5 ms.
@@ -60,6 +62,44 @@ def plan_document(reader: Reader, pending: Pending, encoder: Encoder, *, again: 
     document = pending.document
     hashes = {chunk.id: encoder.hash_of(chunk, language=document.language) for chunk in document.chunks}
     pending.plan = plan_changes(stored_parts(reader, document.id), document, hashes, again=again)
+
+
+def find_stored(name: str, known: Sequence[StoredDocument], location: str) -> list[StoredDocument]:
+    """The documents with this id or file, or in this folder; else the one whose file has this name.
+
+    Raises:
+        StoreError: there is none, or there are several of that file name.
+    """
+    if exact := [each for each in known if name in (each.id, each.file)]:
+        return exact
+    if inside := [each for each in known if PurePosixPath(each.file).is_relative_to(name)]:
+        return inside
+    alike = [each for each in known if PurePosixPath(each.file).name == name]
+    if len(alike) == 1:
+        return alike
+    message = f"several documents are called '{name}'" if alike else f"there is no document '{name}'"
+    names = ", ".join(each.file for each in (alike or known)[:5]) or "none"
+    more = ", …" if len(alike or known) > 5 else ""
+    raise StoreError(message, where=location, hint=f"there are: {names}{more}; lmm store status lists them")
+
+
+def remove_documents(store: Store, names: Iterable[str]) -> list[StoredDocument]:
+    """Remove documents from a store, by docid, file, folder or the file's name; those that were removed.
+
+    Raises:
+        StoreMissing: nothing was ingested.
+        StoreError: there is no document of a name, or there are several.
+    """
+    manifest = store.manifest()
+    if manifest is None:
+        hint = "make a store with: lmm ingest PATH"
+        raise StoreMissing("nothing was ingested yet", where=store.location, hint=hint)
+    known = stored_documents(store)
+    chosen = list({each.id: each for name in names for each in find_stored(name, known, store.location)}.values())
+    with store.writing(manifest) as writer:
+        for each in chosen:
+            remove_document(writer, each.id)
+    return chosen
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -1,34 +1,30 @@
-"""Search a course: sub-questions by the aux model, reranking, and the Python interface."""
+"""Search a course: sub-questions by the aux model, what the store has, reranking."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from lmm import loop
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
-from lmm_education.open_course import Course, open_course
+from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import sub_questions
 from lmm_education.search.found import SearchResult
-from lmm_education.search.query import SearchOptions, Value
+from lmm_education.search.query import SearchOptions
 from lmm_education.search.rerank import Tools, open_reranker, rerank
 from lmm_education.search.searcher import Searcher
-from lmm_education.store.port import Fields
 
 
 @dataclass(frozen=True, slots=True)
 class CourseSearch:
     """Searches one course. `chat` writes sub-questions and ranks passages; by default the course's aux model."""
 
-    course: Course
+    course: CourseParts
     searcher: Searcher
     chat: ChatModel | None = None
 
@@ -85,66 +81,6 @@ class CourseSearch:
         return Tools(course.settings.search, self._chat, self._prompts, course.env)
 
 
-def open_search(course: Course, *, chat: ChatModel | None = None) -> CourseSearch:
+def open_search(course: CourseParts, *, chat: ChatModel | None = None) -> CourseSearch:
     """A search in a course that stays open; to be kept, so that names in the store are read once."""
     return CourseSearch(course, Searcher(course.store, course.encoder, course.settings.search), chat)
-
-
-async def search(
-    course: Course, question: str, options: SearchOptions = SearchOptions(), *, chat: ChatModel | None = None
-) -> SearchResult:
-    """What is found in a course for a question; see `CourseSearch.asearch`."""
-    return await open_search(course, chat=chat).asearch(question, options)
-
-
-def querydb(
-    question: str,
-    *,
-    limit: int | None = None,
-    types: Sequence[str] = (),
-    documents: Sequence[str] = (),
-    where: Mapping[str, Value | Sequence[Value]] | None = None,
-    fields: Fields = (),
-    companion: bool | None = None,
-    sections: bool = True,
-    expand: int | None = None,
-    reranker: str | None = None,
-    config: str | Path | None = None,
-    course: str | Course | None = None,
-) -> SearchResult:
-    """What is found in the store for a question.
-
-    ``*exercise*`` in the question prefers passages of that type, ``@week-3`` searches that document only.
-
-    Args:
-        limit: how many passages, at most.
-        types: only passages of these types.
-        documents: only these documents: docid, file, or the file's name.
-        where: metadata keys, each with the value or the values of which a passage has one.
-        fields: payload fields to return with each passage: names, or True for all.
-        companion: whole sections instead of passages.
-        sections: count passages up to sections.
-        expand: how many sub-questions the aux model writes.
-        reranker: ``none``, ``model``, ``http``, ``FastEmbed/…``.
-        config: a configuration file; else it is looked for as always.
-        course: the course's name, or a course that is open (for many questions: see `open_course`).
-
-    Raises:
-        SearchError: the question cannot be asked of this store, or names what is not in it.
-        StoreError: there is no store, or it was made with other settings.
-        ModelError: a model is needed and does not answer.
-        ConfigError: the configuration asks for something unknown.
-    """
-    values = {key: (value,) if isinstance(value, (str, int)) else tuple(value) for key, value in (where or {}).items()}
-    options = SearchOptions(
-        limit, tuple(types), tuple(documents), values, fields, companion, sections, expand, reranker
-    )
-    if isinstance(course, Course):
-        return open_search(course).search(question, options)
-    with open_course(config=config, course=course) as opened:
-        return open_search(opened).search(question, options)
-
-
-async def aquerydb(question: str, **options: Any) -> SearchResult:
-    """`querydb`, with the same options, for callers with an event loop of their own."""
-    return await asyncio.to_thread(querydb, question, **options)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from lmm.errors import ConfigError
+from lmm.powers import Power
 from lmm_education.errors import StoreMissing
+from lmm_education.settings import StorageSettings
 from lmm_education.store.layout import COLLECTIONS
+from lmm_education.store.open import open_store
 from lmm_education.store.port import CollectionName, Point, Reader, Store
 
 PAGE = 1000
@@ -14,11 +21,13 @@ PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What was done: points written, points that were the same already, points that the source does not have."""
+    """What was done: points written, points that were the same already, points that the source does not have;
+    and where."""
 
     written: int = 0
     same: int = 0
     removed: int = 0
+    target: str = field(default="", compare=False)
 
 
 def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
@@ -46,7 +55,7 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
             gone = [point.id for point in writer.scroll(collection, fields=False) if point.id not in seen]
             writer.delete(collection, gone)
             removed += len(gone)
-    return Transfer(written, same, removed)
+    return Transfer(written, same, removed, target.location)
 
 
 def _pages(source: Reader, collection: CollectionName) -> Iterator[list[Point]]:
@@ -65,3 +74,42 @@ def _missing(there: Reader, collection: CollectionName, page: list[Point]) -> li
     its ``hash`` is that of the text that was embedded."""
     known = {point.id: point.payload for point in there.get(collection, [point.id for point in page])}
     return [point for point in page if known.get(point.id) != point.payload]
+
+
+# -- another place ---------------------------------------------------------------------------------
+
+
+def transfer(
+    here: Store,
+    place: str,
+    settings: StorageSettings,
+    *,
+    to: bool,
+    env: Mapping[str, str],
+    on_points: Callable[[int], None] = lambda count: None,
+) -> Transfer:
+    """Copy the store of a course to a folder or an address, or from there; see `copy_store`.
+
+    Raises:
+        ConfigError: that is the store itself, or no place for a store.
+    """
+    there = elsewhere(settings, place)
+    if (there.url, there.folder.resolve()) == (settings.url, settings.folder.resolve()):
+        raise ConfigError("that is this store itself", where=settings.url or str(settings.folder))
+    with closing(open_store(there, env=env)) as other:
+        source, target = (here, other) if to else (other, here)
+        return copy_store(source, target, on_points=on_points)
+
+
+def elsewhere(here: StorageSettings, place: str) -> StorageSettings:
+    """The same course in another place: typed by the user, so that no file has to be trusted for it."""
+    if re.match(r"https?://", place):
+        return replace(here, url=place, powers=_key_of(here))
+    if "://" in place:
+        raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
+    return replace(here, url="", folder=Path(place), root=Path(place), powers=())
+
+
+def _key_of(here: StorageSettings) -> tuple[Power, ...]:
+    """The variable of the key is still what the file says."""
+    return tuple(power for power in here.powers if power.kind == "variable")

@@ -22,11 +22,14 @@ from lmm.models.structured import NoJson, read_json
 from lmm.notebook.annotations import language_name
 from lmm.notebook.batch import Batch
 from lmm.notebook.fields import text_of
+from lmm.powers import Config
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm_education.ingestion.identity import error_of
 from lmm_education.prompts.templates import SLOTS
-from lmm_education.study.material import study_document
+from lmm_education.settings import StudySettings
+from lmm_education.study.cards import Card, study_cards
+from lmm_education.study.material import StudyDocument, study_document
 from lmm_education.study.reading import Reading, read_documents, settings_at
 
 FIELD = "cards"
@@ -39,10 +42,11 @@ _RETRIES = 1
 class CardReport:
     """Documents with the cards that were written; what failed, with its place; what it cost; hints for the author.
 
-    `changed` are files that got cards.
+    `cards` are all cards of the documents; `changed` are files that got some.
     """
 
     reading: Reading
+    cards: list[Card] = field(default_factory=list)
     failures: list[LmmError] = field(default_factory=list)
     changed: list[Path] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
@@ -53,7 +57,7 @@ def write_cards(
     paths: Iterable[str | Path],
     *,
     model: str | ChatModel,
-    config: str | Path | None = None,
+    config: str | Path | Config | None = None,
     again: bool = False,
     save: bool = False,
 ) -> CardReport:
@@ -73,14 +77,26 @@ def write_cards(
     for number, document in enumerate(report.reading.documents):
         file = Path(document.file)
         try:
-            found = Document.open(file, config=find_config(Path(config) if config else None, file))
+            found = Document.open(file, config=_config_for(file, config))
             text = _with_cards(found, model, again, report, save)
         except LmmError as error:
             report.failures.append(error_of(error, document.file))
             continue
         report.reading.documents[number] = study_document(text, file=document.file, id=document.id)
     report.hints = list(dict.fromkeys(report.hints))
+    report.cards = cards_of(report.reading.documents, settings.study).cards
     return report
+
+
+def cards_of(documents: Iterable[StudyDocument], study: StudySettings) -> CardReport:
+    """The cards that documents have."""
+    documents = list(documents)
+    without = (*study.exercises, *study.solutions, "topic")
+    return CardReport(Reading(documents), cards=study_cards(documents, without=without))
+
+
+def _config_for(file: Path, config: str | Path | Config | None) -> Config:
+    return config if isinstance(config, Config) else find_config(Path(config) if config else None, file)
 
 
 def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:

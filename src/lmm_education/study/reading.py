@@ -9,6 +9,7 @@ from pathlib import Path
 from lmm.config_files import CONFIG, find_config
 from lmm.disk import files
 from lmm.errors import LmmError
+from lmm.powers import Config
 from lmm_education.ingestion.identity import error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
 from lmm_education.ingestion.sources import Source, find_sources
@@ -25,7 +26,7 @@ class Reading:
     skipped: list[tuple[Path, str]] = field(default_factory=list)
 
 
-def settings_at(path: str | Path, config: str | Path | None = None) -> CourseSettings:
+def settings_at(path: str | Path, config: str | Path | Config | None = None) -> CourseSettings:
     """The settings that hold for a document or a folder of documents.
 
     Raises:
@@ -33,7 +34,7 @@ def settings_at(path: str | Path, config: str | Path | None = None) -> CourseSet
     """
     path = Path(path)
     beside = path / CONFIG if path.is_dir() else path
-    found = find_config(Path(config) if config else None, beside)
+    found = config if isinstance(config, Config) else find_config(Path(config) if config else None, beside)
     return load_course_settings(found.text, config_file=found.path, own=found.own)
 
 
@@ -57,14 +58,23 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
 
 
 def read_course(paths: str | Path | Iterable[str | Path], config: str | Path | None = None) -> list[StudyDocument]:
-    """The documents at a path or several: files, folders, patterns.
+    """`documents_at` with the settings that hold there.
 
     Raises:
         DocumentError: one cannot be read.
         ConfigError: the configuration cannot be read, or asks for something unknown.
     """
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    reading = read_documents(paths, settings_at(paths[0] if paths else ".", config))
+    return documents_at(paths, settings_at(paths[0] if paths else ".", config))
+
+
+def documents_at(paths: Iterable[str | Path], settings: CourseSettings) -> list[StudyDocument]:
+    """The documents at some paths: files, folders, patterns.
+
+    Raises:
+        DocumentError: one cannot be read.
+    """
+    reading = read_documents(paths, settings)
     if reading.errors:
         raise reading.errors[0]
     return reading.documents

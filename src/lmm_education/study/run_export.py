@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
+from lmm.powers import Config
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.identity import error_of
 from lmm_education.ingestion.sources import Source, find_sources
@@ -35,7 +36,7 @@ class ExportOptions:
     keep: tuple[str, ...] = ()
     edits: Edits | None = None
     keep_lines: bool = False
-    config: Path | None = None
+    config: Path | Config | None = None
 
     def study(self, path: Path) -> StudySettings:
         """The settings that hold for a document or folder."""

@@ -9,7 +9,7 @@ from lmm.errors import ConfigError
 from lmm.models.chat import shared_chat
 from lmm.prompts.load import load_prompts
 from lmm_education.answer.run import Answering
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import can_write
 from lmm_education.web.attempts import Attempts
@@ -33,7 +33,7 @@ class Access:
     topic: TopicCheck | None = None
 
 
-def open_access(course: Course, answering: Answering, texts: Mapping[str, str]) -> Access:
+def open_access(course: CourseParts, answering: Answering, texts: Mapping[str, str]) -> Access:
     """The rules that [serve] sets.
 
     Raises:
@@ -53,7 +53,7 @@ def open_access(course: Course, answering: Answering, texts: Mapping[str, str]) 
     return Access(identity, guard, Attempts(identity.signer), topic)
 
 
-def state_of(course: Course) -> ServeState:
+def state_of(course: CourseParts) -> ServeState:
     """Where the server of a course keeps its own."""
     return serve_state(course.root, course.settings.storage.course)
 
@@ -66,7 +66,7 @@ def _check_logins(identity: Identity) -> None:
         raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
 
 
-def _topic(course: Course, answering: Answering, refusal: str) -> TopicCheck:
+def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicCheck:
     settings, aux = course.settings.serve, answering.aux or shared_chat(course.models.aux)
     if not can_write(aux):
         raise ConfigError(

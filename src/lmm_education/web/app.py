@@ -15,7 +15,7 @@ from starlette.routing import Route
 from lmm.errors import LmmError
 from lmm_education.answer.answers import AskOptions
 from lmm_education.answer.run import open_answering
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.web import api, login, material, page, static_files, teacher, teacher_access
 from lmm_education.web.access import open_access, state_of
 from lmm_education.web.contents import Contents
@@ -59,11 +59,11 @@ ROUTES = (
 )
 
 
-def create_app(course: Course, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK) -> Starlette:
+def create_app(course: CourseParts, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK) -> Starlette:
     """The web chat and the HTTP API of a course that stays open for as long as the application runs.
 
     Args:
-        course: as `lmm_education.open_course.open_course` gives it.
+        course: as `lmm_education.Course.open` gives it.
         options: how questions are answered; by default as configured.
         hosts: names under which requests may come; ``("*",)`` for any, as where a proxy checks them.
 

@@ -21,7 +21,7 @@ from lmm_education.answer.sources import Source
 from lmm_education.errors import Denied
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
 from lmm_education.exchange_log.writer import LogWriter
-from lmm_education.open_course import Course
+from lmm_education.parts import CourseParts
 from lmm_education.web.metrics import Metrics
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Recorder:
         return Asked(self, question, student, via)
 
 
-def open_recorder(course: Course) -> Recorder:
+def open_recorder(course: CourseParts) -> Recorder:
     """The recorder of a course, with its log if one is configured; the log is closed with the course."""
     settings = course.settings.serve
     if not settings.log:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from lmm import loop, terminal
+from lmm import terminal
 from lmm.cli import console
 from lmm.errors import ConfigError
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.terminal import usage_text
-from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found, History
+from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found, History
 from lmm_education.answer.context import shown
-from lmm_education.answer.history import Exchange
 from lmm_education.answer.history_file import append_history, read_history
-from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
-from lmm_education.open_course import open_course
-from lmm_education.search.query import SearchOptions, read_where
+from lmm_education.course import Course
+from lmm_education.search.query import read_where
 
 
 def ask(
@@ -36,12 +34,20 @@ def ask(
     config: Path | None,
 ) -> int:
     """Answer a question from the course's own material, with numbered sources."""
-    search = SearchOptions(types=tuple(types), documents=tuple(documents), where=read_where(where))
-    options = AskOptions(search, budget, _mode(mode), agent)
     earlier = read_history(history) if history else []
     show = Show(show_context, silent=as_json)
-    with open_course(config=config, course=course, model=model) as opened:
-        answer = loop.run(_answer(open_answering(opened, options), question, earlier, show))
+    with Course.open(config=config, course=course, model=model) as opened:
+        answer = opened.ask(
+            question,
+            history=[(each.question, each.answer) for each in earlier],
+            mode=_mode(mode),
+            types=types,
+            documents=documents,
+            where=read_where(where),
+            agent=agent,
+            context_tokens=budget,
+            listener=show,
+        )
     if as_json:
         terminal.say_json(answer.as_json(), indent=2)
     else:
@@ -59,14 +65,6 @@ def _mode(mode: str | None) -> History | None:
     if mode is None:
         return None
     raise ConfigError(f"unknown history mode '{mode}'", where="--mode", hint="one of " + ", ".join(known))
-
-
-async def _answer(answering: Answering, question: str, history: list[Exchange], show: Show) -> Answer:
-    async for event in answering.stream(question, history):
-        show(event)
-        if isinstance(event, Answer):
-            return event
-    raise RuntimeError("the stream ended without an answer")
 
 
 class Show:

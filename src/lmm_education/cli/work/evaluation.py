@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -11,27 +10,29 @@ from typing import Any, cast
 from lmm import terminal
 from lmm.cli import console
 from lmm.errors import ConfigError
+from lmm_education.course import Course
 from lmm_education.evaluation.judge import LEVELS, Level
 from lmm_education.evaluation.plot import check_plot, save_plot
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.read_questions import read_questions
 from lmm_education.evaluation.report import (
+    MEASURE,
     Mean,
+    best_mean,
     calibration_text,
     comparison_text,
     evaluation_text,
     failure_text,
+    names_level,
     tuning_text,
 )
 from lmm_education.evaluation.results import Evaluation, as_json, comparison_json, failures_json
 from lmm_education.evaluation.run import calibrate_threshold, evaluate_variants, tune
 from lmm_education.evaluation.run import evaluate as evaluate_course
-from lmm_education.evaluation.scratch import scratch_courses
-from lmm_education.evaluation.variants import Variant, is_axis, make_variants
-from lmm_education.ingestion.run import folder_of
-from lmm_education.open_course import Course, open_course
+from lmm_education.evaluation.scratch import course_of
+from lmm_education.evaluation.variants import is_axis, make_variants
+from lmm_education.parts import config_for
 
-_MEASURE = "ndcg@10"
 _TOLD = 5
 
 
@@ -74,12 +75,12 @@ def evaluate(
         terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
         terminal.say(f"lmm: {terminal.count(len(problems), 'row')} cannot be used; nothing was measured", err=True)
         return console.FAILED
-    by = Mean(cast(Level, level) if level else best_level(questions), _MEASURE)
+    by = Mean(cast(Level, level), MEASURE) if level else best_mean(questions)
     job = _Job(questions, documents, axes, by, cast(Level, level) if level else None, failures, plot, as_json)
     if level is None and (axes or tune) and (note := left_out(questions, by.level)):
         terminal.say(note, err=True)
     run = {"--compare": _compare, "--tune": _tune, "--calibrate": _calibrate}[modes[0]] if modes else _evaluate
-    with open_course(config=config, course=course, folder=folder_of(documents)) as opened:
+    with Course.open(config=config_for(documents, config), course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
         return run(opened, job)
@@ -98,15 +99,6 @@ def _check(modes: Sequence[str], files: Sequence[Path], failures: bool, plot: Pa
         check_plot(plot)
 
 
-def best_level(questions: Sequence[Question]) -> Level:
-    """The most exact level at which questions can be judged.
-
-    >>> best_level([Question("?", document="a.md"), Question("?", section=("A",))])
-    'section'
-    """
-    return next((level for level in LEVELS if any(_names(q, level) for q in questions)), "document")
-
-
 def left_out(questions: Sequence[Question], level: Level) -> str:
     """A line on the questions that do not count at a level; empty if all do.
 
@@ -114,30 +106,20 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
     'note: not counted, because no section is given: 1 of 2 questions; all count with --level document'
     """
     answerable = [question for question in questions if not question.unanswerable]
-    missing = sum(not _names(question, level) for question in answerable)
+    missing = sum(not names_level(question, level) for question in answerable)
     if not missing:
         return ""
-    every = next((each for each in LEVELS if all(_names(question, each) for question in answerable)), None)
+    every = next((each for each in LEVELS if all(names_level(question, each) for question in answerable)), None)
     counted = f"{missing} of {terminal.count(len(answerable), 'question')}"
     advice = f"; all count with --level {every}" if every else ""
     return f"note: not counted, because no {level} is given: {counted}{advice}"
-
-
-def _names(question: Question, level: Level) -> bool:
-    """Whether the question can be judged at a level."""
-    exact: bool = bool(question.passages)
-    return {
-        "passage": exact or bool(question.answers),
-        "section": exact or bool(question.section),
-        "document": exact or bool(question.document),
-    }[level]
 
 
 # -- what can be done ------------------------------------------------------------------------------
 
 
 def _evaluate(course: Course, job: _Job) -> int:
-    with _course(course, job) as chosen:
+    with course_of(course, job.documents, progress=_bar) as chosen:
         found = evaluate_course(chosen, job.questions, progress=_bar)
     _tell([found])
     if job.as_json:
@@ -182,22 +164,12 @@ def _tune(course: Course, job: _Job) -> int:
 
 
 def _calibrate(course: Course, job: _Job) -> int:
-    with _course(course, job) as chosen:
+    with course_of(course, job.documents, progress=_bar) as chosen:
         found = calibrate_threshold(chosen, job.questions, progress=_bar)
     if job.as_json:
         return _print(found.as_json())
     terminal.say(calibration_text(found), end="")
     return console.DONE
-
-
-@contextmanager
-def _course(course: Course, job: _Job) -> Iterator[Course]:
-    """The course as it is, or with the documents that were named in a temporary store."""
-    if not job.documents:
-        yield course
-        return
-    with scratch_courses(course, job.documents, progress=_bar) as make:
-        yield make(Variant("", course.settings))
 
 
 # -- what is said ----------------------------------------------------------------------------------

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmm import terminal
 from lmm.cli import console
 from lmm.errors import ConfigError, LmmError
+from lmm_education.course import Course
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.report import DocumentReport, IngestReport, State
-from lmm_education.ingestion.run import folder_of, ingest_into
+from lmm_education.ingestion.run import ingest_into, watch_course
 from lmm_education.ingestion.running import IngestOptions
-from lmm_education.ingestion.watching import watch as watch_paths
-from lmm_education.open_course import Course, open_course
+from lmm_education.parts import config_for
 
 
 def ingest(
@@ -40,7 +38,7 @@ def ingest(
     """Prepare documents and store them, so that they can be searched."""
     options = IngestOptions(save_files, output, not no_ingest, prune, moved, annotate, again, dry_run)
     _check(options, watch)
-    with open_course(config=config, course=course, folder=folder_of(paths)) as opened:
+    with Course.open(config=config_for(paths, config), course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
         if watch:
@@ -84,22 +82,24 @@ def _watch(course: Course, paths: list[Path], options: IngestOptions, as_json: b
     terminal.say("watching; Ctrl-C stops", err=True)
     told: set[str] = set()
 
-    def work(documents: Collection[Path] | None, stopped: threading.Event) -> None:
-        show = _Show(lines=not (as_json or quiet), dry_run=False, stopped=stopped)
-        try:
-            report = ingest_into(course, paths, options, listener=show, only=documents)
-        except KeyboardInterrupt:
-            return
-        except LmmError as error:  # it may be mended until the next save
-            terminal.erase_bar()
-            terminal.tell_error(error)
-            return
+    def ended(result: IngestReport | LmmError) -> None:
         terminal.erase_bar()
-        if report.documents or report.lost:
-            _tell(report, as_json)
-        _notices(course, report, told)
+        if isinstance(result, LmmError):  # it may be mended until the next save
+            terminal.tell_error(result)
+            return
+        if result.documents or result.lost:
+            _tell(result, as_json)
+        _notices(course, result, told)
 
-    watch_paths(paths, work, on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True))
+    shown = _Show(lines=not (as_json or quiet), dry_run=False)
+    watch_course(
+        course,
+        paths,
+        options,
+        listener=shown,
+        told=ended,
+        on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
+    )
     return console.DONE
 
 
@@ -112,17 +112,14 @@ class _Show:
 
     lines: bool
     dry_run: bool
-    stopped: threading.Event | None = None
     total: int = 0
     done: int = 0
     doing: str = ""
 
     def __call__(self, event: happened.Event) -> None:
-        if self.stopped is not None and self.stopped.is_set():
-            raise KeyboardInterrupt
         match event:
             case happened.Begun(documents):
-                self.total = documents
+                self.total, self.done, self.doing = documents, 0, ""
             case happened.Annotating(path):
                 self.doing = f"{path}: annotations"
             case happened.Embedding(path, done, total):

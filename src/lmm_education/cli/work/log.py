@@ -23,7 +23,7 @@ from lmm_education.exchange_log.figures import Figures, figures
 from lmm_education.exchange_log.log_file import LogFile, read_log
 from lmm_education.exchange_log.schema import LogFilter
 from lmm_education.exchange_log.writer import DAY
-from lmm_education.open_course import find_course
+from lmm_education.parts import find_course
 
 _THUMBS = {1: "up", -1: "down", 0: ""}
 _WIDTH = 100

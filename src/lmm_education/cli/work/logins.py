@@ -13,7 +13,7 @@ from lmm import terminal
 from lmm.cli import console
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
-from lmm_education.open_course import Course, open_course
+from lmm_education.course import Course
 from lmm_education.web.logins import LoginFile, Logins, checked_name, new_key, new_password
 from lmm_education.web.state import serve_state
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 def password(course: str | None, config: Path | None) -> int:
     """Set the course's password."""
-    with open_course(config=config, course=course) as opened:
+    with Course.open(config=config, course=course) as opened:
         given = _asked(f"Password for {opened.settings.storage.course}: ")
         _file(opened).change(lambda logins: logins.with_password(given))
         _remind(opened, "password")
@@ -31,7 +31,7 @@ def password(course: str | None, config: Path | None) -> int:
 
 def teacher(course: str | None, config: Path | None) -> int:
     """Set the teacher's password."""
-    with open_course(config=config, course=course) as opened:
+    with Course.open(config=config, course=course) as opened:
         given = _asked(f"Teacher's password for {opened.settings.storage.course}: ")
         state = serve_state(opened.root, opened.settings.storage.course)
         LoginFile(state.teacher).change(lambda logins: logins.with_password(given))
@@ -43,7 +43,7 @@ def teacher(course: str | None, config: Path | None) -> int:
 def add_users(names: Sequence[str], generate: bool, course: str | None, config: Path | None) -> int:
     """Add users; passwords that were made are printed after their names."""
     names = [checked_name(name) for name in _all_names(names)]
-    with open_course(config=config, course=course) as opened:
+    with Course.open(config=config, course=course) as opened:
         passwords = {name: new_password() if generate else _asked(f"Password for {name}: ") for name in names}
 
         def change(logins: Logins) -> Logins:
@@ -61,7 +61,7 @@ def add_users(names: Sequence[str], generate: bool, course: str | None, config: 
 def add_key(name: str, questions_per_minute: int | None, course: str | None, config: Path | None) -> int:
     """Make a key and print it."""
     key = new_key()
-    with open_course(config=config, course=course) as opened:
+    with Course.open(config=config, course=course) as opened:
         _file(opened).change(lambda logins: logins.with_key(name, key, questions_per_minute))
         terminal.say(key)
     return console.DONE
@@ -88,13 +88,13 @@ def list_keys(course: str | None, config: Path | None) -> int:
 
 
 def _change(course: str | None, config: Path | None, change: Callable[[Logins], Logins]) -> int:
-    with open_course(config=config, course=course) as opened:
+    with Course.open(config=config, course=course) as opened:
         _file(opened).change(change)
     return console.DONE
 
 
 def _show(course: str | None, config: Path | None, part: Callable[[Logins], Collection[str]]) -> int:
-    with open_course(config=config, course=course) as opened:
+    with Course.open(config=config, course=course) as opened:
         names = sorted(part(_file(opened).read()))
     terminal.say("".join(f"{name}\n" for name in names), end="")
     return console.DONE

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from lmm import terminal
 from lmm.cli import console
+from lmm_education.course import Course
 from lmm_education.material import Hit, Place
-from lmm_education.open_course import open_course
 from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.highlight import excerpt, marked, matching_words
-from lmm_education.search.query import SearchOptions, read_where
-from lmm_education.search.run import open_search
+from lmm_education.search.query import read_where
 
 WIDTH = 400
 """How much of a passage is shown, in characters."""
@@ -42,12 +41,23 @@ def search(
 ) -> int:
     """Find passages and show them; 1 if there are none."""
     wanted = tuple(name.strip() for some in fields for name in some.split(",") if name.strip())
-    options = SearchOptions(
-        limit, tuple(types), tuple(documents), read_where(where), wanted, companion, sections or as_json, expand, rerank
-    )
-    with open_course(config=config, course=course) as opened:
-        searching = open_search(opened)
-        result = searching.searcher.fetch(ids, fields=wanted) if ids else searching.search(question, options)
+    with Course.open(config=config, course=course) as opened:
+        result = (
+            opened.fetch(*ids, fields=wanted)
+            if ids
+            else opened.search(
+                question,
+                types=types,
+                documents=documents,
+                where=read_where(where),
+                fields=wanted,
+                limit=limit,
+                companion=companion,
+                sections=sections or as_json,
+                expand=expand,
+                reranker=rerank,
+            )
+        )
         notices = [*opened.encoder.notices, *result.notices]
         threshold = opened.settings.search.threshold
     if threshold is not None and result.relevance is not None and result.relevance < threshold:

@@ -17,7 +17,7 @@ from lmm.errors import ConfigError, LmmError
 from lmm.listening import PATIENCE, is_loopback, listen, patient_protocol, url_of
 from lmm.models.chat import shared_chat
 from lmm.powers import Config
-from lmm_education.open_course import Course, open_course
+from lmm_education.course import Course
 
 _NEEDED = ("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments")
 _PATIENCE = 5  # seconds for answers on their way when the server is stopped
@@ -40,7 +40,7 @@ def serve(
         opened: dict[str, Course] = {}
         files: list[Path | Config | None] = [read_config(file) for file in course_files(paths)] or [config]
         for file in files:
-            one = closing.enter_context(open_course(config=file, course=course, model=model))
+            one = closing.enter_context(Course.open(config=file, course=course, model=model))
             opened[_new_name(one.root, opened)] = one
         _check_logins(opened.values(), host, public)
         app = _application(opened, host, public)

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable
+from pathlib import Path
 
 from lmm import terminal
 from lmm.cli import console
-from lmm.errors import ConfigError
-from lmm.powers import Power
 from lmm_education.cli.work.ingest import ingest_once
-from lmm_education.errors import StoreError, StoreMissing
-from lmm_education.ingestion.run import folder_of
+from lmm_education.course import Course
+from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.running import IngestOptions
-from lmm_education.ingestion.writing import remove_document, stored_documents
-from lmm_education.open_course import find_course, open_course
-from lmm_education.payloads import StoredDocument
-from lmm_education.settings import StorageSettings
-from lmm_education.store.manifest import Manifest
-from lmm_education.store.open import open_store
-from lmm_education.store.port import Store, StoreStatus
-from lmm_education.store.transfer import copy_store
+from lmm_education.parts import config_for
+from lmm_education.store.port import StoreStatus
+from lmm_education.store.transfer import Transfer
 
 _NOTHING = "nothing was ingested yet; make a store with: lmm ingest PATH"
 
 
 def status(as_json: bool, course: str | None, config: Path | None) -> int:
     """Print what is in the store."""
-    with _opened(_settings(course, config)) as store:
-        found = store.status()
-        documents = [(each.file, each.id, each.title) for each in stored_documents(store)] if found.manifest else []
+    with Course.open(config=config, course=course) as opened:
+        found = opened.status()
+        documents = [(each.file, each.id, each.title) for each in opened.documents()] if found.manifest else []
     if as_json:
         terminal.say_json(_as_json(found, documents), indent=2)
     else:
@@ -43,18 +32,14 @@ def status(as_json: bool, course: str | None, config: Path | None) -> int:
 
 def check(course: str | None, config: Path | None) -> int:
     """Compare what is stored with what was written."""
-    with _opened(_settings(course, config)) as store:
-        checked = store.check()
-        place = store.location
-    if not checked:
-        raise StoreMissing(_NOTHING, where=place)
-    terminal.say(f"{place} is as it was written: {checked}")
+    with Course.open(config=config, course=course) as opened:
+        terminal.say(f"{opened.store.location} is as it was written: {opened.check()}")
     return console.DONE
 
 
 def repair(paths: list[Path], prune: bool, course: str | None, config: Path | None) -> int:
     """Make the store anew from its documents."""
-    with open_course(config=config, course=course, folder=folder_of(paths)) as opened:
+    with Course.open(config=config_for(paths, config), course=course) as opened:
         if not paths and not opened.store.records():
             hint = "name them: lmm store repair PATH…"
             raise StoreMissing("which documents were stored cannot be told", where=opened.store.location, hint=hint)
@@ -63,64 +48,37 @@ def repair(paths: list[Path], prune: bool, course: str | None, config: Path | No
 
 def compact(course: str | None, config: Path | None) -> int:
     """Compact the store, and print what that gained."""
-    with _opened(_settings(course, config)) as store:
-        manifest, before = store.manifest(), store.status().size
-        if manifest is None:
-            raise StoreMissing(_NOTHING, where=store.location)
-        store.compact()
-        after = store.status().size
+    with Course.open(config=config, course=course) as opened:
+        before = opened.status().size
+        opened.compact()
+        after = opened.status().size
+        place = opened.store.location
     gained = f": {_size(before)} before, {_size(after)} now" if before is not None and after is not None else ""
-    terminal.say(f"compacted {store.location}{gained}")
+    terminal.say(f"compacted {place}{gained}")
     return console.DONE
 
 
 def push(to: str, course: str | None, config: Path | None) -> int:
     """Copy the store to another place."""
-    here = _settings(course, config)
-    return _copy(here, _elsewhere(here, to))
+    with Course.open(config=config, course=course) as opened:
+        return _copied(opened.push(to, on_points=_progress()))
 
 
 def pull(source: str, course: str | None, config: Path | None) -> int:
     """Copy a store from another place."""
-    here = _settings(course, config)
-    return _copy(_elsewhere(here, source), here)
+    with Course.open(config=config, course=course) as opened:
+        return _copied(opened.pull(source, on_points=_progress()))
 
 
 def delete(document: str, course: str | None, config: Path | None) -> int:
     """Remove a document from the store."""
-    with _opened(_settings(course, config)) as store:
-        manifest = _manifest_of(store)
-        known = stored_documents(store)
-        chosen = named(document, known, store.location)
-        with store.writing(manifest) as writer:
-            for each in chosen:
-                remove_document(writer, each.id)
+    with Course.open(config=config, course=course) as opened:
+        chosen = opened.remove(document)
     terminal.say("".join(f"removed {each.file} from the store\n" for each in chosen), end="")
     return console.DONE
 
 
-def named(name: str, known: Sequence[StoredDocument], location: str) -> list[StoredDocument]:
-    """The documents with this id or file, or in this folder; else the one whose file has this name.
-
-    Raises:
-        StoreError: there is none, or there are several of that file name.
-    """
-    if exact := [each for each in known if name in (each.id, each.file)]:
-        return exact
-    if inside := [each for each in known if PurePosixPath(each.file).is_relative_to(name)]:
-        return inside
-    alike = [each for each in known if PurePosixPath(each.file).name == name]
-    if len(alike) == 1:
-        return alike
-    message = f"several documents are called '{name}'" if alike else f"there is no document '{name}'"
-    names = ", ".join(each.file for each in (alike or known)[:5]) or "none"
-    more = ", …" if len(alike or known) > 5 else ""
-    raise StoreError(message, where=location, hint=f"there are: {names}{more}; lmm store status lists them")
-
-
-def _copy(source: StorageSettings, target: StorageSettings) -> int:
-    if (source.url, source.folder.resolve()) == (target.url, target.folder.resolve()):
-        raise ConfigError("that is this store itself", where=source.url or str(source.folder))
+def _progress() -> Callable[[int], None]:
     done = 0
     shown = terminal.is_terminal(err=True)
 
@@ -130,47 +88,16 @@ def _copy(source: StorageSettings, target: StorageSettings) -> int:
         if shown:
             terminal.say(f"{terminal.ERASE_LINE}{done:,} points", err=True, end="")
 
-    with _opened(source) as old, _opened(target) as new:
-        copied = copy_store(old, new, on_points=on_points)
-        place = new.location
+    return on_points
+
+
+def _copied(copied: Transfer) -> int:
     terminal.erase_bar()
     terminal.say(
-        f"{place} is up to date: {terminal.count(copied.written, 'point')} written, "
+        f"{copied.target} is up to date: {terminal.count(copied.written, 'point')} written, "
         f"{copied.same:,} there already, {copied.removed:,} removed"
     )
     return console.DONE
-
-
-def _settings(course: str | None, config: Path | None) -> StorageSettings:
-    storage = find_course(config)[1].storage
-    return replace(storage, course=course) if course else storage
-
-
-def _elsewhere(here: StorageSettings, place: str) -> StorageSettings:
-    """The same course in another place: typed by the user, so that no file has to be trusted for it."""
-    if re.match(r"https?://", place):
-        return replace(here, url=place, powers=_key_of(here))
-    if "://" in place:
-        raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
-    return replace(here, url="", folder=Path(place), root=Path(place), powers=())
-
-
-def _key_of(here: StorageSettings) -> tuple[Power, ...]:
-    """The variable of the key is still what the file says."""
-    return tuple(power for power in here.powers if power.kind == "variable")
-
-
-@contextmanager
-def _opened(settings: StorageSettings) -> Iterator[Store]:
-    with closing(open_store(settings, env=os.environ)) as store:
-        yield store
-
-
-def _manifest_of(store: Store) -> Manifest:
-    manifest = store.manifest()
-    if manifest is None:
-        raise StoreMissing(_NOTHING, where=store.location)
-    return manifest
 
 
 def _as_json(status: StoreStatus, documents: list[tuple[str, str, str]]) -> dict[str, object]:

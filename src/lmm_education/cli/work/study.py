@@ -12,9 +12,9 @@ from lmm.errors import ConfigError, LmmError
 from lmm.messages import Usage
 from lmm.terminal import usage_text
 from lmm_education.settings import CourseSettings
-from lmm_education.study.ask_cards import write_cards
+from lmm_education.study.ask_cards import cards_of, write_cards
 from lmm_education.study.card_files import check_output, save_cards
-from lmm_education.study.cards import Card, card_as_values, cards_as_markdown, study_cards
+from lmm_education.study.cards import Card, card_as_values, cards_as_markdown
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
 from lmm_education.study.plan import plan_as_markdown, plan_as_values, study_plan
 from lmm_education.study.reading import Reading, read_documents, settings_at
@@ -68,9 +68,7 @@ def cards(
         told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
         told += [usage_text(report.usage)] if report.usage != Usage() else []
         terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
-    study = settings.study
-    made = study_cards(reading.documents, without=(*study.exercises, *study.solutions, "topic"))
-    _show(made, output, deck, as_json)
+    _show(cards_of(reading.documents, settings.study).cards, output, deck, as_json)
     return _ended(reading, failures)
 
 

@@ -12,8 +12,8 @@ import pytest
 from fakes.courses import Course, folder_in_memory
 
 from lmm_education.agent_tools.lookup import NOTHING, Lookup
+from lmm_education.course import open_course
 from lmm_education.errors import SearchError
-from lmm_education.open_course import open_course
 from lmm_education.search.run import open_search
 
 LEAVES = """---

@@ -10,6 +10,7 @@ import pytest
 
 from lmm.errors import LmmError
 from lmm.models.testing import HashEmbedder
+from lmm_education import Course
 from lmm_education.errors import StoreMissing
 from lmm_education.evaluation import run
 from lmm_education.evaluation.calibration import KEPT
@@ -18,7 +19,6 @@ from lmm_education.evaluation.report import Mean
 from lmm_education.evaluation.run import NOW, calibrate_threshold, evaluate, evaluate_variants, tune
 from lmm_education.evaluation.variants import make_variants
 from lmm_education.ingestion.run import ingest_into
-from lmm_education.open_course import Course, open_course
 
 ANIMALS = ("heron", "badger", "otter", "viper", "lynx", "raven", "pike", "marmot", "beetle", "stork", "weasel", "carp")
 BY = Mean("passage", "ndcg@10")
@@ -49,7 +49,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Course]:
         text = f"# Animals with {letter}\n\n## Facts\n\n" + "\n\n".join(facts) + "\n"
         (tmp_path / f"{letter}.md").write_text(text, encoding="utf-8")
     (tmp_path / "config.toml").write_text("[text_splitter]\nmin_size = 1\nmax_size = 150\n[RAG]\npool = false\n")
-    with open_course(embedder=HashEmbedder(8)) as opened:
+    with Course.open(embedder=HashEmbedder(8)) as opened:
         ingest_into(opened, [tmp_path])
         yield opened
 
@@ -85,7 +85,7 @@ def test_variants_are_compared_in_stores_of_their_own(course: Course) -> None:
 
 def test_documents_can_be_named_where_nothing_was_ingested(course: Course, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with open_course(embedder=HashEmbedder(8), folder=tmp_path / "other") as empty:
+    with Course.open(embedder=HashEmbedder(8), folder=tmp_path / "other") as empty:
         empty.settings = replace(empty.settings, storage=replace(empty.settings.storage, folder=tmp_path / "none"))
         with pytest.raises(StoreMissing):
             evaluate_variants(empty, QUESTIONS, make_variants(["prefetch=30"], empty.settings))
@@ -135,5 +135,5 @@ def test_questions_without_answers_measure_nothing(course: Course) -> None:
 
 def test_an_empty_store_measures_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with open_course(embedder=HashEmbedder(8)) as empty, pytest.raises(StoreMissing):
+    with Course.open(embedder=HashEmbedder(8)) as empty, pytest.raises(StoreMissing):
         evaluate(empty, QUESTIONS)

@@ -12,11 +12,10 @@ from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fi
 
 from lmm.errors import ModelUnavailable
 from lmm.models.testing import ScriptedModel
-from lmm_education import aquerydb, querydb
+from lmm_education import Course, aquerydb, querydb
 from lmm_education.errors import SearchError, StoreMissing
-from lmm_education.open_course import Course, open_course
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import open_search, search
+from lmm_education.search.run import open_search
 from lmm_education.store.edge import EdgeStore
 
 
@@ -26,7 +25,7 @@ def botany(tmp_path: Path) -> Iterator[Course]:
     store = EdgeStore(tmp_path / "store")
     fill(store, encoder_for("hybrid"), course())
     (tmp_path / "config.toml").write_text("")
-    with open_course(config=tmp_path / "config.toml", store=store, embedder=EMBEDDER, env={}) as opened:
+    with Course.open(config=tmp_path / "config.toml", store=store, embedder=EMBEDDER, env={}) as opened:
         yield opened
     store.close()
 
@@ -94,7 +93,7 @@ def test_all_ways_to_ask_find_the_same(botany: Course) -> None:
     question, options = "What makes leaves green?", SearchOptions(limit=3)
     expected = open_search(botany).search(question, options)
     assert querydb(question, limit=3, course=botany) == expected
-    assert asyncio.run(search(botany, question, options)) == expected
+    assert asyncio.run(botany.asearch(question, limit=3)) == expected
 
     async def several() -> list[object]:
         return list(await asyncio.gather(*(aquerydb(question, limit=3, course=botany) for _ in range(5))))

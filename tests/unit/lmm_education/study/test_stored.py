@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakes.courses import Course, folder_in_memory
 
-from lmm_education.open_course import open_course
+from lmm_education.course import open_course
 from lmm_education.study.cards import study_cards
 from lmm_education.study.exercises import exercises_as_markdown, find_exercises
 from lmm_education.study.material import StudyDocument, study_document

@@ -14,9 +14,9 @@ from lmm.errors import ConfigError, ModelUnavailable
 from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
+from lmm_education import Course
 from lmm_education.answer.answers import Answer
 from lmm_education.answer.run import open_answering
-from lmm_education.open_course import Course, open_course
 from lmm_education.settings import ServeSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.web.contents import Contents
@@ -48,7 +48,7 @@ def botany(tmp_path: Path) -> Iterator[Course]:
     store = EdgeStore(tmp_path / "store")
     fill(store, encoder_for("hybrid"), course())
     (tmp_path / "config.toml").write_text("")
-    with open_course(config=tmp_path / "config.toml", store=store, embedder=EMBEDDER, env={}) as opened:
+    with Course.open(config=tmp_path / "config.toml", store=store, embedder=EMBEDDER, env={}) as opened:
         yield opened
     store.close()
 

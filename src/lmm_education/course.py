@@ -1,0 +1,657 @@
+"""`Course`: documents that can be asked. Every command of the course, and every script, is a few lines over it.
+
+Each verb imports the room that does the work, so that opening a course costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from lmm import loop
+from lmm.errors import LmmError
+from lmm.models.port import ChatModel, Embedder, RunnableTool
+from lmm.powers import Config
+from lmm_education.answer.answers import Answer, AnswerEvent, AnswerListener, AskOptions, History
+from lmm_education.answer.history import Exchange
+from lmm_education.errors import StoreMissing
+from lmm_education.ingestion.report import IngestReport, Listener, ignore
+from lmm_education.material import PreparedDocument
+from lmm_education.parts import CourseParts, config_for
+from lmm_education.payloads import StoredDocument
+from lmm_education.search.found import SearchResult
+from lmm_education.search.query import SearchOptions, Value
+from lmm_education.store.port import Fields, StoreStatus
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from lmm_education.answer.run import Answering
+    from lmm_education.evaluation.calibration import Calibration
+    from lmm_education.evaluation.questions import Question
+    from lmm_education.evaluation.results import Evaluation
+    from lmm_education.evaluation.tuning import Tuning
+    from lmm_education.search.run import CourseSearch
+    from lmm_education.store.transfer import Transfer
+    from lmm_education.study.ask_cards import CardReport
+    from lmm_education.study.exercises import Exercise
+    from lmm_education.study.export import Edits, Notes
+    from lmm_education.study.material import StudyDocument
+    from lmm_education.study.plan import Plan
+    from lmm_education.study.run_export import ExportOptions, ExportReport
+    from lmm_education.study.toc import Entry
+
+Where = Mapping[str, Value | Sequence[Value]]
+Questions = str | Path | Iterable["str | Path"] | Sequence["Question"]
+
+
+class Course(CourseParts):
+    """Documents that can be asked. Opened with `open`; a context manager that closes what was opened.
+
+    Paths are relative to where one stands, as everywhere. Every verb may raise an `LmmError`, which says where, what,
+    and what to do next; a verb's own errors stand with it.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "leaves.md").write_text("# Leaves\\n\\nChlorophyll makes leaves green.\\n")
+    >>> with Course.open(folder) as course:
+    ...     course.ingest().count("new"), str(course.search("green leaves").hits[0].place)
+    (1, 'leaves.md:3')
+    """
+
+    # -- prepare and store -------------------------------------------------------------------------
+
+    def ingest(
+        self,
+        *paths: str | Path,
+        save_files: bool = False,
+        output: str | Path | None = None,
+        ingest: bool = True,
+        prune: bool = False,
+        moved: bool | None = None,
+        annotate: bool = False,
+        again: bool = False,
+        dry_run: bool = False,
+        listener: Listener = ignore,
+    ) -> IngestReport:
+        """Prepare documents and store them; only what changed is embedded.
+
+        Args:
+            paths: files, folders and patterns; by default the course's folder.
+            save_files: write what each step made, as markdown, beside the document.
+            output: the folder for these files (implies `save_files`).
+            ingest: False prepares only: nothing is embedded or stored.
+            prune: remove stored documents whose files are gone.
+            moved: whether files that may be a stored document under another name or docid are that document.
+            annotate: make missing and stale annotations first, with the configured model.
+            again: embed everything again; where settings differ from the store's, or it is damaged, make it anew.
+            dry_run: find out what would change, and change nothing.
+            listener: is told what happens, in this thread.
+
+        Returns:
+            What became of every document; its `failed` names what went wrong.
+
+        Raises:
+            StoreError: the store cannot be read or written, or was made with other settings.
+        """
+        from lmm_education.ingestion.run import ingest_into
+        from lmm_education.ingestion.running import IngestOptions
+
+        options = IngestOptions(
+            save_files=save_files or output is not None,
+            output=Path(output) if output is not None else None,
+            ingest=ingest,
+            prune=prune,
+            moved=moved,
+            annotate=annotate,
+            again=again,
+            dry_run=dry_run,
+        )
+        return ingest_into(self, paths or [self.root], options, listener=listener)
+
+    aingest = loop.threaded(ingest)
+
+    def prepare(self, *paths: str | Path) -> list[PreparedDocument]:
+        """Cut documents into sections and chunks, as `ingest` would store them; nothing is embedded or written.
+
+        Raises:
+            LmmError: a document cannot be read or prepared; the error says which, and why.
+        """
+        from lmm_education.ingestion.reading import prepare_documents
+
+        return prepare_documents(self, paths or [self.root])
+
+    def points(self, documents: Iterable[PreparedDocument]) -> Iterator[dict[str, Any]]:
+        """The chunks of documents as points that JSON can hold: ``id``, ``vector`` (by name), ``payload``.
+
+        Qdrant's REST interface takes them as they are, and its client as ``PointStruct(**point)``.
+
+        Raises:
+            ModelError: the embedding model does not answer.
+        """
+        from lmm_education.exports import points
+
+        return points(documents, self.encoder)
+
+    def watch(
+        self,
+        *paths: str | Path,
+        quiet: float = 1.0,
+        stop: threading.Event | None = None,
+        listener: Listener = ignore,
+        told: Callable[[IngestReport | LmmError], None] = lambda result: None,
+    ) -> None:
+        """Ingest now, and again what is saved, when nothing was for `quiet` seconds; until Ctrl-C or `stop`.
+
+        `told` gets the report of each time, or the error that ended it. Both callbacks are called in another thread.
+        """
+        from lmm_education.ingestion.run import watch_course
+
+        watch_course(self, paths or [self.root], quiet=quiet, stop=stop, listener=listener, told=told)
+
+    # -- search and ask ----------------------------------------------------------------------------
+
+    @property
+    def _search(self) -> CourseSearch:
+        from lmm_education.search.run import open_search
+
+        return self.once("search", lambda: open_search(self))
+
+    @loop.background
+    async def asearch(
+        self,
+        question: str = "",
+        *,
+        types: Sequence[str] = (),
+        documents: Sequence[str] = (),
+        where: Where | None = None,
+        fields: Fields = (),
+        limit: int | None = None,
+        companion: bool | None = None,
+        sections: bool = True,
+        expand: int | None = None,
+        reranker: str | None = None,
+    ) -> SearchResult:
+        """Find the passages that fit a question best; without one, those that meet the conditions.
+
+        ``*exercise*`` in the question prefers passages of that type, ``@week-3`` searches that document only. What is
+        None is as under [search] in config.toml.
+
+        Args:
+            types: only passages of these types.
+            documents: only these documents: docid, file, or the file's name.
+            where: metadata keys, each with the value or the values of which a passage has one.
+            fields: payload fields to return with each passage: names, or True for all.
+            limit: how many passages, at most.
+            companion: whole sections instead of passages.
+            sections: count passages up to sections.
+            expand: how many sub-questions the aux model writes.
+            reranker: ``none``, ``model``, ``http``, ``FastEmbed/…``.
+
+        Raises:
+            SearchError: the question cannot be asked of this store, or names what is not in it.
+            StoreError: there is no store, or it was made with other settings.
+            ModelError: a model is needed and does not answer.
+        """
+        options = SearchOptions(
+            limit=limit,
+            types=tuple(types),
+            documents=tuple(documents),
+            where=_values(where),
+            fields=fields,
+            companion=companion,
+            sections=sections,
+            expand=expand,
+            reranker=reranker,
+        )
+        searching = await asyncio.to_thread(lambda: self._search)
+        return await searching.asearch(question, options)
+
+    search = loop.blocking(asearch)
+
+    def fetch(self, *ids: str, fields: Fields = ()) -> SearchResult:
+        """The passages and sections with these ids, in this order.
+
+        Raises:
+            SearchError: there is none with an id.
+            StoreError: there is no store.
+        """
+        return self._search.searcher.fetch(ids, fields=fields)
+
+    afetch = loop.threaded(fetch)
+
+    def _answering(self, options: AskOptions, model: str | ChatModel | None) -> Answering:
+        from lmm.config_files import settings_for
+        from lmm.models.chat import shared_chat
+        from lmm_education.answer.run import Answering
+
+        if isinstance(model, str):
+            model = shared_chat(settings_for(config=self.config, overrides={"major": model}, env=self.env).major)
+        return Answering(self, self._search, options, model)
+
+    async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
+        search = SearchOptions(
+            types=tuple(options.get("types", ())),
+            documents=tuple(options.get("documents", ())),
+            where=_values(options.get("where")),
+        )
+        asked = AskOptions(
+            search=search,
+            budget=options.get("context_tokens"),
+            history=options.get("mode"),
+            agent=options.get("agent", False),
+        )
+        earlier = [
+            Exchange(each.question, each.text) if isinstance(each, Answer) else Exchange(*each)
+            for each in options.get("history", ())
+        ]
+        answering = await asyncio.to_thread(self._answering, asked, options.get("model"))
+        async for event in answering.stream(question, earlier):
+            yield event
+
+    @loop.background
+    async def aask(
+        self,
+        question: str,
+        *,
+        listener: AnswerListener = lambda event: None,
+        **options: Unpack[_AskArguments],
+    ) -> Answer:
+        """Answer a question from the course's own material, with its sources.
+
+        Args:
+            listener: is told what happens, pieces of the answer included, in another thread.
+            history: earlier answers, or pairs of question and answer, oldest first.
+            mode: what the history is for, instead of the configured one.
+            types: only material of these types, such as ``exercise``.
+            documents: only these documents, by docid or file.
+            where: only passages whose metadata have one of these values.
+            agent: give the model tools to look for itself.
+            context_tokens: how much of the material the model is shown, instead of the configured number.
+            model: a name, such as ``Ollama/llama3.2``, or a model; else the configured one.
+
+        Raises:
+            StoreError: nothing was ingested, or the store cannot be read.
+            ModelError: a model did not answer.
+        """
+        async for event in self._events(question, options):
+            listener(event)
+            if isinstance(event, Answer):
+                return event
+        raise RuntimeError("the stream ended without an answer")
+
+    ask = loop.blocking(aask)
+
+    def stream(self, question: str, **options: Unpack[_AskArguments]) -> AsyncGenerator[AnswerEvent]:
+        """What happens until the answer is there, for ``async for``; the last event is the `Answer`. See `aask`."""
+        return loop.bridge(self._events(question, options))
+
+    # -- study material ----------------------------------------------------------------------------
+
+    def documents(self) -> list[StoredDocument]:
+        """The documents that are stored, by file; none where there is no store yet."""
+        from lmm_education.ingestion.writing import stored_documents
+
+        return stored_documents(self.store) if self.store.manifest() is not None else []
+
+    def _material(self, paths: Sequence[str | Path]) -> list[StudyDocument]:
+        """The documents at some paths, else those that are stored."""
+        from lmm_education.study.reading import documents_at
+        from lmm_education.study.stored import stored_documents
+
+        return documents_at(paths, self.settings) if paths else stored_documents(self.store)
+
+    def toc(self, *paths: str | Path, depth: int = 6) -> list[Entry]:
+        """The table of contents of documents: at these paths, or else all that are stored (so below).
+
+        Raises:
+            DocumentError: a document cannot be read.
+            StoreError: no paths, and no store that can be read.
+        """
+        from lmm_education.study.toc import table_of_contents
+
+        return table_of_contents(self._material(paths), depth=depth)
+
+    def plan(self, *paths: str | Path, depth: int = 2, words_per_minute: int | None = None) -> Plan:
+        """The sections of documents in the order in which to read them, and how long that takes."""
+        from lmm_education.study.plan import study_plan
+
+        study = self.settings.study
+        pace = words_per_minute or study.words_per_minute
+        return study_plan(self._material(paths), depth=depth, words_per_minute=pace, keep=study.keep)
+
+    def cards(
+        self, *paths: str | Path, model: str | ChatModel | None = None, write: bool = False, again: bool = False
+    ) -> CardReport:
+        """The study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
+
+        Args:
+            model: writes cards for sections that have none; needs paths.
+            write: put these cards into the documents too, where they can be corrected.
+            again: ask anew what an earlier run got a reply to.
+
+        Raises:
+            ConfigError: a model, and no paths.
+        """
+        from lmm_education.study.ask_cards import cards_of, write_cards
+
+        if model is None:
+            return cards_of(self._material(paths), self.settings.study)
+        return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
+
+    def exercises(self, *paths: str | Path, types: Collection[str] = ()) -> list[Exercise]:
+        """The exercises of documents with their solutions; with `types`, texts of those types."""
+        from lmm_education.study.exercises import find_exercises
+
+        study = self.settings.study
+        return find_exercises(self._material(paths), kinds=types or study.exercises, solutions=study.solutions)
+
+    def notes(
+        self, path: str | Path, *, keep: Sequence[str] = (), edits: Edits | None = None, keep_lines: bool = False
+    ) -> Notes:
+        """The clean notes of a document: without metadata, conversations and special material.
+
+        Args:
+            keep: types of material that stay.
+            edits: what to do where an edit waits, instead of the configured.
+            keep_lines: keep the numbers of lines.
+
+        Raises:
+            ExportError: it cannot be exported as it is, or is special material as a whole.
+        """
+        from lmm_education.study.run_export import read_notes
+
+        return read_notes(path, self._export_options(keep, edits, keep_lines))
+
+    def export(
+        self,
+        path: str | Path,
+        output: str | Path,
+        *,
+        keep: Sequence[str] = (),
+        edits: Edits | None = None,
+        keep_lines: bool = False,
+    ) -> ExportReport:
+        """Write the clean notes of a document, or of a folder with what its documents show; see `notes`.
+
+        Raises:
+            ExportError: a file cannot be exported as it is, or would be written over a source.
+        """
+        from lmm_education.study.run_export import export_notes
+
+        return export_notes(path, output, self._export_options(keep, edits, keep_lines))
+
+    def _export_options(self, keep: Sequence[str], edits: Edits | None, keep_lines: bool) -> ExportOptions:
+        from lmm_education.study.run_export import ExportOptions
+
+        return ExportOptions(tuple(keep), edits, keep_lines, self.config)
+
+    # -- measure -----------------------------------------------------------------------------------
+
+    def evaluate(self, questions: Questions, *, documents: Sequence[str | Path] = ()) -> Evaluation:
+        """Measure how well questions find what answers them.
+
+        Args:
+            questions: question files, or questions.
+            documents: measure with these in a temporary store, instead of the course's.
+
+        Raises:
+            LmmError: a row of a question file cannot be used, or no question has an answer.
+            StoreError: there is no store, or it cannot be read.
+        """
+        from lmm_education.evaluation.run import evaluate
+        from lmm_education.evaluation.scratch import course_of
+
+        with course_of(self, [Path(path) for path in documents]) as chosen:
+            return evaluate(chosen, _questions(questions))
+
+    aevaluate = loop.threaded(evaluate)
+
+    def compare(self, questions: Questions, *axes: str, documents: Sequence[str | Path] = ()) -> list[Evaluation]:
+        """Evaluate other settings, such as ``encoding=content,hybrid``, in temporary stores."""
+        from lmm_education.evaluation.run import evaluate_variants
+        from lmm_education.evaluation.variants import make_variants
+
+        variants = make_variants(axes, self.settings)
+        return evaluate_variants(self, _questions(questions), variants, documents=[Path(path) for path in documents])
+
+    def tune(self, questions: Questions, *, documents: Sequence[str | Path] = ()) -> Tuning:
+        """Try leg weights and chunk sizes, and cross-validate the choice, at the most exact level of the questions."""
+        from lmm_education.evaluation.report import best_mean
+        from lmm_education.evaluation.run import tune
+
+        asked = _questions(questions)
+        return tune(self, asked, by=best_mean(asked), documents=[Path(path) for path in documents])
+
+    def calibrate(self, questions: Questions, *, documents: Sequence[str | Path] = ()) -> Calibration:
+        """Find the relevance below which nothing relevant was found: ``[search] threshold``."""
+        from lmm_education.evaluation.run import calibrate_threshold
+        from lmm_education.evaluation.scratch import course_of
+
+        with course_of(self, [Path(path) for path in documents]) as chosen:
+            return calibrate_threshold(chosen, _questions(questions))
+
+    # -- doors -------------------------------------------------------------------------------------
+
+    def app(self, *, hosts: Sequence[str] | None = None) -> Starlette:
+        """The web chat and the HTTP API, for any ASGI server; the course stays open while it runs.
+
+        `hosts` are names under which requests may come, by default this machine's own; ``("*",)`` is any.
+        """
+        from lmm_education.web.app import LOOPBACK, create_app
+
+        return create_app(self, hosts=LOOPBACK if hosts is None else hosts)
+
+    def tools(self) -> list[RunnableTool]:
+        """What agents can look up: tools that search, list mentions, open a section, and show the contents."""
+        from lmm_education.agent_tools.lookup import Lookup
+        from lmm_education.agent_tools.tools import course_tools
+
+        return course_tools(Lookup(self._search), among_others=False)
+
+    # -- the store ---------------------------------------------------------------------------------
+
+    def status(self) -> StoreStatus:
+        """What is in the store; its `manifest` is None where nothing was ingested."""
+        return self.store.status()
+
+    def check(self) -> str:
+        """Compare what is stored with what was written; what was compared, in words.
+
+        Raises:
+            StoreMissing: nothing was ingested.
+            StoreDamaged: something is otherwise.
+        """
+        checked = self.store.check()
+        if not checked:
+            raise self._missing()
+        return checked
+
+    def repair(self, *paths: str | Path, prune: bool = False, listener: Listener = ignore) -> IngestReport:
+        """Make a damaged store anew from its documents, without opening it."""
+        from lmm_education.ingestion.run import ingest_into
+        from lmm_education.ingestion.running import IngestOptions
+
+        return ingest_into(self, paths, IngestOptions(again=True, repair=True, prune=prune), listener=listener)
+
+    def compact(self) -> None:
+        """Compact the store.
+
+        Raises:
+            StoreMissing: nothing was ingested.
+        """
+        if self.store.manifest() is None:
+            raise self._missing()
+        self.store.compact()
+
+    def push(self, to: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
+        """Copy the store to another folder, or to a Qdrant server's address; what is there already stays.
+
+        `on_points` is told how many points are done, again and again.
+
+        Raises:
+            StoreMissing: nothing was ingested.
+            ConfigError: that is the store itself.
+        """
+        from lmm_education.store.transfer import transfer
+
+        return transfer(self.store, str(to), self.settings.storage, env=self.env, to=True, on_points=on_points)
+
+    def pull(self, source: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
+        """Copy a store from another folder or a server, as `push` copies there."""
+        from lmm_education.store.transfer import transfer
+
+        return transfer(self.store, str(source), self.settings.storage, env=self.env, to=False, on_points=on_points)
+
+    def remove(self, *documents: str) -> list[StoredDocument]:
+        """Remove documents from the store, by docid, file, folder or the file's name; those that were removed.
+
+        Raises:
+            StoreError: there is none of a name, or there are several.
+        """
+        from lmm_education.ingestion.writing import remove_documents
+
+        return remove_documents(self.store, documents)
+
+    def _missing(self) -> StoreMissing:
+        hint = "make a store with: lmm ingest PATH"
+        return StoreMissing("nothing was ingested yet", where=self.store.location, hint=hint)
+
+
+class _AskArguments(TypedDict, total=False):
+    """How to answer; see `Course.aask`."""
+
+    history: Sequence[tuple[str, str] | Answer]
+    mode: History | None
+    types: Sequence[str]
+    documents: Sequence[str]
+    where: Where | None
+    agent: bool
+    context_tokens: int | None
+    model: str | ChatModel | None
+
+
+def _values(where: Where | None) -> dict[str, Sequence[Value]]:
+    return {key: (value,) if isinstance(value, str | int) else tuple(value) for key, value in (where or {}).items()}
+
+
+def _questions(given: Questions) -> list[Question]:
+    """Questions as they are, or those of files."""
+    from lmm_education.evaluation.questions import Question
+    from lmm_education.evaluation.read_questions import read_usable
+
+    several = [given] if isinstance(given, str | Path) else list(given)
+    asked = [each for each in several if isinstance(each, Question)]
+    return asked or read_usable(Path(each) for each in several if not isinstance(each, Question))
+
+
+# -- the names that were there before --------------------------------------------------------------
+
+
+def _opened(course: str | Course | None, config: str | Path | Config | None, closing: ExitStack) -> Course:
+    if isinstance(course, Course):
+        return course
+    return closing.enter_context(Course.open(course=course, config=config))
+
+
+class _IngestArguments(TypedDict, total=False):
+    save_files: bool
+    output: str | Path | None
+    ingest: bool
+    prune: bool
+    moved: bool | None
+    annotate: bool
+    again: bool
+    dry_run: bool
+    listener: Listener
+
+
+def ingest(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    config: str | Path | None = None,
+    course: str | None = None,
+    embedder: Embedder | None = None,
+    **options: Unpack[_IngestArguments],
+) -> IngestReport:
+    """`Course.ingest` for the course that one stands in, or of the configuration beside the first path."""
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    with Course.open(config=config_for(named, config), course=course, embedder=embedder) as opened:
+        return opened.ingest(*named, **options)
+
+
+def prepare(
+    paths: str | Path | Iterable[str | Path], *, config: str | Path | None = None, course: str | None = None
+) -> list[PreparedDocument]:
+    """`Course.prepare` for the course that one stands in, or of the configuration beside the first path."""
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    with Course.open(config=config_for(named, config), course=course) as opened:
+        return opened.prepare(*named)
+
+
+def to_points(
+    documents: Iterable[PreparedDocument],
+    *,
+    config: str | Path | None = None,
+    course: str | None = None,
+    embedder: Embedder | None = None,
+) -> Iterator[dict[str, Any]]:
+    """`Course.points` of the course that one stands in."""
+    with Course.open(config=config, course=course, embedder=embedder) as opened:
+        yield from opened.points(documents)
+
+
+class _SearchArguments(TypedDict, total=False):
+    types: Sequence[str]
+    documents: Sequence[str]
+    where: Where | None
+    fields: Fields
+    limit: int | None
+    companion: bool | None
+    sections: bool
+    expand: int | None
+    reranker: str | None
+
+
+def querydb(
+    question: str,
+    *,
+    config: str | Path | None = None,
+    course: str | Course | None = None,
+    **options: Unpack[_SearchArguments],
+) -> SearchResult:
+    """`Course.search` in the course that one stands in; `course` is its name, or a course that is open."""
+    with ExitStack() as closing:
+        return _opened(course, config, closing).search(question, **options)
+
+
+class _QueryArguments(TypedDict, total=False):
+    history: Sequence[tuple[str, str] | Answer]
+    mode: History | None
+    types: Sequence[str]
+    documents: Sequence[str]
+    where: Where | None
+    agent: bool
+    model: str | ChatModel | None
+    listener: AnswerListener
+
+
+def query(
+    question: str,
+    *,
+    budget: int | None = None,
+    config: str | Path | None = None,
+    course: str | Course | None = None,
+    **options: Unpack[_QueryArguments],
+) -> Answer:
+    """`Course.ask` in the course that one stands in; `budget` is its `context_tokens`."""
+    with ExitStack() as closing:
+        return _opened(course, config, closing).ask(question, context_tokens=budget, **options)
+
+
+aingest, aquerydb, aquery = loop.threaded(ingest), loop.threaded(querydb), loop.threaded(query)
+open_course = Course.open

@@ -1,0 +1,244 @@
+"""What the rooms of a course are given: its settings, its store and its encoder, opened when they are first used."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from lmm import config_files
+from lmm.config import Settings
+from lmm.errors import FileReadError
+from lmm.models.port import ChatModel, Embedder
+from lmm.powers import Config
+from lmm_education.encode.encoder import Encoder, open_encoder
+from lmm_education.settings import CourseSettings, StorageSettings, load_course_settings
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.open import open_store
+from lmm_education.store.port import Store
+from lmm_education.withheld import WithheldStore
+
+T = TypeVar("T")
+
+
+@dataclass
+class CourseParts:
+    """What commands work with. `root` is the folder that documents are named relative to.
+
+    `config` is the configuration that counts; `models` are the language models' settings, and `major` the model that
+    answers where one was given as an object.
+    """
+
+    settings: CourseSettings
+    models: Settings
+    root: Path
+    config: Config = field(default_factory=Config)
+    given_store: Store | None = None
+    embedder: Embedder | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    major: ChatModel | None = None
+    closing: ExitStack = field(default_factory=ExitStack)
+    _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _opening: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path | None = None,
+        *,
+        course: str | None = "",
+        config: str | Path | Config | None = None,
+        model: str | ChatModel | None = None,
+        embedder: Embedder | None = None,
+        store: Store | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Open a course; nothing but its configuration is read before it is used.
+
+        Args:
+            folder: the course's folder, or one in it; None is where one stands (see `find_course`).
+            course: the course's name, instead of the configured one.
+            config: this configuration, instead of that of the folder; its paths are relative to where it lies.
+            model: the language model that answers, instead of the configured one: a name or a model.
+            embedder: instead of the configured one.
+            store: instead of the configured one; it is not closed.
+            env: instead of the process's environment.
+
+        Raises:
+            ConfigError: the configuration cannot be read, or asks for something unknown.
+            FileReadError: there is no such folder.
+        """
+        env = os.environ if env is None else env
+        if folder is not None and config is None:
+            file, settings = course_at(Path(folder))
+        else:
+            file, settings = find_course(config if isinstance(config, Config) else Path(config) if config else None)
+        if course:
+            settings = replace(settings, storage=replace(settings.storage, course=course))
+        named, major = ({"major": model}, None) if isinstance(model, str) else ({}, model)
+        models = config_files.settings_for(config=file, overrides=named or None, env=env)
+        return cls(
+            settings=settings,
+            models=models,
+            root=settings.root.resolve(),
+            config=file,
+            given_store=store,
+            embedder=embedder,
+            env=env,
+            major=major,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what was opened; what is used afterwards is opened again."""
+        with self._opening:
+            self._opened.clear()
+            self.closing.close()
+
+    def once(self, name: str, open: Callable[[], T]) -> T:
+        """What `open` gave when it was first called for this name; threads that come at once get the same."""
+        with self._opening:
+            if name not in self._opened:
+                self._opened[name] = open()
+            found: T = self._opened[name]
+            return found
+
+    @property
+    def store(self) -> Store:
+        """The store, which need not exist yet.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        return self.given_store if self.given_store is not None else self.once("store", self._open_store)
+
+    def _open_store(self) -> Store:
+        store = open_store(self.settings.storage, env=self.env)
+        self.closing.callback(store.close)
+        return store
+
+    @property
+    def encoder(self) -> Encoder:
+        """What turns chunks and questions into vectors.
+
+        Raises:
+            ModelError: the embedding model cannot be opened.
+        """
+        return self.once("encoder", lambda: open_encoder(self.settings, self.models.embedding, embedder=self.embedder))
+
+    def for_students(self) -> Self:
+        """The same course without the texts that ``[serve] withhold`` names, whoever asks it for what.
+
+        Raises:
+            StoreError: the store cannot be opened.
+            ModelError: the embedding model cannot be opened.
+        """
+        encoder, store = self.encoder, WithheldStore(self.store, self.settings.serve.withhold)
+        served = replace(self, given_store=store)
+        served.once("encoder", lambda: encoder)  # one model in memory for both
+        return served
+
+    @property
+    def manifest(self) -> Manifest:
+        """What a store is made with under these settings. May ask the embedding model for one vector."""
+        return self.once("manifest", self._manifest)
+
+    def _manifest(self) -> Manifest:
+        how = self.settings.preparation
+        return Manifest(
+            **self.encoder.manifest_parts,
+            annotations=_values(how.annotation_model, "own_properties", "inherited_properties", "generated"),
+            chunking=_values(how, "splitter", "min_size", "max_size", "overlap", "unit"),
+            documents=_values(how, "pool", "pool_size", "documents", "level", "document_size"),
+        )
+
+
+def _values(settings: object, *names: str) -> dict[str, Any]:
+    """Settings as JSON holds them."""
+    values = {name: getattr(settings, name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def find_course(
+    config: Path | Config | None = None, env: Mapping[str, str] | None = None
+) -> tuple[Config, CourseSettings]:
+    """The configuration of the course that one works in, and the course's settings.
+
+    Where `lmm.config_files.find_config` finds none, a folder above the current one may be the course's: the
+    first with a ``config.toml`` or a folder ``.lmm``. Nothing is looked for above a Git repository, nor in the home
+    folder, in a folder that all users share (such as ``/tmp``), and above them.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or asks for something unknown.
+    """
+    found = config if isinstance(config, Config) else config_files.find_config(config, env=env)
+    above = course_above(Path.cwd()) if found.path is None else None
+    if above is not None and (above / config_files.CONFIG).is_file():
+        found = config_files.read_config(above / config_files.CONFIG)
+    settings = load_course_settings(found.text, config_file=found.path, own=found.own)
+    if found.path is None and above is not None:
+        storage = replace(settings.storage, folder=above / settings.storage.folder, root=above)
+        settings = replace(settings, root=above, storage=storage)
+    return found, settings
+
+
+def course_above(here: Path) -> Path | None:
+    """The nearest folder above `here` that is a course's; None if `here` is one itself."""
+    mark = StorageSettings().folder.parts[0]
+    home = Path("~").expanduser() if "HOME" in os.environ or os.name == "nt" else None
+    if (here / mark).is_dir() or (here / ".git").exists() or here == home:
+        return None
+    for folder in here.parents[:-1]:  # not the root of the file system
+        if folder == home or folder.stat().st_mode & stat.S_ISVTX:
+            return None
+        if (folder / config_files.CONFIG).is_file() or (folder / mark).is_dir():
+            return folder
+        if (folder / ".git").exists():
+            return None
+    return None
+
+
+def course_at(folder: Path) -> tuple[Config, CourseSettings]:
+    """The configuration and the settings of the course that a folder is, or lies in, wherever one stands.
+
+    Raises:
+        FileReadError: there is no such folder.
+        ConfigError: the configuration cannot be read, or asks for something unknown.
+    """
+    if not folder.is_dir():
+        raise FileReadError("there is no such folder", where=str(folder))
+    root = folder if is_course(folder) else course_above(folder.resolve()) or folder
+    if (root / config_files.CONFIG).is_file():
+        found = config_files.read_config(root / config_files.CONFIG)
+        return found, load_course_settings(found.text, config_file=found.path, own=found.own)
+    plain = CourseSettings()
+    storage = replace(plain.storage, folder=root / plain.storage.folder, root=root)
+    return Config(), replace(plain, root=root, storage=storage)
+
+
+def is_course(folder: Path) -> bool:
+    """Whether a folder is that of a course: it has a ``config.toml`` or a folder ``.lmm``."""
+    return (folder / config_files.CONFIG).is_file() or (folder / StorageSettings().folder.parts[0]).is_dir()
+
+
+def config_for(paths: Iterable[str | Path], config: str | Path | None = None) -> Config:
+    """The configuration that counts for documents at some paths: the one that is named, else the one that is found from
+    where one stands, or beside the first of them.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    first = next(map(Path, paths), None)
+    beside = None if first is None else (first if first.is_dir() else first.parent) / config_files.CONFIG
+    return config_files.find_config(Path(config) if config else None, beside)
