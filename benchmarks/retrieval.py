@@ -20,6 +20,7 @@ from lmm.config import ModelSettings
 from lmm.models.embed import open_embedder
 from lmm.models.port import Embedder
 from lmm.providers import parse_name
+from lmm_education.course import open_course
 from lmm_education.evaluation.judge import Text, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question
@@ -29,7 +30,6 @@ from lmm_education.evaluation.run import evaluate
 from lmm_education.evaluation.scratch import scratch_courses
 from lmm_education.evaluation.variants import Variant
 from lmm_education.material import Lines, Place
-from lmm_education.course import open_course
 
 QUESTIONS = Path(__file__).parent / "questions"
 SIZE, OVERLAP = 1000, 200
