@@ -90,7 +90,7 @@ class Document:
     >>> from lmm.models.testing import ScriptedModel
     >>> doc = Document.from_text("---\\n?: which colour?\\n---\\nA leaf is green.\\n")
     >>> [(question.line, question.prompt.text, str(question.subject)) for question in doc.pending]
-    [(2, 'which colour?', "a paragraph of ''")]
+    [(2, 'which colour?', "the document ''")]
     >>> doc.answer(model=ScriptedModel(["Green."])).check().results[0].reply.text
     'Green.'
     >>> doc.pending, doc.chats[0].reply

@@ -115,6 +115,8 @@ def test_a_link_on_the_way_to_a_configured_folder(home: Path, clone: Path, lmm: 
     (clone / "data").symlink_to(home, target_is_directory=True)
     (clone / "config.toml").write_text('[storage]\nfolder = "data/store"\n')
     before = contents(home)
+    assert lmm("ingest", ".").code == 2
+    assert lmm("trust", "--yes").code == 0
     done = lmm("ingest", ".")
     assert contents(home) == before
     assert done.code == 1

@@ -111,7 +111,7 @@ class Client:
         """
         _ = self.model
 
-    def other(self, tier: str) -> Client:
+    def other(self, tier: str, *, listener: Listener | None = None) -> Client:
         """A client for another tier: same journal, listener and account. A model that was given answers here too."""
         client = Client(
             self.settings,
@@ -119,7 +119,7 @@ class Client:
             model=self._given,
             again=self.again,
             estimate=self.estimate,
-            listener=self.listener,
+            listener=self.listener if listener is None else listener,
         )
         client._root = self._root
         return client
@@ -133,16 +133,23 @@ class Client:
             ModelError: the model did not answer.
         """
         reply = None
-        async with contextlib.aclosing(self.stream(ask)) as events:
-            async for event in events:
-                if isinstance(event, Reply):
-                    reply = event
+        try:
+            async with contextlib.aclosing(self.stream(ask)) as events:
+                async for event in events:
+                    if isinstance(event, Reply):
+                        reply = event
+        except asyncio.CancelledError:
+            self._root.interrupted = True
+            if reply is None:
+                raise
         if reply is None:
             raise RuntimeError(f"{self.name} ended its stream without a reply")
         return reply
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Event]:
         """`ask`, watched as it happens; the listener is told the same."""
+        if self._root.interrupted:  # the reply before came through all the same
+            raise asyncio.CancelledError
         key = ask.journal_key(self.name)
         remembered = None if self.again or ask.again else _remembered(key)
         self._tell(Asked(ask.request, self.name, ask.text, ask.about), ask.place)
@@ -154,8 +161,8 @@ class Client:
             async for event in events:
                 if isinstance(event, Reply):
                     self._root.usage += event.usage
-                    if not self.estimate:
-                        await _kept(key, event)
+                    if not self.estimate and not await _kept(key, event):
+                        self._root.interrupted = True
                 self._tell(event, ask.place)
                 yield event
 
@@ -247,16 +254,15 @@ def _remembered(key: str) -> Reply | None:
     return None
 
 
-async def _kept(key: str, reply: Reply) -> None:
-    """Put a reply into the journal. Cancelled meanwhile, the reply counts all the same: the next wait is cancelled."""
+async def _kept(key: str, reply: Reply) -> bool:
+    """Put a reply into the journal; False if that was cancelled meanwhile: the reply counts all the same."""
     task = asyncio.ensure_future(_remember(key, reply))
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await task
-        current = asyncio.current_task()
-        if current is not None:
-            current.cancel()
+        return False
+    return True
 
 
 async def _remember(key: str, reply: Reply) -> None:

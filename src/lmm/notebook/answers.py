@@ -27,7 +27,7 @@ from lmm.markdown.tree import (
     tree_to_blocks,
     without_metadata,
 )
-from lmm.messages import Attachment, ChatRequest, Failed, Message, Reply
+from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore
 from lmm.models.client import Ask, Client, Flow
 from lmm.notebook.annotations import NOTICE, condensed, fits, room
 from lmm.notebook.batch import Batch
@@ -400,6 +400,8 @@ class AnswerPlanner:
         for outcome in outcomes:
             if isinstance(outcome, Failure):
                 client.tell(Failed(outcome.error), outcome.place)
+            elif outcome.prompt.condensed:
+                client.tell(Notice(NOTICE), place_of(plan.document, outcome.prompt))
         return outcomes
 
     async def _fitting(self, pending: Pending, client: Client) -> Pending:
@@ -408,7 +410,7 @@ class AnswerPlanner:
         if fits(pending.subject.text, window) or pending.is_edit or not isinstance(pending.node, HeadingNode):
             return pending
         language = str(pending.node.root.own("lang") or "en")
-        batch = Batch(pending.node, client.other("minor"), language=language)
+        batch = Batch(pending.node, client.other("minor", listener=ignore), language=language)
         text = await condensed(pending.node, batch, self.prompts, room(window))
         return replace(pending, subject=replace(pending.subject, text=text), condensed=True)
 
