@@ -161,8 +161,7 @@ class Course(CourseParts):
 
         return self.once("search", lambda: open_search(self))
 
-    @loop.background
-    async def asearch(
+    def search(
         self,
         question: str = "",
         *,
@@ -208,10 +207,9 @@ class Course(CourseParts):
             expand=expand,
             reranker=reranker,
         )
-        searching = await asyncio.to_thread(lambda: self._search)
-        return await searching.asearch(question, options)
+        return self._search.search(question, options)
 
-    search = loop.blocking(asearch)
+    asearch = loop.threaded(search)
 
     def fetch(self, *ids: str, fields: Fields = ()) -> SearchResult:
         """The passages and sections with these ids, in this order.
