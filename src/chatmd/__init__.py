@@ -12,6 +12,7 @@ from lmm.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
+    from chatmd.chat import Chat, How
     from chatmd.language.agent import read_agent
     from chatmd.language.items import AgentSpec
     from chatmd.language.lint import check
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
 _PUBLIC = {
     "Agent": "chatmd.runtime.reduce",
     "AgentSpec": "chatmd.language.items",
+    "Chat": "chatmd.chat",
+    "How": "chatmd.chat",
     "Attribute": "chatmd.language.nodes",
     "Comment": "chatmd.language.nodes",
     "SyntaxTree": "chatmd.language.nodes",
@@ -56,9 +59,11 @@ __all__ = [
     "Agent",
     "AgentSpec",
     "Attribute",
+    "Chat",
     "Comment",
     "Element",
     "Hooks",
+    "How",
     "Problem",
     "RunOptions",
     "RunResult",

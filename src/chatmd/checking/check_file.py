@@ -26,15 +26,21 @@ def check_file(path: Path, options: RunOptions = RunOptions(), *, strict: bool =
         FileReadError: it cannot be read.
         ConfigError: config.toml asks for something that we do not know.
     """
-    text, folder = read_document(path), path.resolve().parent
-    tree = tree_for(path, folder, options, Hooks())
-    document, torn = _mended(text, str(path), strict)
+    return check_text(read_document(path), path, options, name=str(path), strict=strict)
+
+
+def check_text(
+    text: str, path: Path, options: RunOptions = RunOptions(), *, name: str = "", strict: bool = False
+) -> list[Problem]:
+    """`check_file` for a text that stands, or could stand, in `path`; `name` is what problems call it."""
+    tree = tree_for(path, path.resolve().parent, options, Hooks())
+    document, torn = _mended(text, name, strict)
     document = tree.rules.imported(document)
     settings = tree.configuration.settings()
-    place = Workplace(folder, settings, _ask_nobody, tree.rules, tree.environment, tree.protected)
+    place = Workplace(path.resolve().parent, settings, _ask_nobody, tree.rules, tree.environment, tree.protected)
     spec = interpret(document)[0]
     found = [*torn, *check(document), *surroundings(spec, path, place, tree.configuration)]
-    return sorted(found, key=lambda problem: (problem.span.file != str(path), problem.span.file, problem.span.start))
+    return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
 
 
 def _mended(text: str, name: str, strict: bool) -> tuple[SyntaxTree, list[Problem]]:

@@ -30,7 +30,7 @@ from lmm.disk.folder import Folder
 from lmm.disk.opened import write_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import Changed, DocumentBusy, LmmError
-from lmm.loop import run, run_async
+from lmm.loop import background, blocking
 from lmm.messages import Image
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
@@ -58,10 +58,17 @@ class Planned:
     plan: Plan
 
 
-def compact(
-    path: Path, settings: Settings, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()
+@background
+async def acompact(
+    path: Path,
+    settings: Settings,
+    options: CompactOptions = CompactOptions(),
+    *,
+    model: ChatModel | None = None,
+    roots: Sequence[Path] = (),
+    locked: bool = False,
 ) -> Compacted:
-    """Compact the conversation in a file by the aux model, holding the file's lock.
+    """Compact the conversation in a file by `model`, else the aux model, under the file's lock (or it is `locked`).
 
     Raises:
         NothingToCompact: it is as short as it can be made; the file is as it was, as after all other errors.
@@ -69,23 +76,15 @@ def compact(
         ChatmdError, ModelError: no summary came.
         DocumentError: the file cannot be read or written, or somebody changed it meanwhile.
     """
-    return run(_locked(path, settings, options, roots))
-
-
-async def acompact(
-    path: Path, settings: Settings, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()
-) -> Compacted:
-    """`compact`, awaited."""
-    return await run_async(_locked(path, settings, options, roots))
-
-
-async def _locked(path: Path, settings: Settings, options: CompactOptions, roots: Sequence[Path]) -> Compacted:
-    with document_lock(path, timeout=0):
+    with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         check_writable(path)
         text = read_document(path)
-        done = await _compacted(text, settings, options, path, roots)
+        done = await _compacted(text, settings, options, path, roots, model)
         await asyncio.to_thread(_replace, path, text, done)
         return done
+
+
+compact = blocking(acompact)
 
 
 async def compact_text(
@@ -142,7 +141,14 @@ def plan_file(path: Path, options: CompactOptions = CompactOptions(), *, roots: 
         InvalidDocument: the file has errors.
         FileReadError: it cannot be read.
     """
-    document, items = _read(read_document(path), path, roots)
+    return plan_text(read_document(path), path, options, roots=roots)
+
+
+def plan_text(
+    text: str, path: Path, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()
+) -> Planned:
+    """`plan_file` for a text that stands, or could stand, in `path`."""
+    document, items = _read(text, path, roots)
     contents = local_texts(items, path.resolve().parent)
     sizes = tuple(tokens_of(item, contents, count_tokens) for item in items)
     return Planned(items, sizes, plan_compaction(items, sizes, options, foreign_items(document, items)))

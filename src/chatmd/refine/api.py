@@ -19,6 +19,7 @@ from chatmd.refine.purse import Purse
 from chatmd.refine.record import Record, open_record, read_record
 from chatmd.refine.results import Refined, RefineOptions, Task
 from chatmd.refine.run import Progress, refined
+from chatmd.refine.selection import Version
 from chatmd.refine.versions import find_instructions
 from chatmd.runtime.limits import Limits, Tally, parse_budget
 from chatmd.runtime.models import configuration_for, settings_for_text
@@ -65,6 +66,15 @@ class Refinement:
     path: Path
     usage: Usage
     record: Path | None
+
+    @property
+    def winner(self) -> Version | None:
+        """The version that is better than the file's; None if there is none, and `done.reason` says why."""
+        return self.done.winner
+
+    def apply(self, path: Path | None = None) -> None:
+        """Write the winner into the file, see `apply`."""
+        apply(self, path)
 
 
 def refine(request: RefineRequest, hooks: Hooks = Hooks(), progress: Progress = lambda text: None) -> Refinement:

@@ -47,7 +47,8 @@ def render(
         ConsentNeeded: agents or servers should be asked, and nobody agreed to what tools can do.
         DocumentError, ConfigError: the file cannot be read; its model or a setting is unknown.
     """
-    return loop.run(_render(Path(path), options, hooks, run_agents, servers))
+    text = read_document(Path(path))
+    return loop.run(render_text(text, Path(path), options, hooks, run_agents=run_agents, servers=servers))
 
 
 async def arender(
@@ -59,12 +60,15 @@ async def arender(
     servers: bool = False,
 ) -> Rendered:
     """`render` for callers with an event loop."""
-    return await loop.run_async(_render(Path(path), options, hooks, run_agents, servers))
+    text = await asyncio.to_thread(read_document, Path(path))
+    return await loop.run_async(render_text(text, Path(path), options, hooks, run_agents=run_agents, servers=servers))
 
 
-async def _render(path: Path, options: RunOptions, hooks: Hooks, run_agents: bool, servers: bool) -> Rendered:
+async def render_text(
+    text: str, path: Path, options: RunOptions, hooks: Hooks, *, run_agents: bool = False, servers: bool = False
+) -> Rendered:
+    """`render` for a text that stands, or could stand, in `path`."""
     folder = path.resolve().parent
-    text = await asyncio.to_thread(read_document, path)
     tree = tree_for(path, folder, options, hooks)
     if run_agents or servers:
         tree = await asyncio.to_thread(agreed, tree, text, str(path), folder, options, hooks)

@@ -15,6 +15,7 @@ from chatmd.runtime.moved import moved
 from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.repair import repair
 from chatmd.runtime.runner import Runner
+from chatmd.runtime.transcript import TextTranscript
 from chatmd.runtime.tree import Tree
 from lmm import loop
 from lmm.disk import files
@@ -67,10 +68,34 @@ def open_run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks 
     return Runner(options.output, _copied(path, text, tree, options), options, hooks)
 
 
+def open_text(text: str, folder: Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> Runner:
+    """`open_run` for a text that is in no file; what it names is relative to `folder`, and nothing is written."""
+    folder = folder.resolve()
+    tree = agreed(tree_for(None, folder, options, hooks), text, "", folder, options, hooks)
+    return Runner(folder / "text", tree, options, hooks, TextTranscript(text))
+
+
 def _copied(path: Path, text: str, tree: Tree, options: RunOptions) -> Tree:
     """Write the file that is to be run in place of `path`; the tree that it is run with."""
     output = options.output
     assert output is not None
+    source, target = path.resolve().parent, output.resolve().parent
+    text = text_beside(path, text, output)
+    if source != target:
+        tree = replace(tree, rules=replace(tree.rules, roots=(*tree.rules.roots, source)))
+    tree = replace(tree, protected=(*tree.protected, output.resolve()))
+    # Its tools are those that were agreed to a moment ago, by other paths.
+    tree = agreed(tree, text, str(output), target, replace(options, yes=True), Hooks())
+    files.replace(output, text)
+    return tree
+
+
+def text_beside(path: Path, text: str, output: Path) -> str:
+    """The text of the file in `path` as it would mean the same in `output`, which is not there yet.
+
+    Raises:
+        FileWriteError: it is there, or its folder is not.
+    """
     if output.exists():
         raise FileWriteError(
             "there is such a file already", where=str(output), hint=f"to go on with it: lmm run {output}; or delete it"
@@ -79,11 +104,6 @@ def _copied(path: Path, text: str, tree: Tree, options: RunOptions) -> Tree:
     if not target.is_dir():
         hint = f"make it: mkdir -p {output.parent}"
         raise FileWriteError("cannot be written: its folder does not exist", where=str(output), hint=hint)
-    if source != target:
-        text = moved(parse(repair(text).text), Path(os.path.relpath(source, target)).as_posix())
-        tree = replace(tree, rules=replace(tree.rules, roots=(*tree.rules.roots, source)))
-    tree = replace(tree, protected=(*tree.protected, output.resolve()))
-    # Its tools are those that were agreed to a moment ago, by other paths.
-    tree = agreed(tree, text, str(output), target, replace(options, yes=True), Hooks())
-    files.replace(output, text)
-    return tree
+    if source == target:
+        return text
+    return moved(parse(repair(text).text), Path(os.path.relpath(source, target)).as_posix())

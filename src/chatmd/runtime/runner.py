@@ -16,6 +16,7 @@ from chatmd.runtime import events
 from chatmd.runtime.conversation import Conversation
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.options import Hooks, RunOptions
+from chatmd.runtime.transcript import TextTranscript
 from chatmd.runtime.transcript_file import open_transcript
 from chatmd.runtime.tree import Tree
 from lmm import loop
@@ -24,10 +25,16 @@ from lmm.messages import Event, Failed, Notice
 
 
 class Runner:
-    """Runs a file on the background loop. `steer` and `cancel` may be called from any thread there is."""
+    """Runs a file on the background loop. `steer` and `cancel` may be called from any thread there is.
 
-    def __init__(self, path: Path, tree: Tree, options: RunOptions, hooks: Hooks) -> None:
-        self.path, self.tree, self.options, self.hooks = path, tree, options, hooks
+    With `memory`, that is run instead, as if it stood beside `path`. `locked` says that the caller has the file's lock.
+    """
+
+    def __init__(
+        self, path: Path, tree: Tree, options: RunOptions, hooks: Hooks, memory: TextTranscript | None = None
+    ) -> None:
+        self.path, self.tree, self.options, self.hooks, self.memory = path, tree, options, hooks, memory
+        self.locked = False
         self._notes: deque[str] = deque()
         self._turn: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,13 +93,7 @@ class Runner:
         """Run the file; see `chatmd.run`. With `user_first`, nothing is sent before the user was asked."""
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
-            transcript = stack.enter_context(open_transcript(self.path))
-            for note in transcript.notes:
-                self._tell(Notice(note))
-            folder = self.path.resolve().parent
-            record = Recorded(self.path, only=self.tree.replay)
-            tree = replace(self.tree, records=folder)
-            conversation = Conversation(tree, transcript, folder, (str(self.path),), self._notes, recorded=record)
+            conversation = self._conversation(stack)
             ready = await conversation.open(stack, though_waiting=self.hooks.ask_user is not None)
             if ready:
                 self._tell(events.Ready(conversation.model, conversation.tools))
@@ -103,8 +104,8 @@ class Runner:
                     break
             result = RunResult(
                 conversation.answer,
-                transcript.text,
-                self.path,
+                conversation.transcript.text,
+                None if self.memory else self.path,
                 self.tree.tally.usage,
                 self.tree.tally.turns,
                 "user" if conversation.waits_for_user else "model",
@@ -113,8 +114,23 @@ class Runner:
         self._tell(result)
         return result
 
+    def _conversation(self, stack: AsyncExitStack) -> Conversation:
+        """The conversation, whose file is open and locked as long as `stack`."""
+        folder = self.path.resolve().parent
+        if self.memory is not None:
+            return Conversation(self.tree, self.memory, folder, ("",), self._notes)
+        transcript = stack.enter_context(open_transcript(self.path, locked=self.locked))
+        for note in transcript.notes:
+            self._tell(Notice(note))
+        tree, record = replace(self.tree, records=folder), Recorded(self.path, only=self.tree.replay)
+        return Conversation(tree, transcript, folder, (str(self.path),), self._notes, recorded=record)
+
+    @property
+    def _name(self) -> str:
+        return "" if self.memory else str(self.path)
+
     def _tell(self, event: Event) -> None:
-        self.tree.listener(event, Place(str(self.path)))
+        self.tree.listener(event, Place(self._name))
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """One turn; whether it came to its end."""
@@ -146,7 +162,7 @@ class Runner:
             if not limit.expired():
                 raise
             raise LimitReached(
-                f"the turn took longer than {self.options.timeout:g} s", where=str(self.path),
+                f"the turn took longer than {self.options.timeout:g} s", where=self._name,
                 hint="allow more: --timeout",
             ) from error  # fmt: skip
         except asyncio.CancelledError:

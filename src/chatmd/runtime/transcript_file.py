@@ -308,14 +308,14 @@ def _whole_characters(data: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def open_transcript(path: Path) -> Iterator[TranscriptFile]:
-    """A transcript, repaired if a crash left it torn, and locked as long as the context is open.
+def open_transcript(path: Path, *, locked: bool = False) -> Iterator[TranscriptFile]:
+    """A transcript, repaired if a crash left it torn, and locked as long as the context is open, or `locked` already.
 
     Raises:
         DocumentBusy: another process runs it.
         FileReadError, FileWriteError: it is missing, no UTF-8, or write-protected.
     """
-    with document_lock(path, timeout=0):
+    with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
         data = read_bytes(path)
         text = decode_document(_whole_characters(data), str(path))
         check_writable(path)

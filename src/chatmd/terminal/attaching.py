@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chatmd.errors import ChatmdError
-from chatmd.terminal.messages import mentions
+from chatmd.runtime.rewind import mentions
 
 _PUNCTUATION = ".,;:!?)]}'\""
 

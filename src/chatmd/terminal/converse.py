@@ -11,8 +11,8 @@ from chatmd.compaction.compact_file import acompact
 from chatmd.runtime.compacting import summarising
 from chatmd.runtime.limits import parse_budget
 from chatmd.runtime.options import Hooks, RunOptions
+from chatmd.runtime.rewind import rewind_file
 from chatmd.runtime.runner import Runner
-from chatmd.terminal.rewind_file import rewind_file
 from chatmd.terminal.session import Act, Session
 from chatmd.terminal.slash_commands import help_rows, read_command
 from chatmd.terminal.styled import Line, Span, clean, columns, indented, wrapped

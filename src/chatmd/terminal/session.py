@@ -18,9 +18,9 @@ from chatmd.language.nodes import Element
 from chatmd.runtime import events
 from chatmd.runtime.api import open_run
 from chatmd.runtime.options import Hooks, RunOptions
+from chatmd.runtime.rewind import Draft, message_element
 from chatmd.runtime.runner import Runner
 from chatmd.terminal.attaching import attached_files
-from chatmd.terminal.messages import Draft, message_element
 from chatmd.terminal.questions import Questions
 from chatmd.terminal.screen import Screen
 from chatmd.terminal.styled import Line

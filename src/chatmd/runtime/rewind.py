@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
+from chatmd.compaction.compact_file import free_name, keep
 from chatmd.compaction.summary import is_summary
 from chatmd.errors import InvalidDocument
 from chatmd.language.agent import interpret
@@ -14,6 +19,9 @@ from chatmd.language.parser import errors_of, parse, parse_body
 from chatmd.language.transcript import storable
 from chatmd.language.writer import serialize
 from chatmd.runtime.step import USER_TURN, gap
+from chatmd.workplace import FOLDER
+from lmm.disk.files import check_writable, document_lock, read_document, replace
+from lmm.errors import Changed, DocumentBusy
 
 IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
@@ -103,3 +111,36 @@ def rewound(text: str, file: str = "") -> Rewound | None:
     kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
     kept = kept + "\n" if kept else ""
     return Rewound(kept + gap(kept) + USER_TURN, draft_of(element))
+
+
+class TakenBack(NamedTuple):
+    """The message, and where the whole file is kept."""
+
+    draft: Draft
+    original: Path
+
+
+def rewind_file(path: Path, *, locked: bool = False) -> TakenBack | None:
+    """Cut a file before its last message of the user, in one step; None if it has none.
+
+    `locked` says that the caller has its lock.
+
+    Raises:
+        DocumentBusy: another process works on it, or somebody changed it meanwhile.
+        DocumentError: it cannot be read or written.
+    """
+    with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
+        check_writable(path)
+        text = read_document(path)
+        done = rewound(text, str(path))
+        if done is None:
+            return None
+        original = free_name(path.resolve().parent / FOLDER, path, datetime.now())
+        keep(text, original)
+        try:
+            replace(path, done.text, expected=text.encode("utf-8"))
+        except Changed as error:
+            raise DocumentBusy(
+                "the file was changed meanwhile; it stays as it is", where=str(path), hint="try again"
+            ) from error
+        return TakenBack(done.draft, original)

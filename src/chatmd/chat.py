@@ -1,0 +1,523 @@
+"""The noun: an agent and its transcript.
+
+A `Chat` is a text that was read; no attribute of it reads or writes a file. What a verb did is on disk when it
+returns, so there is nothing to save. Every verb begins with what others have written meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Self, TypedDict, Unpack
+
+from chatmd.checking.check_file import check_file, check_text
+from chatmd.compaction.compact_file import Compacted, Planned, acompact, compact_text, plan_text
+from chatmd.compaction.plan import KEEP, CompactOptions
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import read_agent
+from chatmd.language.items import AgentSpec
+from chatmd.language.nodes import Element, Problem, SyntaxTree
+from chatmd.language.parser import parse
+from chatmd.refine.api import Refinement, RefineRequest, arefine
+from chatmd.refine.results import RefineOptions
+from chatmd.rendering.render_file import render_text
+from chatmd.rendering.rendered import Rendered
+from chatmd.runtime.api import open_run, open_text, text_beside
+from chatmd.runtime.compacting import summarising
+from chatmd.runtime.conversation import Conversation
+from chatmd.runtime.events import RunResult
+from chatmd.runtime.models import settings_of
+from chatmd.runtime.options import AskUser, Hooks, RunOptions, tree_for
+from chatmd.runtime.reduce import Agent, arun_agent
+from chatmd.runtime.repair import repair
+from chatmd.runtime.rewind import Draft, rewind_file, rewound
+from chatmd.runtime.runner import Runner
+from chatmd.runtime.step import answer_of
+from chatmd.runtime.transcript import TextTranscript
+from chatmd.runtime.transcript_file import TranscriptFile, open_transcript
+from chatmd.tools.consent import Approve, Confirm, consent
+from chatmd.tools.offered import Offer, offered_by
+from chatmd.workplace import AgentRequest, Workplace
+from lmm.disk import files
+from lmm.disk.files import document_lock, read_document
+from lmm.errors import DocumentBusy, FileReadError, Place
+from lmm.loop import background, blocking
+from lmm.messages import Event, Listener, ignore
+from lmm.models.port import ChatModel
+
+
+class How(TypedDict, total=False):
+    """How a chat goes on; all of it can be left out.
+
+    `model` is a name such as ``Ollama/llama3.2``, or a model; it counts more than the file's. `once` stops after one
+    reply and its calls. `max_turns` bounds the requests to models, `budget` tokens (``20000``) or money (``0.50$``), of
+    this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do, or
+    `confirm` is asked; `approve` is asked about each call, `ask_user` for the next message. With `replay`, documents
+    and agents in messages are taken as they were recorded.
+    """
+
+    model: str | ChatModel
+    once: bool
+    max_turns: int
+    budget: str
+    timeout: float
+    yes: bool
+    replay: bool
+    confirm: Confirm
+    approve: Approve
+    ask_user: AskUser
+
+
+class Chat:
+    """An agent and its transcript, in a ChatMD file or in memory.
+
+    >>> from lmm.models.testing import ScriptedModel
+    >>> chat = Chat.from_text("<system>Name plants.</system><user>A tree?</user>")
+    >>> chat.run(model=ScriptedModel(["Oak."])).answer, chat.turn_of
+    ('Oak.', 'user')
+    >>> chat.say("Another?")
+    >>> chat.turn_of
+    'model'
+    >>> chat.run(model=ScriptedModel(["Beech."])).answer
+    'Beech.'
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        path: Path | None = None,
+        folder: str | Path = ".",
+        config: str | Path | None = None,
+        roots: Sequence[str | Path] = (),
+        listener: Listener = ignore,
+    ) -> None:
+        self.path = path
+        self.folder = path.resolve().parent if path else Path(folder)
+        self.listener = listener
+        self._config = Path(config) if config is not None else None
+        self._roots = tuple(map(Path, roots))
+        self._lock = contextlib.ExitStack()
+        self._locked = False
+        self._runner: Runner | None = None
+        self._take(text)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        config: str | Path | None = None,
+        roots: Sequence[str | Path] = (),
+        listener: Listener = ignore,
+    ) -> Self:
+        """Read a ChatMD file.
+
+        What an interrupted run left is mended in memory (`notes` tell it), and on disk by what writes next.
+
+        Args:
+            config: a configuration file; else it is looked for as always.
+            roots: further folders that files may be imported from.
+            listener: is told what happens (`lmm.messages`, `chatmd.runtime.events`), in another thread.
+
+        Raises:
+            FileReadError: it is missing, not readable, or not UTF-8.
+            ConfigError: the configuration asks for something unknown.
+        """
+        return cls(read_document(Path(path)), path=Path(path), config=config, roots=roots, listener=listener)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        *,
+        folder: str | Path = ".",
+        config: str | Path | None = None,
+        roots: Sequence[str | Path] = (),
+        listener: Listener = ignore,
+    ) -> Self:
+        """A chat that is in no file, and is written nowhere; what it names is relative to `folder`."""
+        return cls(text, folder=folder, config=config, roots=roots, listener=listener)
+
+    def copy(self, path: str | Path) -> Self:
+        """Write the chat into a new file, and open that; what it names is named from there.
+
+        Raises:
+            FileWriteError: there is such a file already, or it cannot be written.
+        """
+        self.reload()
+        path = Path(path)
+        files.replace(path, text_beside(self._place, self.text, path))
+        roots = self._roots if path.resolve().parent == self.folder.resolve() else (*self._roots, self.folder)
+        return type(self).open(path, config=self._config, roots=roots, listener=self.listener)
+
+    def __repr__(self) -> str:
+        return f"Chat({str(self.path or '')!r}, {len(self.text):,} characters)"
+
+    def __enter__(self) -> Self:
+        """Hold the file's lock until the end of the block.
+
+        Raises:
+            DocumentBusy: another process works on it.
+        """
+        if self.path is not None:
+            self._lock.enter_context(document_lock(self.path, timeout=0))
+            self._locked = True
+        self.reload()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._locked = False
+        self._lock.close()
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Read what others have written; every verb begins so.
+
+        Raises:
+            FileReadError: the file cannot be read any more.
+            DocumentBusy: this chat runs: `steer` and `cancel` are what can be done meanwhile.
+        """
+        if self._runner is not None:
+            raise DocumentBusy("this chat is being run", where=str(self.path or ""), hint="steer or cancel it, or wait")
+        if self.path is not None:
+            self._take(read_document(self.path))
+
+    @property
+    def tree(self) -> SyntaxTree:
+        """The text as nodes, without what it imports."""
+        return self._tree
+
+    @cached_property
+    def agent(self) -> AgentSpec:
+        """What the text means: its ``config``, its ``tools``, the ``items`` of the conversation.
+
+        Raises:
+            InvalidDocument: it has errors.
+        """
+        return read_agent(self._whole)
+
+    @property
+    def turn_of(self) -> Literal["user", "model"]:
+        """Who is to go on.
+
+        Raises:
+            InvalidDocument: the text has errors.
+        """
+        return "user" if self.agent.waits_for_user else "model"
+
+    @property
+    def answer(self) -> str:
+        """What the model said last, if nobody has said anything since.
+
+        Raises:
+            InvalidDocument: the text has errors.
+        """
+        return answer_of(self.agent.items)
+
+    def problems(self, *, strict: bool = False) -> tuple[Problem, ...]:
+        """Find what is wrong with the text, what it imports and what it refers to; nobody is asked.
+
+        >>> [problem.message for problem in Chat.from_text("<usr>Hello</usr>").problems()]
+        ['this text stands in no element, and would not be sent']
+
+        Raises:
+            ConfigError: the configuration asks for something unknown.
+        """
+        self.reload()
+        options = self._options({})[0]
+        if self.path is not None:  # as it is on disk: what will be mended is a warning
+            return tuple(check_file(self.path, options, strict=strict))
+        return tuple(check_text(self.text, self._place, options, strict=strict))
+
+    @background
+    async def arender(self, *, servers: bool = False, run_agents: bool = False, **how: Unpack[How]) -> Rendered:
+        """Show what a model would get next, and how many tokens it has; the model is not asked, nothing is written.
+
+        Agents whose answers were not recorded are asked only with `run_agents`, MCP servers only with `servers`.
+
+        Raises:
+            InvalidDocument: the text has errors.
+            ChatmdError: something that a message refers to cannot be had.
+            ConsentNeeded: agents or servers should be asked, and nobody agreed to what tools can do.
+        """
+        self.reload()
+        options, hooks = self._options(how)
+        return await render_text(self.text, self._place, options, hooks, run_agents=run_agents, servers=servers)
+
+    render = blocking(arender)
+
+    @background
+    async def aoffers(self, *, servers: bool = False, **how: Unpack[How]) -> tuple[Offer, ...]:
+        """Tell what the tools offer to a model, and in words what they can do; MCP servers are asked with `servers`.
+
+        Raises:
+            InvalidDocument: the text has errors.
+            ConsentNeeded: servers should be asked, and nobody agreed to that.
+        """
+        self.reload()
+        options, hooks = self._options(how)
+        tree = tree_for(self.path, self.folder.resolve(), options, hooks)
+        settings = settings_of(self.agent.config, tree.configuration)
+        place = Workplace(self.folder.resolve(), settings, _ask_nobody, tree.rules, tree.environment)
+        if servers and any(tool.kind == "mcp" for tool in self.agent.tools):
+            await asyncio.to_thread(consent, self.agent, place, yes=options.yes, confirm=hooks.confirm)
+        return await offered_by(self.agent, place, servers=servers)
+
+    offers = blocking(aoffers)
+
+    # -- going on --------------------------------------------------------------------------------------
+
+    def say(self, said: str | Element) -> None:
+        """Say something as the user, in the place that waits for it: a text means itself, an element's tags count.
+
+        Raises:
+            DocumentBusy: another process runs the file.
+            FileWriteError: it cannot be written.
+        """
+        self.reload()
+        with contextlib.ExitStack() as stack:
+            if self.path is None:
+                transcript: TextTranscript | TranscriptFile = TextTranscript(self.text)
+            else:
+                transcript = stack.enter_context(open_transcript(self.path, locked=self._locked))
+            folder = self.folder.resolve()
+            tree = tree_for(self.path, folder, *self._options({}))
+            Conversation(tree, transcript, folder, (str(self.path or ""),)).say(said)
+            self._take(transcript.text)
+
+    @background
+    async def arun(self, **how: Unpack[How]) -> RunResult:
+        """Ask the model, and carry out its calls, until it is the user's turn; all is written as it happens.
+
+        Raises:
+            InvalidDocument: the text has errors.
+            ConsentNeeded: its tools can do more than read in its folder, and nobody agreed to that.
+            ModelError, LimitReached: the model did not answer, or the run has used up what it may. What was said and
+                done before is in the chat, and running it again goes on from there.
+            DocumentError: the file cannot be read or written, or another process runs it.
+        """
+        with self._running(await asyncio.to_thread(self._open_run, how)) as runner:
+            return await runner.run()
+
+    run = blocking(arun)
+
+    async def stream(self, **how: Unpack[How]) -> AsyncGenerator[tuple[Event, Place]]:
+        """`run`, watched: what happens, and where, as it happens; the last is the `RunResult`. Closing it cancels."""
+        with self._running(await asyncio.to_thread(self._open_run, how)) as runner:
+            async with aclosing(runner.stream()) as events:
+                async for happened in events:
+                    yield happened
+
+    def steer(self, text: str) -> None:
+        """Say something while the model is at work, from any thread: it comes with the next result of a tool.
+
+        If no call follows, it is a message of its own.
+
+        Raises:
+            ChatmdError: nothing runs.
+        """
+        if self._runner is None:
+            raise ChatmdError("nothing runs that could be steered", where=str(self.path or ""), hint="use say")
+        self._runner.steer(text)
+
+    def cancel(self) -> None:
+        """End the turn, from any thread: `run` returns, and what was said and done so far stays."""
+        if self._runner is not None:
+            self._runner.cancel()
+
+    @background
+    async def aask(self, input: str, **how: Unpack[How]) -> str:
+        """Answer an input, as a function does, and forget it; nothing is written.
+
+        Raises: as `run`.
+        """
+        return (await self.areply(input, **how))[0]
+
+    ask = blocking(aask)
+
+    @background
+    async def areply(self, input: str, **how: Unpack[How]) -> tuple[str, Chat]:
+        """Answer an input, and return the chat in memory that has heard it; this one stays as it is.
+
+        So a conversation is a fold.
+
+        >>> from functools import reduce
+        >>> from lmm.models.testing import ScriptedModel
+        >>> model = ScriptedModel(["Oak.", "Beech."])
+        >>> counter = Chat.from_text("<system>Name plants.</system>")
+        >>> inputs = ["A tree?", "Another?"]
+        >>> reduce(lambda state, input: state[1].reply(input, model=model), inputs, ("", counter))[0]
+        'Beech.'
+
+        Raises: as `run`.
+        """
+        self.reload()
+        answer, agent = await arun_agent(Agent(self.text, self.folder, *self._options(how)), input)
+        heard = Chat.from_text(
+            agent.text, folder=self.folder, config=self._config, roots=self._roots, listener=self.listener
+        )
+        return answer, heard
+
+    reply = blocking(areply)
+
+    # -- the conversation as a whole -------------------------------------------------------------------
+
+    @background
+    async def acompact(self, *, keep: int = KEEP, to: int | None = None, model: str | ChatModel = "") -> Compacted:
+        """Put a summary in the place of the older part, so that the chat fits its model; the original is kept.
+
+        Args:
+            keep: how many of the last turns stay.
+            to: keep fewer, if that is needed to get down to so many tokens.
+            model: who summarises, instead of the aux model.
+
+        Raises:
+            NothingToCompact: it is as short as it can be made.
+            ModelError, ChatmdError: there is no summary; the chat is as it was.
+        """
+        self.reload()
+        tree = tree_for(self.path, self.folder.resolve(), *self._options({}))
+        roots, named = tree.rules.roots, model if isinstance(model, str) else ""
+        settings = summarising(self.text, self._place, tree.configuration, model=named, roots=roots)
+        summariser, options = None if isinstance(model, str) else model, CompactOptions(keep, to)
+        if self.path is None:
+            done = await compact_text(self.text, settings, options, model=summariser, roots=roots)
+            self._take(done.text)
+            return done
+        done = await acompact(self.path, settings, options, model=summariser, roots=roots, locked=self._locked)
+        self.reload()
+        return done
+
+    compact = blocking(acompact)
+
+    def plan_compaction(self, *, keep: int = KEEP, to: int | None = None) -> Planned:
+        """Tell what `compact` would do: the items with their tokens, and which of them would stay; nobody is asked.
+
+        Raises:
+            InvalidDocument: the text has errors.
+        """
+        self.reload()
+        return plan_text(self.text, self._place, CompactOptions(keep, to), roots=self._roots)
+
+    def rewind(self) -> Draft | None:
+        """Take the user's last message back, and what followed it; None if there is none. The original is kept.
+
+        >>> chat = Chat.from_text("<user>A tree?</user><assistant>Oak.</assistant>")
+        >>> chat.rewind().text, chat.turn_of
+        ('A tree?', 'user')
+
+        Raises:
+            DocumentBusy: another process works on the file.
+        """
+        self.reload()
+        if self.path is None:
+            cut = rewound(self.text)
+            if cut is not None:
+                self._take(cut.text)
+            return cut.draft if cut is not None else None
+        taken = rewind_file(self.path, locked=self._locked)
+        self.reload()
+        return taken.draft if taken is not None else None
+
+    @background
+    async def arefine(
+        self,
+        cases: str | Path,
+        *,
+        rounds: int = 2,
+        variants: int = 3,
+        repeat: int = 1,
+        role: str = "",
+        **how: Unpack[How],
+    ) -> Refinement:
+        """Measure the instructions on the cases in a file, and look for better ones; no rounds only measure.
+
+        The chat stays as it is: `Refinement.apply` writes the winner, if there is one.
+
+        Raises:
+            InvalidCases, RefineError: the cases or the file cannot be used.
+            ConsentNeeded: nobody agreed to what the file's tools can do.
+        """
+        self.reload()
+        if self.path is None:
+            raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
+        options, hooks = self._options(how)
+        request = RefineRequest(
+            path=self.path, cases=Path(cases), options=RefineOptions(rounds, variants, repeat), role=role,
+            budget=options.budget, run=options,
+        )  # fmt: skip
+        return await arefine(request, hooks)
+
+    refine = blocking(arefine)
+
+    # -- inside ----------------------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> Path:
+        """The path of the file, or one in the folder where it could stand."""
+        return self.path or self.folder.resolve() / "text"
+
+    def _take(self, text: str) -> None:
+        """Take a text as the chat's, with what it imports."""
+        self.text, self.notes = repair(text)
+        self._tree = parse(self.text, file=str(self.path or ""))
+        rules = tree_for(self.path, self.folder.resolve(), *self._options({})).rules
+        self._whole = rules.imported(self._tree)
+        self.__dict__.pop("agent", None)
+
+    def _options(self, how: How) -> tuple[RunOptions, Hooks]:
+        model = how.get("model", "")
+        options = RunOptions(
+            model=model if isinstance(model, str) else "",
+            config=self._config,
+            once=how.get("once", False),
+            max_turns=how.get("max_turns"),
+            budget=how.get("budget", ""),
+            timeout=how.get("timeout"),
+            yes=how.get("yes", False),
+            replay=how.get("replay", False),
+            roots=self._roots,
+        )
+        hooks = Hooks(
+            model=None if isinstance(model, str) else model,
+            confirm=how.get("confirm"),
+            approve=how.get("approve"),
+            ask_user=how.get("ask_user"),
+            listener=self.listener,
+        )
+        return options, hooks
+
+    def _open_run(self, how: How) -> Runner:
+        self.reload()
+        options, hooks = self._options(how)
+        if self.path is None:
+            return open_text(self.text, self.folder, options, hooks)
+        runner = open_run(self.path, options, hooks)
+        runner.locked = self._locked
+        return runner
+
+    @contextlib.contextmanager
+    def _running(self, runner: Runner) -> Iterator[Runner]:
+        """While this is open, `runner` can be steered and cancelled; then, what it wrote is the chat's text."""
+        if self._runner is not None:  # another thread was faster
+            self.reload()
+        self._runner = runner
+        try:
+            yield runner
+        finally:
+            self._runner = None
+            if runner.memory is not None:
+                self._take(runner.memory.text)
+            else:
+                with contextlib.suppress(FileReadError):  # told by what ended the run
+                    self.reload()
+
+
+async def _ask_nobody(request: AgentRequest) -> str:
+    raise ChatmdError(f"{request.src} is not asked while tools are listed")

@@ -1,0 +1,253 @@
+"""`chatmd.Chat`: an agent and its transcript, in a file or in memory, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+import chatmd
+from chatmd import Chat
+from chatmd.errors import ChatmdError, ConsentNeeded, InvalidDocument, NothingToCompact
+from chatmd.runtime.events import RunResult
+from lmm.errors import DocumentBusy, FileReadError, FileWriteError, Place
+from lmm.messages import ChatEvent, ChatRequest, Event, Reply, TextDelta, ToolCall, ToolResult
+from lmm.models.testing import ScriptedModel
+
+PLANTS = "<system>Name plants.</system>\n<user>A tree?</user>\n"
+TURN = "<user>\n\n</user>\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "plants.chatmd"
+    path.write_text(PLANTS)
+    return path
+
+
+class Waits:
+    """A model that says a word, and then nothing until it is cancelled or let go."""
+
+    name = "Test/waits"
+
+    def __init__(self) -> None:
+        self.began, self.go = threading.Event(), threading.Event()
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        yield TextDelta("One ")
+        self.began.set()
+        while not self.go.is_set():
+            await asyncio.sleep(0.01)
+        yield Reply("One ", self.name)
+
+
+def test_what_a_verb_did_is_on_disk(path: Path) -> None:
+    """Attributes are of the text; whatever was appended to the file is in it."""
+    chat = Chat.open(path)
+    assert (chat.turn_of, chat.answer, chat.notes, chat.folder) == ("model", "", (), path.parent.resolve())
+    result = chat.run(model=ScriptedModel(["Oak."]))
+    assert (result.answer, result.path, chat.answer, chat.turn_of) == ("Oak.", path, "Oak.", "user")
+    assert chat.text == path.read_text()
+    assert chat.text.endswith(TURN)
+    chat.say("Another, with </user>?")
+    assert chat.text == path.read_text()
+    assert chat.turn_of == "model"
+    assert TURN not in chat.text
+    model = ScriptedModel(["Beech."])
+    chat.run(model=model)
+    assert [message.text for message in model.seen[0].messages][-2:] == ["Oak.", "Another, with </user>?"]
+    draft = chat.rewind()
+    assert draft is not None
+    assert draft.text == "Another, with </user>?"
+    assert chat.text == path.read_text()
+    assert chat.answer == "Oak."
+
+
+def test_every_verb_begins_with_what_others_wrote(path: Path) -> None:
+    """An editor saved meanwhile; a file that is gone is told of."""
+    chat = Chat.open(path)
+    path.write_text("<user>A flower?</user>\n")
+    model = ScriptedModel(["Rose."])
+    chat.run(model=model)
+    assert [message.text for message in model.seen[0].messages] == ["A flower?"]
+    path.unlink()
+    with pytest.raises(FileReadError):
+        chat.say("More?")
+
+
+def test_what_an_interrupted_run_left(path: Path) -> None:
+    """It is mended in memory when the file is opened, and on disk by the first verb that writes."""
+    torn = PLANTS + "\n<assistant>\nRAW|Oa"
+    path.write_text(torn)
+    chat = Chat.open(path)
+    assert (chat.text, len(chat.notes), path.read_text()) == (PLANTS + "\n", 1, torn)
+    assert [problem.severity for problem in chat.problems()] == ["warning"]
+    chat.run(model=ScriptedModel(["Oak."]))
+    assert "RAW|Oak.|RAW" in path.read_text()
+    assert "RAW|Oa\n" not in path.read_text()
+
+
+def test_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written; the same verbs work; results of tools stay in the text."""
+    (tmp_path / "notes.md").write_text("A leaf is green.")
+    monkeypatch.chdir(tmp_path)
+    chat = Chat.from_text('<tool name="read_file"/><user>Look.</user>', folder=tmp_path)
+    call = Reply("", "m", calls=(ToolCall("c1", "read_file", '{"file": "notes.md"}'),))
+    result = chat.run(model=ScriptedModel([call, "Green."]))
+    assert (result.answer, result.path, chat.turn_of) == ("Green.", None, "user")
+    assert "A leaf is green." in chat.text
+    chat.say("Sure?")
+    assert chat.reply("Really?", model=ScriptedModel(["Yes."]))[0] == "Yes."
+    assert "Really?" not in chat.text
+    assert [offer.definitions[0].name for offer in chat.offers()] == ["read_file"]
+    assert chat.render().messages[-1].message.text == "Sure?"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["notes.md"]
+
+
+def test_as_a_function_it_forgets(path: Path) -> None:
+    """The file stays as it is; `reply` gives the chat that has heard it."""
+    chat = Chat.open(path)
+    assert chat.ask("Another?", model=ScriptedModel(["Elm."])) == "Elm."
+    answer, heard = chat.reply("Another?", model=ScriptedModel(["Ash."]))
+    assert (answer, heard.answer, heard.path, path.read_text()) == ("Ash.", "Ash.", None, PLANTS)
+
+
+def test_one_lock_over_several_verbs(path: Path) -> None:
+    """Verbs within the block work, others' do not."""
+    other = Chat.open(path)
+    with Chat.open(path) as chat:
+        chat.run(model=ScriptedModel(["Oak."]))
+        chat.say("More?")
+        with pytest.raises(DocumentBusy):
+            other.say("Me too?")
+        chat.rewind()
+        with pytest.raises(NothingToCompact):
+            chat.compact(model=ScriptedModel([]))
+    other.say("And me?")
+    assert "And me?" in path.read_text()
+
+
+def test_a_copy(path: Path, tmp_path: Path) -> None:
+    """It is a new file; what is there already is left alone."""
+    chat = Chat.open(path)
+    copy = chat.copy(tmp_path / "copy.chatmd")
+    copy.run(model=ScriptedModel(["Oak."]))
+    assert (copy.answer, chat.text, path.read_text()) == ("Oak.", PLANTS, PLANTS)
+    with pytest.raises(FileWriteError, match="already"):
+        chat.copy(path)
+
+
+def test_errors_of_a_text(tmp_path: Path) -> None:
+    """`problems` tells them, what needs a meaning raises them; consent is asked for."""
+    bad = Chat.from_text("<usr>Hello</usr>")
+    assert [problem.severity for problem in bad.problems()] == ["error"]
+    for verb in (lambda: bad.agent, lambda: bad.turn_of, lambda: bad.run(model=ScriptedModel([]))):
+        with pytest.raises(InvalidDocument):
+            verb()
+    shell = '<tool name="sh" command="echo hi"/><user>Go.</user>'
+    with pytest.raises(ConsentNeeded):
+        Chat.from_text(shell, folder=tmp_path).run(model=ScriptedModel([]))
+    asked: list[str] = []
+
+    def confirm(question: str) -> bool:
+        asked.append(question)
+        return True
+
+    result = Chat.from_text(shell, folder=tmp_path).run(model=ScriptedModel(["Well."]), confirm=confirm)
+    assert (result.answer, len(asked)) == ("Well.", 1)
+
+
+def test_watched(path: Path) -> None:
+    """The listener and the stream are told the same, in the words of `lmm.messages`."""
+    told: list[tuple[Event, Place]] = []
+    chat = Chat.open(path, listener=lambda event, place: told.append((event, place)))
+
+    async def watch() -> list[tuple[Event, Place]]:
+        return [happened async for happened in chat.stream(model=ScriptedModel(["Oak tree."]))]
+
+    streamed = asyncio.run(watch())
+    assert streamed == told
+    assert {place for _, place in told} == {Place(str(path))}
+    names = [type(event).__name__ for event, _ in told]
+    assert names == ["Ready", "Asked", "TextDelta", "TextDelta", "Reply", "RunResult"]
+    assert isinstance(told[-1][0], RunResult)
+    assert chat.answer == "Oak tree."
+
+
+def test_a_call_tells_how_long_it_took(tmp_path: Path) -> None:
+    """`ToolResult.seconds`, which does not make two results differ."""
+    told: list[Event] = []
+    (tmp_path / "a.md").write_text("A")
+    chat = Chat.from_text(
+        '<tool name="read_file"/><user>Look.</user>', folder=tmp_path, listener=lambda event, place: told.append(event)
+    )
+    call = Reply("", "m", calls=(ToolCall("c1", "read_file", '{"file": "a.md"}'),))
+    chat.run(model=ScriptedModel([call, "A."]))
+    (result,) = [event for event in told if isinstance(event, ToolResult)]
+    assert result.seconds > 0
+    assert result == ToolResult(result.call, result.name, result.text)
+
+
+@pytest.mark.parametrize("act", ["cancel", "steer"])
+def test_from_another_thread(path: Path, act: str) -> None:
+    """`cancel` lets `run` return, with what was said; `steer` is answered; other verbs wait for their turn."""
+    chat, model = Chat.open(path), Waits()
+    with pytest.raises(ChatmdError, match="nothing runs"):
+        chat.steer("Too early")
+    chat.cancel()  # nothing to cancel
+    results: list[RunResult] = []
+    thread = threading.Thread(target=lambda: results.append(chat.run(model=model)))
+    thread.start()
+    assert model.began.wait(10)
+    with pytest.raises(DocumentBusy, match="being run"):
+        chat.say("Not now")
+    if act == "cancel":
+        chat.cancel()
+    else:
+        chat.steer("And two?")
+        model.go.set()
+    thread.join(10)
+    (result,) = results
+    assert result.cancelled == (act == "cancel")
+    assert ("And two?" in chat.text) == (act == "steer")
+    assert "One " in result.text
+    assert chat.turn_of == ("model" if act == "cancel" else "user")  # a reply that was cut off is asked for again
+
+
+def test_compaction(path: Path) -> None:
+    """The plan asks nobody; the summary comes from the model that is given, and the original is kept."""
+    turns = "".join(f"<user>{word} {'leaf ' * 200}</user>\n<assistant>{word}</assistant>\n" for word in "abcdef")
+    path.write_text(turns + "<user>Go on.</user>\n")
+    chat = Chat.open(path)
+    planned = chat.plan_compaction(keep=1)
+    assert planned.plan.gone
+    assert path.read_text() == chat.text
+    done = chat.compact(keep=1, model=ScriptedModel(["They named leaves."]))
+    assert done.original is not None
+    assert done.original.read_text().startswith(turns)
+    assert "They named leaves." in chat.text
+    assert chat.text == path.read_text()
+    memory = Chat.from_text(turns + "<user>Go on.</user>\n")
+    assert memory.compact(keep=1, model=ScriptedModel([])).original is None  # the summary is remembered
+    assert "They named leaves." in memory.text
+
+
+def test_refinement_measures(path: Path, tmp_path: Path) -> None:
+    """With no rounds, the cases are only run; a chat in no file is told so."""
+    cases = tmp_path / "cases.yaml"
+    cases.write_text("- name: tree\n  input: A tree?\n  contains: Oak\n")
+    path.write_text("<system>Name plants.</system>\n")
+    found = Chat.open(path).refine(cases, rounds=0, model=ScriptedModel(["Oak."]))
+    assert found.winner is None
+    assert found.done.baseline.results["tree"].passed
+    with pytest.raises(ChatmdError, match="only a chat in a file"):
+        Chat.from_text(PLANTS).refine(cases)
+
+
+def test_it_is_exported() -> None:
+    """Beside what there was."""
+    assert chatmd.Chat is Chat
+    assert {"Chat", "How", "run", "open_run", "Agent", "render"} <= set(chatmd.__all__)
