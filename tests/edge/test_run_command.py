@@ -17,7 +17,7 @@ from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from fakes.web_server import WebServer, page
 
 import chatmd
-from lmm.cli import console
+from lmm import terminal
 
 HI = "<user>Hi</user>\n"
 
@@ -43,16 +43,16 @@ def test_what_is_printed(server: ScriptedServer, folder: Path) -> None:
 def test_exit_codes(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """0 when done or nothing is to do, 1 for what fails, 2 for what was asked wrongly."""
     path = write(folder, HI)
-    assert run_here(capsys, "run", "missing.chatmd").code == console.FAILED
-    assert run_here(capsys, "run", "--budget", "much", "a.chatmd").code == console.USAGE
+    assert run_here(capsys, "run", "missing.chatmd").code == terminal.FAILED
+    assert run_here(capsys, "run", "--budget", "much", "a.chatmd").code == terminal.USAGE
     assert run_here(capsys, "run", "--ask", "a.chatmd").err.startswith("lmm: --ask needs a terminal")
-    assert run_here(capsys, "run", "--model", "Nobody/x", "a.chatmd").code == console.USAGE
+    assert run_here(capsys, "run", "--model", "Nobody/x", "a.chatmd").code == terminal.USAGE
     server.queue(fail(400, "no"))
     failed = run_here(capsys, "run", "a.chatmd")
-    assert (failed.code, "no" in failed.err, path.read_text()) == (console.FAILED, True, HI)
-    assert run_here(capsys, "run", "a.chatmd").code == console.DONE
+    assert (failed.code, "no" in failed.err, path.read_text()) == (terminal.FAILED, True, HI)
+    assert run_here(capsys, "run", "a.chatmd").code == terminal.DONE
     again = run_here(capsys, "run", "a.chatmd")
-    assert (again.code, again.err) == (console.DONE, "a.chatmd; your turn\n")
+    assert (again.code, again.err) == (terminal.DONE, "a.chatmd; your turn\n")
     write(folder, "<usr>x</usr>", "b.chatmd")
     assert run_here(capsys, "run", "b.chatmd").err.startswith("lmm: b.chatmd:1:1: this text stands in no element")
 
@@ -65,7 +65,7 @@ def test_ctrl_c_while_the_model_speaks(server: ScriptedServer, folder: Path) -> 
     wait_until(lambda: "then" in path.read_text() or "speak" in path.read_text())
     process.send_signal(signal.SIGINT)
     done = finish(process)
-    assert done.code == console.INTERRUPTED
+    assert done.code == terminal.INTERRUPTED
     assert done.err.endswith(
         "lmm: cancelled (1 request, 0 tokens in, 0 out); what was said and done so far is in a.chatmd, "
         "and lmm run goes on from there\n"
@@ -89,7 +89,7 @@ def test_ctrl_c_before_the_model_speaks(server: ScriptedServer, folder: Path) ->
     process = start("run", "a.chatmd")
     server.wait_for(1)
     process.send_signal(signal.SIGINT)
-    assert finish(process).code == console.INTERRUPTED
+    assert finish(process).code == terminal.INTERRUPTED
     assert path.read_text() == HI
 
 
@@ -100,7 +100,7 @@ def test_ctrl_c_while_a_tool_works(server: ScriptedServer, folder: Path) -> None
     process = start("run", "--yes", "a.chatmd")
     wait_until(lambda: "<tool_call" in path.read_text())
     process.send_signal(signal.SIGINT)
-    assert finish(process).code == console.INTERRUPTED
+    assert finish(process).code == terminal.INTERRUPTED
     assert "cancelled this call" in path.read_text()
     assert lmm("run", "--yes", "a.chatmd").code == 0
     assert "cancelled" in server.requests[-1].body["messages"][-1]["content"]
@@ -157,7 +157,7 @@ def test_in_a_plain_terminal_ctrl_c_cancels_the_turn_only(server: ScriptedServer
         os.write(parent, b"Go on\n")
         assert b"Reply to: Go on" in read_until(parent, b"\n> ")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == console.INTERRUPTED
+        assert process.wait(30) == terminal.INTERRUPTED
     os.close(parent)
     assert not chatmd.check(chatmd.parse(path.read_text()))
 

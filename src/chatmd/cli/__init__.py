@@ -1,1 +1,1 @@
-"""The commands of ChatMD; `lmm.cli.commands` names them."""
+"""The commands of ChatMD; `lmm.cli.main` names them."""

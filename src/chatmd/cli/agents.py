@@ -1,26 +1,102 @@
-"""`lmm agents`."""
+"""`lmm agents`: ready-made agents to start from."""
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, Optional
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import nearest
+from lmm.terminal import DONE
 
-app = console.make_app()
-work = console.Later("chatmd.cli.work.agents")
+_SUFFIX = ".chatmd"
 
 
-@app.command()
-def agents(
-    names: Annotated[Optional[list[str]], typer.Argument(metavar="NAME", help="Those to copy; none lists all.")] = None,
-    to: Annotated[Path, typer.Option(metavar="DIR", help="Copy them here.", file_okay=False)] = Path(),
-) -> int:
+@options.command()
+@options.argument("names", "[NAME]", "Those to copy; none lists all.", many=True, required=False)
+@click.option("--to", metavar="DIR", type=options.FOLDER, default=Path(), help="Copy them here.")
+def agents(*, names: tuple[str, ...], to: Path) -> int:
     """Copy ready-made agents into this folder, to use and to change.
 
     Without a name, list which there are. The agents that one asks are copied with it. A file that is there already
     is never replaced.
     """
-    return work.agents(names or [], to)
+    ready = _ready()
+    if not names:
+        for name, text in ready.items():
+            terminal.say(f"{terminal.styled(name, 'bold')}\n  {_about(text)}")
+        return DONE
+    wanted = list(dict.fromkeys(name.removesuffix(_SUFFIX) for name in names))
+    for name in wanted:
+        _check(name, ready, to)
+    for name in wanted:
+        _copy(name, ready, to)
+    for name, asking in _asked_by(wanted, ready).items():
+        if _file(name, to).exists():
+            terminal.say(f"{_file(name, to)}: there already, and kept; {asking} asks it")
+        else:
+            _copy(name, ready, to, why=f": {asking} asks it")
+    return DONE
+
+
+def _ready() -> dict[str, str]:
+    folder = resources.files("chatmd.examples")
+    found = sorted(file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
+    return {name.removesuffix(_SUFFIX): folder.joinpath(name).read_text(encoding="utf-8") for name in found}
+
+
+def _about(text: str) -> str:
+    """The comment that a file begins with, on one line."""
+    from chatmd.language.nodes import Comment
+    from chatmd.language.parser import parse
+
+    first = next((node for node in parse(text).children if isinstance(node, Comment)), None)
+    return " ".join(first.value.split()) if first else ""
+
+
+def _copy(name: str, ready: dict[str, str], to: Path, *, why: str = "") -> None:
+    from lmm.disk import files
+
+    to.mkdir(parents=True, exist_ok=True)
+    file = _file(name, to)
+    files.replace(file, ready[name])
+    terminal.say(f"{file}{why}")
+
+
+def _file(name: str, to: Path) -> Path:
+    return to / f"{name}{_SUFFIX}"
+
+
+def _check(name: str, ready: dict[str, str], to: Path) -> None:
+    """See to it that an agent can be copied.
+
+    Raises:
+        ChatmdError: there is none of that name, or its file is there already.
+    """
+    from chatmd.errors import ChatmdError
+
+    if name not in ready:
+        raise ChatmdError(f"there is no ready-made agent '{name}'", hint=nearest(name, ready))
+    if _file(name, to).exists():
+        hint = "delete it, or name another folder: --to"
+        raise ChatmdError("this file is there already", where=str(_file(name, to)), hint=hint)
+
+
+def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:
+    """The agents that these ask, and that those ask, with who asks them; none of `names`."""
+    from chatmd.language.agent import interpret
+    from chatmd.language.parser import parse
+
+    found: dict[str, str] = {}
+    waiting = list(names)
+    while waiting:
+        asking = waiting.pop(0)
+        tools = interpret(parse(ready[asking]))[0].tools
+        asked = [tool.agent.removesuffix(_SUFFIX) for tool in tools if tool.kind == "agent" and tool.local]
+        new = [name for name in asked if name in ready and name not in names and name not in found]
+        found |= dict.fromkeys(new, asking)
+        waiting += new
+    return found

@@ -1,38 +1,67 @@
-"""`lmm check`."""
+"""`lmm check`: what is wrong with ChatMD files."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import LmmError
+from lmm.terminal import DONE, FAILED
 
-from lmm.cli import console
-
-app = console.make_app()
-work = console.Later("chatmd.cli.work.check")
+if TYPE_CHECKING:
+    from chatmd.language.nodes import Problem
 
 
-@app.command()
-def check(
-    files: Annotated[
-        list[Path],
-        # What cannot be read is not Typer's to check: our own message says how to mend it.
-        typer.Argument(metavar="FILE", help="ChatMD files, whatever their extension.", readable=False),
-    ],
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Read as the published language says, to the letter.")
-    ] = False,
-    roots: Annotated[
-        Optional[list[Path]],
-        typer.Option("--root", metavar="DIR", help="Another folder that files may be taken from.", file_okay=False),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON lines.")] = False,
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-) -> int:
+@options.command()
+@options.argument("files", "FILE", "ChatMD files, whatever their extension.", many=True, type=options.PATH)
+@options.flag("--strict", help="Read as the published language says, to the letter.")
+@options.roots("Another folder that files may be taken from.")
+@options.json_lines
+@options.config
+def check(*, files: tuple[Path, ...], strict: bool, roots: tuple[Path, ...], as_json: bool, config: Path | None) -> int:
     """Report what is wrong with ChatMD files, as path:line:col: message, and what would be dropped.
 
     Files, programs and agents that they refer to are looked for; nothing is fetched, asked or run. The exit code is 1
     if there is an error, which would stop lmm run; warnings alone leave it 0.
     """
-    return work.check(files, strict, roots or [], as_json, config)
+    from chatmd.checking.check_file import check_file
+    from chatmd.runtime.options import RunOptions
+
+    how = RunOptions(config=config, roots=roots)
+    code, found = DONE, 0
+    for path in files:
+        try:
+            problems = check_file(path, how, strict=strict)
+        except LmmError as error:
+            terminal.tell_error(error)
+            code = FAILED
+            continue
+        for problem in problems:
+            found += 1
+            if as_json:
+                terminal.say_json(_as_values(problem))
+            else:
+                terminal.say(_line(problem))
+            if problem.severity == "error":
+                code = FAILED
+    if not as_json and not found and code == DONE:
+        terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
+    return code
+
+
+def _line(problem: Problem) -> str:
+    warning = "warning: " if problem.severity == "warning" else ""
+    return f"{problem.span.where}: {warning}{problem.message} ({problem.hint})"
+
+
+def _as_values(problem: Problem) -> dict[str, object]:
+    return {
+        "path": problem.span.file,
+        "line": problem.span.line,
+        "column": problem.span.column,
+        "severity": problem.severity,
+        "message": problem.message,
+        "hint": problem.hint,
+    }

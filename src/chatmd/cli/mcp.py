@@ -2,40 +2,170 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import importlib.util
+import os
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError, LmmError
+from lmm.listening import is_loopback, listen, url_of
+from lmm.terminal import DONE
 
-app = console.make_app()
-work = console.Later("chatmd.cli.work.mcp")
+if TYPE_CHECKING:
+    from chatmd.mcp_server.library import PublishedCourse
+    from chatmd.runtime.options import RunOptions
+
+_COURSE = "lmm_education.agent_tools.published:open_published_course"
+_SHORTEST_TOKEN = 16
+_SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
 
 
-@app.command()
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """What is published, and where from."""
+
+    prompts: Path | None
+    course: bool
+    name: str | None
+    config: Path | None
+    model: str | None
+    options: RunOptions
+
+
+@options.command()
+@click.option("--prompts", metavar="DIR", type=options.PATH, help="Publish the ChatMD files of this folder.")
+@options.flag("--no-course", help="Publish the prompts alone.")
+@click.option("--http", metavar="[HOST:]PORT", help="Listen there, instead of standard input and output.")
+@options.flag("--public", help="With --http: let others in.")
+@click.option("--token-env", metavar="NAME", help="With --http: the variable with the token that callers need.")
+@options.yes("Agree to what the prompts' tools can do.", short=False)
+@click.option("--model", metavar="NAME", help="The model that answers.")
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    default="",
+    help="The most that one call of a prompt may use: 20000 tokens, 0.50$.",
+)
+@click.option("--course", metavar="NAME", help="The course.")
+@options.config
 def mcp(
-    prompts: Annotated[
-        Optional[Path], typer.Option(metavar="DIR", help="Publish the ChatMD files of this folder.")
-    ] = None,
-    no_course: Annotated[bool, typer.Option("--no-course", help="Publish the prompts alone.")] = False,
-    http: Annotated[
-        Optional[str], typer.Option(metavar="[HOST:]PORT", help="Listen there, instead of standard input and output.")
-    ] = None,
-    public: Annotated[bool, typer.Option("--public", help="With --http: let others in.")] = False,
-    token_env: Annotated[
-        Optional[str], typer.Option(metavar="NAME", help="With --http: the variable with the token that callers need.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Agree to what the prompts' tools can do.")] = False,
-    model: Annotated[Optional[str], typer.Option(metavar="NAME", help="The model that answers.")] = None,
-    budget: Annotated[
-        str, typer.Option(metavar="AMOUNT", help="The most that one call of a prompt may use: 20000 tokens, 0.50$.")
-    ] = "",
-    course: Annotated[Optional[str], typer.Option(metavar="NAME", help="The course.")] = None,
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="The configuration file.")] = None,
+    *,
+    prompts: Path | None,
+    no_course: bool,
+    http: str | None,
+    public: bool,
+    token_env: str | None,
+    yes: bool,
+    model: str | None,
+    budget: str,
+    course: str | None,
+    config: Path | None,
 ) -> int:
     """Publish a course's search and answers, and prompt files, to programs that speak MCP (Claude, editors, agents).
 
     Such a program starts this command itself: see docs/mcp.md. Needs the extra `mcp`.
     """
-    return work.mcp(prompts, no_course, http, public, token_env, yes, model, budget, course, config)
+    from chatmd.runtime.options import RunOptions
+    from lmm import loop
+
+    if importlib.util.find_spec("mcp") is None:
+        raise LmmError("the package that speaks the protocol is not installed", hint="pip install 'lmmarkdown[mcp]'")
+    folder = _folder(prompts)
+    if no_course and folder is None:
+        raise ConfigError("there is nothing to publish", where="--no-course", hint="name a folder: --prompts DIR")
+    host, port = _address(http) if http else ("", 0)
+    token = _checked(host, public, token_env, http is not None)
+    how = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
+    publishing = Publishing(folder, not no_course, course, config, model, how)
+    _log_to_stderr()
+    with contextlib.suppress(KeyboardInterrupt):  # which is how one ends it
+        if http is None:
+            loop.run(_serve(publishing, None, public, token))
+        else:
+            with listen(host, port) as listener:
+                loop.run(_serve(publishing, listener, public, token))
+    return DONE
+
+
+async def _serve(publishing: Publishing, listener: socket.socket | None, public: bool, token: str) -> None:
+    from chatmd.mcp_server.library import Library
+    from chatmd.mcp_server.running import PromptRunner
+    from chatmd.mcp_server.serving import serve_http, serve_stdio
+
+    async with AsyncExitStack() as stack:
+        library = Library(folder=publishing.prompts, note=terminal.note)
+        if publishing.course:
+            course: PublishedCourse = await stack.enter_async_context(_open_course(publishing))
+            library.course = course
+            if not course.documents():
+                terminal.note("nothing was ingested yet: lmm ingest PATH, which needs no restart")
+        if publishing.prompts is not None:
+            library.runner = PromptRunner(publishing.options)
+        if listener is None:
+            await serve_stdio(library)
+            return
+        library.refresh()
+        names = terminal.count(len(library.tools), "tool")
+        terminal.say(f"{names} at {url_of(listener, '/mcp')}  (Ctrl-C ends it)", err=True)
+        await serve_http(library, listener, public=public, token=token)
+
+
+def _open_course(publishing: Publishing) -> Any:
+    """The course of the package that this one does not import."""
+    module, _, function = _COURSE.partition(":")
+    opener = getattr(importlib.import_module(module), function)
+    return opener(publishing.config, publishing.name, publishing.model)
+
+
+def _folder(prompts: Path | None) -> Path | None:
+    if prompts is None:
+        return None
+    if not prompts.is_dir():
+        raise ConfigError("there is no such folder", where=f"--prompts {prompts}")
+    from lmm.disk.folder import check_named
+
+    return check_named(prompts).resolve()
+
+
+def _address(written: str) -> tuple[str, int]:
+    """Host and port.
+
+    >>> _address("8765"), _address("0.0.0.0:80"), _address("[::1]:0")
+    (('127.0.0.1', 8765), ('0.0.0.0', 80), ('::1', 0))
+    """
+    host, _, port = written.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(f"'{written}' is no port", where="--http", hint="as in --http 8765")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
+    """The token that callers need; none where nobody else can call.
+
+    Raises:
+        ConfigError: others could call, and that was not said; or the token is missing or too short.
+    """
+    if not http and (public or token_env):
+        raise ConfigError("this is for --http", where="--public" if public else "--token-env")
+    if http and not public and not is_loopback(host):
+        who = "--public lets others call the tools; with --token-env NAME, those who have the token"
+        raise ConfigError(f"{host} can be reached by others", where="--http", hint=who)
+    token = os.environ.get(token_env, "") if token_env else ""
+    if token_env and len(token) < _SHORTEST_TOKEN:
+        raise ConfigError(f"{token_env} holds no token of {_SHORTEST_TOKEN} characters or more", where="--token-env",
+                          hint=f"export {token_env}=$(openssl rand -hex 24)")  # fmt: skip
+    return token
+
+
+def _log_to_stderr() -> None:
+    """Standard output belongs to the protocol."""
+    terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")

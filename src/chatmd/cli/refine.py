@@ -1,90 +1,201 @@
-"""`lmm refine`."""
+"""`lmm refine`: measure a prompt on cases, and find a better one."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError, LmmError
+from lmm.messages import Usage
+from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
-app = console.make_app()
-work = console.Later("chatmd.cli.work.refine")
-
-
-class Role(StrEnum):
-    """Whose message is refined."""
-
-    system = "system"
-    developer = "developer"
+if TYPE_CHECKING:
+    from chatmd.refine.api import Refinement
 
 
-@app.command()
+@options.command()
+@options.argument("file", "[FILE]", "A ChatMD file; its system message is refined.", type=options.PATH, required=False)
+@click.option(
+    "--cases",
+    metavar="CASES",
+    type=options.PATH,
+    help="YAML, JSON or JSONL: inputs, and what replies to them have to fulfil.",
+)
+@options.flag("--check", help="Only measure it as it is; the exit code is 1 if a case fails.")
+@click.option(
+    "--rounds", metavar="N", type=click.IntRange(min=0), default=2, help="Rounds of proposals; 0 only measures."
+)
+@click.option("--variants", metavar="N", type=click.IntRange(min=1, max=20), default=3, help="New versions in a round.")
+@click.option("--repeat", metavar="N", type=click.IntRange(min=1), default=1, help="Run each case so many times.")
+@click.option("--seed", metavar="N", type=int, default=0, help="Draws the cases that are held out.")
+@click.option("--role", type=click.Choice(["system", "developer"]), help="Refine the first message of this role.")
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    default="",
+    help="At most so many tokens (20000), or so much money (0.50$), in all.",
+)
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="A case fails that takes longer.")
+@click.option("--max-turns", metavar="N", type=click.IntRange(min=1), help="A case fails that takes more requests.")
+@click.option("--model", metavar="NAME", default="", help="The model of the file, instead of its own.")
+@click.option(
+    "--proposer", metavar="NAME", default="", help="The model that proposes versions, instead of the file's own."
+)
+@click.option("--judge", metavar="NAME", default="", help="The judge, instead of the minor model or the file's own.")
+@options.config
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=options.PATH,
+    help="Where all requests and replies go; if it is there, go on with it.",
+)
+@click.option(
+    "--from-record",
+    metavar="FILE",
+    type=options.PATH,
+    help="Show the results of a record again; no model is asked.",
+)
+@options.flag("--apply", help="Write the better version into FILE.")
+@options.flag("--in-place", help="Let tools work in the file's folder, not in copies of it.")
+@options.yes("Agree to what the file's tools can do.")
+@options.roots("Another folder that files may be imported from.")
+@options.flag("--json", "as_json", help="Report as JSON.")
 def refine(
-    file: Annotated[
-        Optional[Path],
-        typer.Argument(metavar="[FILE]", help="A ChatMD file; its system message is refined.", readable=False),
-    ] = None,
-    cases: Annotated[
-        Optional[Path],
-        typer.Option(metavar="CASES", help="YAML, JSON or JSONL: inputs, and what replies to them have to fulfil."),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only measure it as it is; the exit code is 1 if a case fails.")
-    ] = False,
-    rounds: Annotated[int, typer.Option(min=0, metavar="N", help="Rounds of proposals; 0 only measures.")] = 2,
-    variants: Annotated[int, typer.Option(min=1, max=20, metavar="N", help="New versions in a round.")] = 3,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Run each case so many times.")] = 1,
-    seed: Annotated[int, typer.Option(metavar="N", help="Draws the cases that are held out.")] = 0,
-    role: Annotated[
-        Optional[Role], typer.Option(help="Refine the first message of this role.", show_default=False)
-    ] = None,
-    budget: Annotated[
-        str, typer.Option(metavar="AMOUNT", help="At most so many tokens (20000), or so much money (0.50$), in all.")
-    ] = "",
-    timeout: Annotated[
-        Optional[float], typer.Option(metavar="SECONDS", min=0.001, help="A case fails that takes longer.")
-    ] = None,
-    max_turns: Annotated[
-        Optional[int], typer.Option(metavar="N", min=1, help="A case fails that takes more requests.")
-    ] = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="The model of the file, instead of its own.")] = "",
-    proposer: Annotated[
-        str, typer.Option(metavar="NAME", help="The model that proposes versions, instead of the file's own.")
-    ] = "",
-    judge: Annotated[
-        str, typer.Option(metavar="NAME", help="The judge, instead of the minor model or the file's own.")
-    ] = "",
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-    record: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FILE", help="Where all requests and replies go; if it is there, go on with it."),
-    ] = None,
-    from_record: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FILE", help="Show the results of a record again; no model is asked."),
-    ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Write the better version into FILE.")] = False,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Let tools work in the file's folder, not in copies of it.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to what the file's tools can do.")] = False,
-    roots: Annotated[
-        Optional[list[Path]],
-        typer.Option("--root", metavar="DIR", help="Another folder that files may be imported from.", file_okay=False),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+    *,
+    file: Path | None,
+    cases: Path | None,
+    check: bool,
+    rounds: int,
+    variants: int,
+    repeat: int,
+    seed: int,
+    role: str | None,
+    budget: str,
+    timeout: float | None,
+    max_turns: int | None,
+    model: str,
+    proposer: str,
+    judge: str,
+    config: Path | None,
+    record: Path | None,
+    from_record: Path | None,
+    apply: bool,
+    in_place: bool,
+    yes: bool,
+    roots: tuple[Path, ...],
+    as_json: bool,
 ) -> int:
     """Measure a prompt on cases, and look for a better one.
 
     A model reads how the prompt failed and proposes other versions. The best of them is shown as a diff, if it does
     better on the cases, and no worse on those that were held out. With --check, this tests a prompt, as in CI.
     """
+    from chatmd.cli.asking import confirm_on_terminal
+    from chatmd.refine import api
+    from chatmd.refine.results import RefineOptions
+    from chatmd.runtime.options import Hooks, RunOptions
+
     if from_record is not None:
-        return work.replay(from_record, file, apply, check, as_json)
-    run = work.run_options(model, config, max_turns, timeout, yes, roots or [])
-    options = work.refine_options(0 if check else rounds, variants, repeat, seed)
-    request = work.request(file, cases, options, str(role or ""), proposer, judge, budget, record, in_place, run)
-    return work.refine(request, apply, check, as_json)
+        found = api.replay(from_record)
+        return _end(found, file or found.path, apply, check, as_json)
+    if file is None or cases is None:
+        raise ConfigError(
+            "name a file and its cases", hint="lmm refine FILE --cases CASES, or lmm refine --from-record RECORD"
+        )
+    request = api.RefineRequest(
+        path=file,
+        cases=cases,
+        options=RefineOptions(rounds=0 if check else rounds, variants=variants, repeat=repeat, seed=seed),
+        role=role or "",
+        proposer=proposer,
+        judge=judge,
+        budget=budget,
+        record=record,
+        in_place=in_place,
+        run=RunOptions(model=model, config=config, max_turns=max_turns, timeout=timeout, yes=yes, roots=roots),
+    )
+    found = api.refine(request, Hooks(confirm=confirm_on_terminal()), _progress)
+    return _end(found, request.path, apply, check, as_json)
+
+
+def _progress(text: str) -> None:
+    terminal.say(terminal.styled(text, "dim", err=True), err=True)
+
+
+def _end(found: Refinement, file: Path, apply: bool, check: bool, as_json: bool) -> int:
+    done = found.done
+    if done.error is not None and not done.baseline.results:  # there is nothing to show
+        raise done.error
+    failed = _applied(found, file) if apply and done.winner is not None else None
+    from chatmd.refine.report import as_values
+
+    if as_json:
+        values = as_values(done, found.task, file.name) | {"record": str(found.record or ""), **_usage(found.usage)}
+        terminal.say_json(values)
+    else:
+        terminal.say(_text(found, file, apply, written=failed is None), end="")
+    if failed is not None:
+        raise failed
+    if done.interrupted:
+        return INTERRUPTED
+    if done.error is not None:
+        terminal.tell_error(done.error)
+        return FAILED
+    incomplete = len(done.baseline.results) < len(done.cases)
+    if check and (incomplete or not all(result.passed for result in done.baseline.results.values())):
+        return FAILED
+    return DONE
+
+
+def _applied(found: Refinement, file: Path) -> LmmError | None:
+    """Write the winner; why that could not be done. What was found is to be shown all the same."""
+    from chatmd.refine import api
+
+    try:
+        api.apply(found, file)
+    except LmmError as error:
+        return error
+    return None
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost": usage.cost}
+
+
+def _text(found: Refinement, file: Path, apply: bool, *, written: bool) -> str:
+    from chatmd.refine.report import difference, faults, table
+
+    done = found.done
+    parts = [table(done)]
+    shown = done.winner or done.baseline
+    if lines := faults(done, shown):
+        which = "as it is" if shown is done.baseline else f"with version {shown.id}"
+        parts.append(f"what fails {which}:\n{_indented(lines)}")
+    if done.winner is not None:
+        parts.append(difference(found.task, done.winner, file.name).rstrip("\n"))
+    ending = [f"stopped: {done.stopped}"] if done.stopped else []
+    ending += [done.reason] if done.reason else []
+    record = f"; record: {found.record}" if found.record else ""
+    ending += [f"{usage_text(found.usage)} in all{record}"]
+    ending += [_next(found, file, apply, written=written)]
+    parts.append("\n".join(line for line in ending if line))
+    return "\n\n".join(parts) + "\n"
+
+
+def _next(found: Refinement, file: Path, apply: bool, *, written: bool) -> str:
+    done = found.done
+    if apply and done.winner is not None:
+        return f"{file}: written" if written else ""
+    if done.winner is not None:
+        return f"to write it: lmm refine --from-record {found.record} --apply"
+    if done.stopped and found.record:
+        return f"to go on: the same command with --record {found.record}"
+    return f"{file}: nothing to write" if apply else ""
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,44 +1,56 @@
-"""`lmm render`."""
+"""`lmm render`: what the model would get of a ChatMD file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
 
-import typer
+import click
 
-from lmm.cli import console
-
-app = console.make_app()
-work = console.Later("chatmd.cli.work.render")
+from lmm import terminal
+from lmm.cli import options
+from lmm.terminal import DONE
 
 
-@app.command()
+@options.command()
+@options.argument("file", "FILE", "A ChatMD file.", type=options.PATH)
+@options.flag("--tokens", help="A table of the tokens alone.")
+@options.flag("--json", "as_json", help="Messages and tools as JSON, exactly as they are.")
+@options.flag("--run-agents", help="Ask the agents in messages whose answers were not recorded.")
+@options.flag("--servers", help="Start or call its MCP servers, to count their tools.")
+@options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
+@options.yes("Agree to what the file's tools can do.")
+@click.option("--model", metavar="NAME", default="", help="As if this model were asked.")
+@options.config
+@options.roots("Another folder that files may be read and imported from.")
 def render(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A ChatMD file.", readable=False)],
-    tokens: Annotated[bool, typer.Option("--tokens", help="A table of the tokens alone.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Messages and tools as JSON, exactly as they are.")] = False,
-    run_agents: Annotated[
-        bool, typer.Option("--run-agents", help="Ask the agents in messages whose answers were not recorded.")
-    ] = False,
-    servers: Annotated[
-        bool, typer.Option("--servers", help="Start or call its MCP servers, to count their tools.")
-    ] = False,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to what the file's tools can do.")] = False,
-    model: Annotated[str, typer.Option(metavar="NAME", help="As if this model were asked.")] = "",
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-    roots: Annotated[
-        Optional[list[Path]],
-        typer.Option(
-            "--root", metavar="DIR", help="Another folder that files may be read and imported from.", file_okay=False
-        ),
-    ] = None,
+    *,
+    file: Path,
+    tokens: bool,
+    as_json: bool,
+    run_agents: bool,
+    servers: bool,
+    replay: bool,
+    yes: bool,
+    model: str,
+    config: Path | None,
+    roots: tuple[Path, ...],
 ) -> int:
     """Print what the model would get next: every message with its documents in place, the tools, and their tokens.
 
     Nothing is sent to the model, and nothing is written. Tokens are counted on this machine, rather too high.
     """
-    return work.render(file, tokens, as_json, run_agents, servers, replay, yes, model, config, roots or [])
+    from chatmd.cli.asking import confirm_on_terminal
+    from chatmd.rendering.render_file import render as render_file
+    from chatmd.rendering.rendered import as_data, as_table, as_text
+    from chatmd.runtime.options import Hooks, RunOptions
+
+    how = RunOptions(model=model, config=config, yes=yes, replay=replay, roots=roots)
+    hooks = Hooks(confirm=confirm_on_terminal())
+    rendered = render_file(file, how, hooks, run_agents=run_agents, servers=servers)
+    if as_json:
+        terminal.say_json(as_data(rendered), indent=1)
+        return DONE
+    terminal.say((as_table if tokens else as_text)(rendered), end="")
+    for note in rendered.notes:
+        terminal.note(note)
+    return DONE

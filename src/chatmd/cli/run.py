@@ -1,59 +1,168 @@
-"""`lmm run`."""
+"""`lmm run`: run a ChatMD file."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Optional
+from types import FrameType
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError, LmmError
+from lmm.terminal import DONE, INTERRUPTED
 
-app = console.make_app()
-work = console.Later("chatmd.cli.work.run")
+if TYPE_CHECKING:
+    from chatmd.runtime.runner import Runner
 
 
-@app.command()
+@options.command()
+@options.argument("file", "FILE", "A ChatMD file, whatever its extension.", type=options.PATH)
+@click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Leave FILE as it is, and write this new one.")
+@options.flag("--interactive", "-i", help="Go on asking for messages.")
+@options.flag("--once", help="Stop after one reply and the calls that it makes.")
+@click.option(
+    "--max-turns",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="At most so many requests, those of agents included.",
+)
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    default="",
+    help="At most so many tokens (20000), or so much money (0.50$).",
+)
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Give up a turn after this time.")
+@options.yes("Agree to what the file's tools can do.")
+@options.flag("--ask", help="Show each call, and ask before it is made.")
+@options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    default="",
+    help="Ask this model, such as Ollama/llama3.2, whatever the file says.",
+)
+@options.config
+@options.roots("Another folder that files may be imported from.")
 def run(
-    file: Annotated[
-        Path,
-        # What cannot be read is not Typer's to check: our own message says how to mend it.
-        typer.Argument(metavar="FILE", help="A ChatMD file, whatever its extension.", readable=False),
-    ],
-    output: Annotated[
-        Optional[Path],
-        typer.Option("--output", "-o", metavar="FILE", help="Leave FILE as it is, and write this new one."),
-    ] = None,
-    interactive: Annotated[bool, typer.Option("--interactive", "-i", help="Go on asking for messages.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Stop after one reply and the calls that it makes.")] = False,
-    max_turns: Annotated[
-        Optional[int], typer.Option(metavar="N", min=1, help="At most so many requests, those of agents included.")
-    ] = None,
-    budget: Annotated[
-        str, typer.Option(metavar="AMOUNT", help="At most so many tokens (20000), or so much money (0.50$).")
-    ] = "",
-    timeout: Annotated[
-        Optional[float], typer.Option(metavar="SECONDS", min=0.001, help="Give up a turn after this time.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to what the file's tools can do.")] = False,
-    ask: Annotated[bool, typer.Option("--ask", help="Show each call, and ask before it is made.")] = False,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
-    ] = False,
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="Ask this model, such as Ollama/llama3.2, whatever the file says.")
-    ] = "",
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-    roots: Annotated[
-        Optional[list[Path]],
-        typer.Option("--root", metavar="DIR", help="Another folder that files may be imported from.", file_okay=False),
-    ] = None,
+    *,
+    file: Path,
+    output: Path | None,
+    interactive: bool,
+    once: bool,
+    max_turns: int | None,
+    budget: str,
+    timeout: float | None,
+    yes: bool,
+    ask: bool,
+    replay: bool,
+    model: str,
+    config: Path | None,
+    roots: tuple[Path, ...],
 ) -> int:
     """Run a ChatMD file: what the model says, its calls and their results are appended to it.
 
     The run ends at an empty <user>, where you write what comes next. Ctrl-C cancels it; what was said and done so
     far stays, and lmm run goes on from there.
     """
-    return work.run(
-        file, output, interactive, once, max_turns, budget, timeout, yes, ask, replay, model, config, roots or []
-    )
+    from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
+    from chatmd.cli.telling import Teller
+    from chatmd.runtime.api import open_run
+    from chatmd.runtime.options import Hooks, RunOptions
+    from lmm import loop
+
+    how = RunOptions(
+        model=model, config=config, output=output, once=once, max_turns=max_turns, budget=budget, timeout=timeout,
+        yes=yes, replay=replay, roots=roots,
+    )  # fmt: skip
+    approve = approve_on_terminal() if ask else None
+    if ask and approve is None:
+        raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
+    if interactive and _has_screen():
+        runner = open_run(file, how, Hooks(None, confirm_on_terminal()))
+        from chatmd.terminal.converse import converse
+
+        return converse(runner, how, runner.hooks, ask=ask)
+    teller = Teller()
+    ask_user = _Lines() if interactive else None
+    runner = open_run(file, how, Hooks(None, confirm_on_terminal(), approve, ask_user, teller))
+    try:
+        with _CancelsTurn(runner) if interactive else contextlib.nullcontext():
+            result = loop.run(runner.run())
+    except KeyboardInterrupt:
+        teller.interrupted(runner.path, runner.tree.tally.turns, runner.tree.tally.usage)
+        return INTERRUPTED
+    except LmmError:
+        teller.end_line()
+        raise
+    teller.end(result)
+    return DONE
+
+
+def _has_screen() -> bool:
+    """Whether there is a terminal that can do more than print lines."""
+    dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+    return sys.stdin.isatty() and terminal.is_terminal() and not dumb and sys.platform != "win32"
+
+
+class _CancelsTurn:
+    """While this is open, Ctrl-C cancels the turn; if there is none, it ends the run."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    def __enter__(self) -> None:
+        self.before = signal.signal(signal.SIGINT, self._interrupt)
+
+    def __exit__(self, *error: object) -> None:
+        signal.signal(signal.SIGINT, self.before)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self.runner.in_turn:
+            raise KeyboardInterrupt
+        self.runner.cancel()
+
+
+class _Lines:
+    """Lines that the user types, one a message. They are read in a thread that keeps nobody from ending."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+
+    async def __call__(self) -> str | None:
+        """The next line that is not empty; None at the end."""
+        if sys.stdin.isatty():
+            terminal.say("> ", err=True, end="")
+        while b"\n" not in self.rest:
+            data = await _in_thread(lambda: os.read(sys.stdin.fileno(), 65536))
+            if not data:
+                line, self.rest = self.rest, b""
+                return line.decode(errors="replace").strip() or None
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line.decode(errors="replace").strip() or await self()
+
+
+async def _in_thread(read: Callable[[], bytes]) -> bytes:
+    running = asyncio.get_running_loop()
+    done: asyncio.Future[bytes] = running.create_future()
+
+    def arrived(data: bytes) -> None:
+        if not done.done():
+            done.set_result(data)
+
+    def work() -> None:
+        data = read()
+        running.call_soon_threadsafe(arrived, data)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await done

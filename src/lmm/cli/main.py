@@ -65,16 +65,16 @@ COMMANDS = (
         "export", "lmm_education.cli.export:app", "clean notes for students: no metadata, chats, edits, special texts"
     ),
     Command("store", "lmm_education.cli.store:app", "look at the store, compact it, copy it to a server and back"),
-    Command("run", "chatmd.cli.run:app", "run a ChatMD file: model and tools, everything appended to the file"),
-    Command("agents", "chatmd.cli.agents:app", "ready-made agents: list them, copy one to start from"),
-    Command("check", "chatmd.cli.check:app", "report what is wrong with ChatMD files, and what would be dropped"),
-    Command("render", "chatmd.cli.render:app", "print what the model would get of a ChatMD file, with its tokens"),
+    Command("run", "chatmd.cli.run:run", "run a ChatMD file: model and tools, everything appended to the file"),
+    Command("agents", "chatmd.cli.agents:agents", "ready-made agents: list them, copy one to start from"),
+    Command("check", "chatmd.cli.check:check", "report what is wrong with ChatMD files, and what would be dropped"),
+    Command("render", "chatmd.cli.render:render", "print what the model would get of a ChatMD file, with its tokens"),
     Command(
-        "tools", "chatmd.cli.tools:app", "show the tools that a ChatMD file offers its model, and what they can do"
+        "tools", "chatmd.cli.tools:tools", "show the tools that a ChatMD file offers its model, and what they can do"
     ),
-    Command("compact", "chatmd.cli.compact:app", "replace the older part of a long conversation by a summary"),
-    Command("refine", "chatmd.cli.refine:app", "measure a prompt on cases, and find a better one"),
-    Command("mcp", "chatmd.cli.mcp:app", "publish the course and prompt files to programs that speak MCP"),
+    Command("compact", "chatmd.cli.compact:compact", "replace the older part of a long conversation by a summary"),
+    Command("refine", "chatmd.cli.refine:refine", "measure a prompt on cases, and find a better one"),
+    Command("mcp", "chatmd.cli.mcp:mcp", "publish the course and prompt files to programs that speak MCP"),
 )
 
 

@@ -21,6 +21,7 @@ class Decorator(Protocol):
 
 PATH = click.Path(path_type=Path, readable=False)
 """A path as it was typed. What cannot be read is not click's to check: our own message says how to mend it."""
+FOLDER = click.Path(path_type=Path, file_okay=False)
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 80}
 
 
@@ -108,3 +109,13 @@ def together(*decorators: Decorator) -> Decorator:
         return function
 
     return declare
+
+
+def yes(help: str, *, short: bool = True) -> Decorator:
+    """Declare ``--yes``; what is agreed to is the command's own."""
+    return flag("--yes", *(["-y"] if short else []), help=help)
+
+
+def roots(help: str) -> Decorator:
+    """Declare ``--root``, which may be repeated."""
+    return click.option("--root", "roots", metavar="DIR", multiple=True, type=FOLDER, help=help)

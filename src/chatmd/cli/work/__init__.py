@@ -1,1 +1,0 @@
-"""What the commands do; imported when one runs."""
