@@ -53,6 +53,7 @@ class Publishing:
     "--budget",
     metavar="AMOUNT",
     default="",
+    show_default=False,
     help="The most that one call of a prompt may use: 20000 tokens, 0.50$.",
 )
 @click.option("--course", metavar="NAME", help="The course.")

@@ -37,15 +37,28 @@ if TYPE_CHECKING:
     "--budget",
     metavar="AMOUNT",
     default="",
+    show_default=False,
     help="At most so many tokens (20000), or so much money (0.50$), in all.",
 )
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="A case fails that takes longer.")
 @click.option("--max-turns", metavar="N", type=click.IntRange(min=1), help="A case fails that takes more requests.")
-@click.option("--model", metavar="NAME", default="", help="The model of the file, instead of its own.")
 @click.option(
-    "--proposer", metavar="NAME", default="", help="The model that proposes versions, instead of the file's own."
+    "--model", metavar="NAME", default="", show_default=False, help="The model of the file, instead of its own."
 )
-@click.option("--judge", metavar="NAME", default="", help="The judge, instead of the minor model or the file's own.")
+@click.option(
+    "--proposer",
+    metavar="NAME",
+    default="",
+    show_default=False,
+    help="The model that proposes versions, instead of the file's own.",
+)
+@click.option(
+    "--judge",
+    metavar="NAME",
+    default="",
+    show_default=False,
+    help="The judge, instead of the minor model or the file's own.",
+)
 @options.config
 @click.option(
     "--record",

@@ -19,7 +19,7 @@ from lmm.terminal import DONE
 @options.flag("--servers", help="Start or call its MCP servers, to count their tools.")
 @options.flag("--replay", help="Take documents and agents as recorded; fetch and ask nothing for them.")
 @options.yes("Agree to what the file's tools can do.")
-@click.option("--model", metavar="NAME", default="", help="As if this model were asked.")
+@click.option("--model", metavar="NAME", default="", show_default=False, help="As if this model were asked.")
 @options.config
 @options.roots("Another folder that files may be read and imported from.")
 def render(

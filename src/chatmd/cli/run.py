@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     "--budget",
     metavar="AMOUNT",
     default="",
+    show_default=False,
     help="At most so many tokens (20000), or so much money (0.50$).",
 )
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Give up a turn after this time.")
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     "--model",
     metavar="NAME",
     default="",
+    show_default=False,
     help="Ask this model, such as Ollama/llama3.2, whatever the file says.",
 )
 @options.config
