@@ -186,7 +186,7 @@ def test_agents_are_listed_and_never_replace_a_file(folder: Path, capsys: pytest
     (folder / "planner.chatmd").write_text("mine")
     assert "planner.chatmd: this file is there already" in run_here(capsys, "agents", "planner").err
     assert (folder / "planner.chatmd").read_text() == "mine"
-    assert "did you mean planner?" in run_here(capsys, "agents", "planer").err
+    assert "did you mean 'planner'?" in run_here(capsys, "agents", "planer").err
 
 
 def test_an_agent_comes_with_those_that_it_asks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
