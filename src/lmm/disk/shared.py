@@ -46,26 +46,35 @@ class Theirs:
 class Saved:
     """What became of a save: the text now on disk, and the side file that holds what found no place.
 
-    `recovered` are files in its folder with what an author had saved while a run was killed (`files.remove_leftovers`).
+    `held_back` if all of ours went there since the check refused it; `recovered` are files in its folder with what an
+    author had saved while a run was killed (`files.remove_leftovers`).
     """
 
     text: str
     merged: bool = False
     side_file: Path | None = None
     recovered: tuple[Path, ...] = ()
+    held_back: bool = False
+
+    @property
+    def why_unplaced(self) -> str:
+        """Why something went to the side file."""
+        if self.held_back:
+            return "nothing was written: with it, something else in the file would be read as what it is not"
+        return "the file was changed meanwhile, and a part of what we made found no place in it"
 
     def check(self) -> Saved:
         """This result, if all of ours found its place.
 
         Raises:
-            DocumentError: a part did not, as the author saved meanwhile.
+            DocumentError: a part did not.
         """
         if self.side_file is not None:
-            raise DocumentError(
-                "the file was changed meanwhile, and a part of what we made found no place in it",
-                where=str(self.side_file).removesuffix(".unplaced"),
-                hint=f"it is in {self.side_file}; the file holds what its author saved",
-            )
+            hint = f"it is in {self.side_file}; the file holds what its author saved"
+            if self.held_back:
+                hint = f"lmm scan --check shows what cannot be read there; what we made is in {self.side_file}"
+            where = str(self.side_file).removesuffix(".unplaced")
+            raise DocumentError(self.why_unplaced, where=where, hint=hint)
         return self
 
 
@@ -193,7 +202,8 @@ class SharedFile:
         while True:
             theirs = self._whole()
             merged = self.merge(self.base, ours, theirs)
-            if merged.text != theirs and not check(theirs, merged.text):
+            held_back = merged.text != theirs and not check(theirs, merged.text)
+            if held_back:
                 merged = Merged(theirs, (ours,))
             if merged.unplaced and self._pause() != theirs:  # it was not yet all that was to come
                 continue
@@ -207,7 +217,7 @@ class SharedFile:
             side = _write_aside(self.path, lost) if lost else None
             changed, written = theirs != self.base, merged.text != theirs
             recovered = self._written(theirs, merged.text, undo) if written else []
-            return Saved(merged.text, changed, side, tuple(recovered))
+            return Saved(merged.text, changed, side, tuple(recovered), held_back)
 
     def _written(self, before: str, after: str, remembered: bool) -> list[Path]:
         self._seen, self.base = signature(self.path), after

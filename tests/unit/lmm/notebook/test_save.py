@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmm.disk.shared import Saved, SharedFile
-from lmm.errors import FileReadError
+from lmm.errors import DocumentError, FileReadError
 from lmm.markdown import MetadataBlock, parse_markdown_text
 from lmm.notebook.answers import plan, with_reply
 from lmm.notebook.chat_log import read_log
@@ -100,3 +100,14 @@ def test_a_file_that_is_gone(path: Path) -> None:
     with pytest.raises(FileReadError):
         save_merged(path, BASE, answered(BASE))
     assert list(path.parent.iterdir()) == []
+
+
+def test_what_the_check_holds_back_is_told_as_that(tmp_path: Path) -> None:
+    """Nobody changed the file: the error says why nothing was written, and where ours is."""
+    path = tmp_path / "d.md"
+    path.write_text(BASE)
+    saved = SharedFile.open(path, merge=merge_whole_edits).save(answered(BASE, "So."), check=lambda one, two: False)
+    assert (saved.text, saved.held_back, path.read_text()) == (BASE, True, BASE)
+    with pytest.raises(DocumentError, match=r"^.*d\.md: nothing was written: .*lmm scan --check"):
+        saved.check()
+    assert "So." in (tmp_path / "d.md.unplaced").read_text()
