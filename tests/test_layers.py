@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import grimp
-from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parent.parent
 MODULES = {
@@ -19,8 +18,10 @@ MODULES = {
 
 
 def test_contracts_are_kept() -> None:
-    """Those of `[tool.importlinter]` in pyproject.toml; what is broken stands in the captured output."""
-    assert lint_imports(str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True) == 0
+    """Those of `[tool.importlinter]` in pyproject.toml; in a process of its own, as it silences this one's loggers."""
+    code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True, no_logo=True))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_no_import_cycle() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import errno
 import json
 import os
 import re
@@ -234,7 +235,9 @@ def _write(text: str, stream: IO[str]) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):  # the reader went away; the terminal's window was closed
+            raise
         _forget(stream)
 
 
