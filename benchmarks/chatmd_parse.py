@@ -12,8 +12,7 @@ from xml.sax.saxutils import escape
 from benchmarks.measure import Row, best, seconds, show
 from chatmd.language.lint import check
 from chatmd.language.nodes import Comment, Node, Text
-from chatmd.language.parser import parse
-from chatmd.language.writer import raw, serialize
+from chatmd.language.syntax import parse, raw, serialize
 
 TARGET = 40.0  # MB/s
 LONGER = 3.0  # a character of a text four times as long may take so many times longer: caches, and busy machines

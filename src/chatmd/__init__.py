@@ -13,46 +13,44 @@ from lmm.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
     from chatmd.chat import Chat, How
-    from chatmd.language.agent import read_agent
-    from chatmd.language.items import AgentSpec
+    from chatmd.language.agent import AgentSpec, read_agent
     from chatmd.language.lint import check
     from chatmd.language.nodes import Attribute, Comment, Element, Problem, SyntaxTree, Text
-    from chatmd.language.parser import parse
-    from chatmd.language.writer import serialize, write
-    from chatmd.rendering.render_file import arender, render
-    from chatmd.runtime.api import arun, open_run, run, stream
+    from chatmd.language.syntax import parse, serialize, write
+    from chatmd.rendering import arender, render
+    from chatmd.runtime.agents import Hooks, RunOptions
     from chatmd.runtime.events import RunResult
-    from chatmd.runtime.options import Hooks, RunOptions
     from chatmd.runtime.reduce import Agent, arun_agent, run_agent
+    from chatmd.runtime.runner import arun, open_run, run, stream
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
     "Agent": "chatmd.runtime.reduce",
-    "AgentSpec": "chatmd.language.items",
+    "AgentSpec": "chatmd.language.agent",
     "Chat": "chatmd.chat",
     "How": "chatmd.chat",
     "Attribute": "chatmd.language.nodes",
     "Comment": "chatmd.language.nodes",
     "SyntaxTree": "chatmd.language.nodes",
     "Element": "chatmd.language.nodes",
-    "Hooks": "chatmd.runtime.options",
+    "Hooks": "chatmd.runtime.agents",
     "Problem": "chatmd.language.nodes",
-    "RunOptions": "chatmd.runtime.options",
+    "RunOptions": "chatmd.runtime.agents",
     "RunResult": "chatmd.runtime.events",
     "Text": "chatmd.language.nodes",
-    "arender": "chatmd.rendering.render_file",
-    "arun": "chatmd.runtime.api",
+    "arender": "chatmd.rendering",
+    "arun": "chatmd.runtime.runner",
     "arun_agent": "chatmd.runtime.reduce",
     "check": "chatmd.language.lint",
-    "open_run": "chatmd.runtime.api",
-    "parse": "chatmd.language.parser",
+    "open_run": "chatmd.runtime.runner",
+    "parse": "chatmd.language.syntax",
     "read_agent": "chatmd.language.agent",
-    "render": "chatmd.rendering.render_file",
-    "run": "chatmd.runtime.api",
+    "render": "chatmd.rendering",
+    "run": "chatmd.runtime.runner",
     "run_agent": "chatmd.runtime.reduce",
-    "serialize": "chatmd.language.writer",
-    "stream": "chatmd.runtime.api",
-    "write": "chatmd.language.writer",
+    "serialize": "chatmd.language.syntax",
+    "stream": "chatmd.runtime.runner",
+    "write": "chatmd.language.syntax",
 }
 
 __all__ = [

@@ -14,34 +14,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self, TypedDict, Unpack
 
-from chatmd.checking.check_file import check_file, check_text
-from chatmd.compaction.compact_file import Compacted, Planned, acompact, compact_text, plan_text
+from chatmd.checking import check_file, check_text
+from chatmd.compaction.compact import Compacted, Planned, acompact, compact_text, plan_text, summarising
 from chatmd.compaction.plan import KEEP, CompactOptions
+from chatmd.context import AgentRequest, Workplace, settings_of
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import read_agent
-from chatmd.language.items import AgentSpec
+from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
-from chatmd.language.parser import parse
+from chatmd.language.repair import repair
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import answer_of
 from chatmd.refine.api import Refinement, RefineRequest, arefine
 from chatmd.refine.results import RefineOptions
-from chatmd.rendering.render_file import render_text
-from chatmd.rendering.rendered import Rendered
-from chatmd.runtime.api import open_run, open_text, text_beside
-from chatmd.runtime.compacting import summarising
-from chatmd.runtime.conversation import Conversation
+from chatmd.rendering import Rendered, render_text
+from chatmd.runtime.agents import AskUser, Hooks, RunOptions, tree_for
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.models import settings_of
-from chatmd.runtime.options import AskUser, Hooks, RunOptions, tree_for
+from chatmd.runtime.live_text import TextTranscript, TranscriptFile, open_transcript
 from chatmd.runtime.reduce import Agent, arun_agent
-from chatmd.runtime.repair import repair
 from chatmd.runtime.rewind import Draft, rewind_file, rewound
-from chatmd.runtime.runner import Runner
-from chatmd.runtime.step import answer_of
-from chatmd.runtime.transcript import TextTranscript
-from chatmd.runtime.transcript_file import TranscriptFile, open_transcript
+from chatmd.runtime.runner import Runner, open_run, open_text, text_beside
+from chatmd.runtime.turns import Conversation
+from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Approve, Confirm, consent
-from chatmd.tools.offered import Offer, offered_by
-from chatmd.workplace import AgentRequest, Workplace
 from lmm.disk import files
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place

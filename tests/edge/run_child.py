@@ -24,9 +24,9 @@ import jsonschema.validators
 import referencing  # noqa: F401
 
 import chatmd
-import chatmd.tools.agent
+import chatmd.runtime.runner
+import chatmd.tools.calling
 import chatmd.tools.files
-from chatmd.runtime import api  # noqa: F401
 from lmm.messages import ChatEvent, ChatRequest, Message, Reasoning, Reply, TextDelta, ToolCall
 
 

@@ -11,12 +11,11 @@ import pytest
 from edge.support import Ran, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
-from chatmd.compaction.compact_file import compact_text
+from chatmd.compaction.compact import compact_text
 from chatmd.compaction.plan import CompactOptions
 from chatmd.compaction.summary import is_summary, read_summary
-from chatmd.language.agent import read_agent
-from chatmd.language.items import Item, MessageItem
-from chatmd.language.parser import parse
+from chatmd.language.agent import Item, MessageItem, read_agent
+from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of, transcript_text
 from lmm import loop
 from lmm.config_files import settings_for

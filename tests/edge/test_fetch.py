@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmd.content.fetch import Fetched, Resolve, fetch, resolve_host
+from chatmd.context import Rules
 from chatmd.errors import FetchFailed
-from chatmd.workplace import Rules
 
 HERE = Rules(private_network=True, fetch_timeout=20, fetch_limit=100_000)
 

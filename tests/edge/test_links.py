@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from edge.support import Ran, run_here
 
-from chatmd.mcp_server.prompt_files import read_prompts
+from chatmd.mcp_server.library import read_prompts
 from lmm.disk.shared import SharedFile
 from lmm.errors import FileWriteError, Place
 from lmm.markdown.merge import merge

@@ -16,11 +16,11 @@ from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, wr
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 import chatmd
+from chatmd.language.agent import MessageItem
 from chatmd.language.imports import resolve_imports
-from chatmd.language.items import MessageItem
 from chatmd.language.transcript import messages_of
 from chatmd.runtime import events
-from chatmd.runtime.payloads import Payloads
+from chatmd.sidecar import Payloads
 from lmm import loop
 from lmm.errors import LmmError, ModelError, Place
 from lmm.messages import Event, Message, Reply, Retrying, TextDelta

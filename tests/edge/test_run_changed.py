@@ -15,7 +15,7 @@ from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import chatmd
 from chatmd.errors import InvalidDocument
-from chatmd.runtime import conversation as module
+from chatmd.runtime import turns as module
 from lmm.errors import FileReadError
 
 A, B = "<user>A</user>\n", "<user>B</user>\n"

@@ -18,7 +18,7 @@ from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, wr
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import chatmd
-from chatmd.runtime.repair import INTERRUPTED, repair
+from chatmd.language.repair import INTERRUPTED, repair
 
 Note = Callable[[str, object], None]
 RUNS = 100 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 12

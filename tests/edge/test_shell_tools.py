@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from edge.support import wait_until
 
+from chatmd.context import AgentRequest, Rules, Workplace
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
+from chatmd.language.agent import Tool
 from chatmd.tools import process
-from chatmd.tools.shell import open_command
-from chatmd.workplace import AgentRequest, Rules, Workplace
+from chatmd.tools.command import open_command
 from lmm.config import load_settings
 from lmm.loop import run
 from lmm.messages import ToolOutput

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from chatmd.language.items import Tool
-from chatmd.workplace import AgentRequest, Rules, Workplace
+from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.language.agent import Tool
 from lmm.config import load_settings
 
 HERE = Path(__file__).parent

@@ -10,16 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmd.errors import NotStorable
-from chatmd.language.agent import interpret, read_agent
-from chatmd.language.attributes import read_attributes, write_attributes
-from chatmd.language.items import Img, Item, MessageItem
+from chatmd.language.agent import Img, Item, MessageItem, interpret, read_agent
+from chatmd.language.lexer import read_attributes, write_attributes
 from chatmd.language.lint import check
-from chatmd.language.mend import mend
 from chatmd.language.nodes import Attribute, Comment, Element, Node, Text
-from chatmd.language.parser import MAX_DEPTH, parse, parse_body
+from chatmd.language.repair import mend
+from chatmd.language.syntax import MAX_DEPTH, parse, parse_body, raw, raw_piece, serialize, write
 from chatmd.language.tags import TAGS, imports_into
 from chatmd.language.transcript import elements_of, image_of, messages_of, storable, transcript_text
-from chatmd.language.writer import raw, raw_piece, serialize, write
 from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult
 
 # Everything that means something to some reader, whole and in parts.

@@ -10,15 +10,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatmd.compaction.compact import compacted
+from chatmd.compaction.compact import compacted, foreign_items, rewritten
 from chatmd.compaction.plan import CompactOptions, group_items, is_pinned, plan_compaction
-from chatmd.compaction.rewriting import foreign_items, rewritten
-from chatmd.compaction.summary import LABEL, NOTE, SHOWN, Summary, carried_over, is_summary, read_summary
-from chatmd.compaction.telling import cut, parts_of, told
+from chatmd.compaction.summary import (
+    LABEL,
+    NOTE,
+    SHOWN,
+    Summary,
+    carried_over,
+    cut,
+    is_summary,
+    parts_of,
+    read_summary,
+    told,
+)
 from chatmd.errors import NothingToCompact
-from chatmd.language.agent import read_agent
-from chatmd.language.items import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem
-from chatmd.language.parser import parse
+from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, read_agent
+from chatmd.language.syntax import parse
 from chatmd.language.transcript import transcript_text
 from lmm.messages import render
 from lmm.models.testing import ScriptedModel

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmd.tools.apply_patch import apply_patch
-from chatmd.tools.patch_apply import update_text
-from chatmd.tools.patch_parse import UpdateFile, parse_patch
-from chatmd.tools.read_lines import read_excerpt
+from chatmd.tools.patch import UpdateFile, parse_patch, update_text
 from chatmd.tools.roots import Root, Roots
-from chatmd.tools.text_lines import Lines
+from chatmd.tools.text_lines import Lines, read_excerpt
 from lmm.errors import LmmError
 
 # Few different lines, so that context repeats; some that look like the format's own.

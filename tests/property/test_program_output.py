@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.tools.program_output import Stream, readable
+from chatmd.tools.process import Stream, readable
 
 UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # Bytes of which the hard cases are made: escapes, line ends, pieces of characters, and text.

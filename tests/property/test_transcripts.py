@@ -8,13 +8,22 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatmd.language.agent import read_agent
-from chatmd.language.items import AgentSpec, Item, MessageItem
-from chatmd.language.parser import parse
-from chatmd.language.transcript import call_element, messages_of, result_element, storable
-from chatmd.runtime.changed import followed, placed
-from chatmd.runtime.repair import INTERRUPTED, repair
-from chatmd.runtime.step import USER_TURN, ReplyWriter, gap, items_of, lines_of, user_text
+from chatmd.language.agent import AgentSpec, Item, MessageItem, read_agent
+from chatmd.language.repair import INTERRUPTED, repair
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import (
+    USER_TURN,
+    ReplyWriter,
+    call_element,
+    gap,
+    items_of,
+    lines_of,
+    messages_of,
+    result_element,
+    storable,
+    user_text,
+)
+from chatmd.runtime.live_text import followed, placed
 from lmm.messages import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
 
 WORDS = [

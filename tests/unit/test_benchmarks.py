@@ -27,7 +27,7 @@ from benchmarks import (
 )
 from benchmarks.documents import large_document
 from chatmd.language import lint
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
 from lmm.markdown import ErrorBlock, HeadingBlock, MetadataBlock, parse_markdown_text
 from lmm.notebook.chat_log import read_log
 

@@ -51,7 +51,7 @@ def _ready() -> dict[str, str]:
 def _about(text: str) -> str:
     """The comment that a file begins with, on one line."""
     from chatmd.language.nodes import Comment
-    from chatmd.language.parser import parse
+    from chatmd.language.syntax import parse
 
     first = next((node for node in parse(text).children if isinstance(node, Comment)), None)
     return " ".join(first.value.split()) if first else ""
@@ -88,7 +88,7 @@ def _check(name: str, ready: dict[str, str], to: Path) -> None:
 def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:
     """The agents that these ask, and that those ask, with who asks them; none of `names`."""
     from chatmd.language.agent import interpret
-    from chatmd.language.parser import parse
+    from chatmd.language.syntax import parse
 
     found: dict[str, str] = {}
     waiting = list(names)

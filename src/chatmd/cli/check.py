@@ -26,8 +26,8 @@ def check(*, files: tuple[Path, ...], strict: bool, roots: tuple[Path, ...], as_
     Files, programs and agents that they refer to are looked for; nothing is fetched, asked or run. The exit code is 1
     if there is an error, which would stop lmm run; warnings alone leave it 0.
     """
-    from chatmd.checking.check_file import check_file
-    from chatmd.runtime.options import RunOptions
+    from chatmd.checking import check_file
+    from chatmd.runtime.agents import RunOptions
 
     how = RunOptions(config=config, roots=roots)
     code, found = DONE, 0

@@ -14,9 +14,9 @@ from lmm.cli import options
 from lmm.terminal import DONE, usage_text
 
 if TYPE_CHECKING:
-    from chatmd.compaction.compact_file import Compacted, Planned
+    from chatmd.compaction.compact import Compacted, Planned
     from chatmd.compaction.plan import CompactOptions
-    from chatmd.language.items import Item
+    from chatmd.language.agent import Item
 
 _TOKENS_PER_WORD = 1.5
 _AT_ONCE = 8  # lines of a run of items that are shown whole; of a longer one, its ends
@@ -58,12 +58,11 @@ def compact(
 
     Instructions, decisions and the last turns stay. The original is kept beside the file, in .chatmd.
     """
-    from chatmd.compaction.compact_file import compact as compact_file
-    from chatmd.compaction.compact_file import plan_file
+    from chatmd.compaction.compact import compact as compact_file
+    from chatmd.compaction.compact import plan_file, summarising
     from chatmd.compaction.plan import CompactOptions
+    from chatmd.context import configuration_for
     from chatmd.errors import NothingToCompact
-    from chatmd.runtime.compacting import summarising
-    from chatmd.runtime.models import configuration_for
     from lmm.disk.files import read_document
 
     how = CompactOptions(keep, to)
@@ -168,7 +167,7 @@ def _shortened(lines: list[str]) -> list[str]:
 
 
 def _line(planned: Planned, index: int, sign: str) -> str:
-    from chatmd.compaction.telling import told
+    from chatmd.compaction.summary import told
 
     item = planned.items[index]
     document = told(item, {}, 10_000)
@@ -178,8 +177,7 @@ def _line(planned: Planned, index: int, sign: str) -> str:
 
 
 def _what(item: Item) -> str:
-    from chatmd.compaction.summary import is_summary
-    from chatmd.compaction.telling import told
+    from chatmd.compaction.summary import is_summary, told
 
     if is_summary(item):
         return "summary"

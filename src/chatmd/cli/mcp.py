@@ -22,7 +22,7 @@ from lmm.terminal import DONE
 
 if TYPE_CHECKING:
     from chatmd.mcp_server.library import PublishedCourse
-    from chatmd.runtime.options import RunOptions
+    from chatmd.runtime.agents import RunOptions
 
 _COURSE = "lmm_education.agent_tools.published:open_published_course"
 _SHORTEST_TOKEN = 16
@@ -75,7 +75,7 @@ def mcp(
 
     Such a program starts this command itself: see docs/mcp.md. Needs the extra `mcp`.
     """
-    from chatmd.runtime.options import RunOptions
+    from chatmd.runtime.agents import RunOptions
     from lmm import loop
 
     if importlib.util.find_spec("mcp") is None:
@@ -98,8 +98,7 @@ def mcp(
 
 
 async def _serve(publishing: Publishing, listener: socket.socket | None, public: bool, token: str) -> None:
-    from chatmd.mcp_server.library import Library
-    from chatmd.mcp_server.running import PromptRunner
+    from chatmd.mcp_server.library import Library, PromptRunner
     from chatmd.mcp_server.serving import serve_http, serve_stdio
 
     async with AsyncExitStack() as stack:

@@ -110,7 +110,7 @@ def refine(
     from chatmd.cli.asking import confirm_on_terminal
     from chatmd.refine import api
     from chatmd.refine.results import RefineOptions
-    from chatmd.runtime.options import Hooks, RunOptions
+    from chatmd.runtime.agents import Hooks, RunOptions
 
     if from_record is not None:
         found = api.replay(from_record)

@@ -40,9 +40,9 @@ def render(
     Nothing is sent to the model, and nothing is written. Tokens are counted on this machine, rather too high.
     """
     from chatmd.cli.asking import confirm_on_terminal
-    from chatmd.rendering.render_file import render as render_file
-    from chatmd.rendering.rendered import as_data, as_table, as_text
-    from chatmd.runtime.options import Hooks, RunOptions
+    from chatmd.rendering import as_data, as_table, as_text
+    from chatmd.rendering import render as render_file
+    from chatmd.runtime.agents import Hooks, RunOptions
 
     how = RunOptions(model=model, config=config, yes=yes, replay=replay, roots=roots)
     hooks = Hooks(confirm=confirm_on_terminal())

@@ -78,8 +78,8 @@ def run(
     """
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
     from chatmd.cli.telling import Teller
-    from chatmd.runtime.api import open_run
-    from chatmd.runtime.options import Hooks, RunOptions
+    from chatmd.runtime.agents import Hooks, RunOptions
+    from chatmd.runtime.runner import open_run
     from lmm import loop
 
     how = RunOptions(
@@ -91,7 +91,7 @@ def run(
         raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
     if interactive and _has_screen():
         runner = open_run(file, how, Hooks(None, confirm_on_terminal()))
-        from chatmd.terminal.converse import converse
+        from chatmd.terminal.session import converse
 
         return converse(runner, how, runner.hooks, ask=ask)
     teller = Teller()

@@ -15,9 +15,9 @@ from lmm.messages import ToolDefinition
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from chatmd.language.items import AgentSpec
-    from chatmd.tools.offered import Offer
-    from chatmd.workplace import AgentRequest, Workplace
+    from chatmd.context import AgentRequest, Workplace
+    from chatmd.language.agent import AgentSpec
+    from chatmd.tools.calling import Offer
 
 _ENDLESS = 1_000_000
 
@@ -35,8 +35,8 @@ def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[P
     The exit code is 1 if one of them could not be used.
     """
     from chatmd.cli.asking import confirm_on_terminal
+    from chatmd.tools.calling import offered_by
     from chatmd.tools.consent import consent
-    from chatmd.tools.offered import offered_by
     from lmm.loop import run
 
     spec, place = _read(file, roots, config)
@@ -56,10 +56,10 @@ def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[P
 
 def _read(file: Path, roots: tuple[Path, ...], config: Path | None) -> tuple[AgentSpec, Workplace]:
     """The file as an agent, and the place it would work in."""
+    from chatmd.context import Workplace
     from chatmd.language.agent import read_agent
-    from chatmd.language.parser import parse
+    from chatmd.language.syntax import parse
     from chatmd.runtime.settings import read_rules
-    from chatmd.workplace import Workplace
     from lmm.config_files import find_config, settings_for
     from lmm.disk.files import read_document
 
@@ -116,7 +116,7 @@ def _as_text(offer: Offer) -> Iterator[str]:
 
 def _heading(name: str, offer: Offer) -> Iterator[str]:
     """The name, then what kind of tool it is, and what it can do."""
-    from chatmd.tools.offered import KINDS
+    from chatmd.tools.calling import KINDS
 
     start = terminal.visible(name) + "  "
     first, *more = _wrapped(f"{KINDS[offer.declared.kind]}: {offer.declaration.words}", 4, start)
@@ -125,7 +125,7 @@ def _heading(name: str, offer: Offer) -> Iterator[str]:
 
 
 def _arguments(definition: ToolDefinition) -> Iterator[str]:
-    from chatmd.tools.offered import type_in_words
+    from chatmd.tools.calling import type_in_words
 
     properties: Mapping[str, Any] = definition.parameters.get("properties", {})
     required = definition.parameters.get("required", ())
@@ -149,8 +149,7 @@ def _wrapped(text: str, indent: int, first: str = "") -> list[str]:
 
 
 def _ending(offers: tuple[Offer, ...], spec: AgentSpec, place: Workplace, file: Path) -> str:
-    from chatmd.tools.consent import is_agreed
-    from chatmd.tools.declared import declared_by
+    from chatmd.tools.consent import declared_by, is_agreed
 
     files = declared_by(spec, place) if not any(offer.problem for offer in offers) else ()
     sent = [f"{one.name}  {one.words}\n" for file_ in files for one in file_.asking if not one.is_tool]

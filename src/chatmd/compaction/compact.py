@@ -2,22 +2,87 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 
-from chatmd.compaction.plan import CompactOptions, Plan, plan_compaction
-from chatmd.compaction.summary import Summary, carried_over, is_summary, read_summary
-from chatmd.compaction.telling import Expanded, notes_of, parts_of, shown_in, tokens_of
+from chatmd.compaction.plan import CompactOptions, Plan, is_time, plan_compaction
+from chatmd.compaction.summary import (
+    Expanded,
+    Summary,
+    carried_over,
+    is_summary,
+    notes_of,
+    parts_of,
+    read_summary,
+    shown_in,
+    tokens_of,
+)
+from chatmd.context import Configuration, OpenModel, Rules, settings_for_text
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.items import Item, MessageItem
-from chatmd.language.transcript import storable
+from chatmd.language.agent import CallItem, Content, Doc, Img, Item, MessageItem, ReasoningItem, SubAgent, read_agent
+from chatmd.language.imports import resolve_imports
+from chatmd.language.nodes import Element, Node, SyntaxTree, Text
+from chatmd.language.repair import mend
+from chatmd.language.syntax import errors_of, parse, serialize
+from chatmd.language.transcript import storable, transcript_text
+from chatmd.prompts.templates import SLOTS
+from chatmd.sidecar import FOLDER, Recorded
+from lmm.config import ModelSettings, Settings, is_chosen
+from lmm.disk.files import check_writable, document_lock, read_document, replace
+from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
-from lmm.messages import Attachment, ChatRequest, Message, Reply, Usage, render
+from lmm.disk.opened import write_errors
+from lmm.disk.secrets import is_secret_file
+from lmm.errors import Changed, DocumentBusy, LmmError
+from lmm.loop import background, blocking
+from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, Usage, render
+from lmm.models.chat import shared_chat
 from lmm.models.client import ask_once
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
+from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
+
+# -- A file with a summary in place of elements; everything else stays as it is written, byte for byte
+
+
+def foreign_items(document: SyntaxTree, items: Sequence[Item]) -> frozenset[int]:
+    """Indices of the items that were imported: they stand in other files, and cannot be taken out of this one."""
+    return frozenset(n for n, item in enumerate(items) if item.span.source is not document.source)
+
+
+def rewritten(document: SyntaxTree, gone: Collection[int], summary: str) -> str:
+    """The text of `document` without the elements that begin at the offsets `gone`, the last replaced by `summary`.
+
+    White space after an element goes with it; comments stay.
+
+    >>> from chatmd.language.syntax import parse
+    >>> document = parse("<system>S</system> <user>1</user> <assistant>2</assistant> <user/>")
+    >>> rewritten(document, [19, 34], "<user>3</user>")
+    '<system>S</system> <user>3</user> <user/>'
+    """
+    return "".join(_pieces(document.children, gone, summary, max(gone, default=-1)))
+
+
+def _pieces(nodes: Sequence[Node], gone: Collection[int], summary: str, last: int) -> Iterator[str]:
+    before_is_gone = False
+    for node in nodes:
+        start = node.span.start if node.span is not None else -1
+        if isinstance(node, Element) and start in gone:
+            if start == last:
+                yield summary
+            before_is_gone = start != last
+            continue
+        if not (before_is_gone and isinstance(node, Text) and node.is_blank):
+            yield serialize([node])
+        before_is_gone = False
+
 
 # The part of the model's window that a request may take; the rest is for the reply, and for tokens counted wrongly.
 _SHARE = 0.7
@@ -157,3 +222,281 @@ def _cleaned(reply: str) -> str:
     """A reply as it can stand in a file, without a code fence around all of it."""
     fenced = _FENCED.match(reply)
     return storable(fenced[1] if fenced and "\n```" not in fenced[1] else reply).strip()
+
+
+# -- Compact the conversation in a file: the original stays beside it, and the file is replaced in one step
+
+
+_LARGEST = 10_000_000  # bytes of a document that is read to count its tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What came of it: the new `text`, and where the `original` is, which is None if the text is no file's."""
+
+    text: str
+    original: Path | None
+    compaction: Compaction
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What would be done: the items of a file with their tokens, and which of them would stay."""
+
+    items: tuple[Item, ...]
+    sizes: tuple[int, ...]
+    plan: Plan
+
+
+@background
+async def acompact(
+    path: Path,
+    settings: Settings,
+    options: CompactOptions = CompactOptions(),
+    *,
+    model: ChatModel | None = None,
+    roots: Sequence[Path] = (),
+    locked: bool = False,
+) -> Compacted:
+    """Compact the conversation in a file by `model`, else the aux model, under the file's lock (or it is `locked`).
+
+    Raises:
+        NothingToCompact: it is as short as it can be made; the file is as it was, as after all other errors.
+        InvalidDocument: the file has errors.
+        ChatmdError, ModelError: no summary came.
+        DocumentError: the file cannot be read or written, or somebody changed it meanwhile.
+    """
+    with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
+        check_writable(path)
+        text = read_document(path)
+        done = await _compacted(text, settings, options, path, roots, model)
+        await asyncio.to_thread(_replace, path, text, done)
+        return done
+
+
+compact = blocking(acompact)
+
+
+async def compact_text(
+    text: str,
+    settings: Settings,
+    options: CompactOptions = CompactOptions(),
+    *,
+    model: ChatModel | None = None,
+    path: Path | None = None,
+    roots: Sequence[Path] = (),
+) -> Compacted:
+    """The compacted text of a conversation that somebody holds, as a run does; `path` is where it is on disk.
+
+    `model` summarises, else the aux model.
+    With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
+    stood for (`chatmd.sidecar.Recorded.carry_over`). Raises what `compact` does.
+    """
+    done = await _compacted(text, settings, options, path, roots, model)
+    if done.original is not None:
+        await asyncio.to_thread(keep, text, done.original)
+    return done
+
+
+async def _compacted(
+    text: str,
+    settings: Settings,
+    options: CompactOptions,
+    path: Path | None,
+    roots: Sequence[Path],
+    model: ChatModel | None = None,
+) -> Compacted:
+    """The new text; nothing is written."""
+    document, items = _read(text, path, roots)
+    folder = path.resolve().parent if path else None
+    original = free_name(folder / FOLDER, path, datetime.now()) if folder and path else None
+    compaction = await compacted(
+        items,
+        model or shared_chat(settings.aux),
+        load_prompts(settings.prompts_folder, package="chatmd.prompts", slots=SLOTS),
+        window=settings.aux.context_window,
+        options=options,
+        expanded=local_texts(items, folder) if folder else {},
+        fixed=foreign_items(document, items),
+        source=f"{FOLDER}/{original.name}" if original else "",
+    )
+    gone = [items[index].span.start for index in compaction.plan.gone]
+    return Compacted(rewritten(document, gone, transcript_text([compaction.message])), original, compaction)
+
+
+def plan_file(path: Path, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()) -> Planned:
+    """What `compact` would do with a file, without a model.
+
+    Raises:
+        InvalidDocument: the file has errors.
+        FileReadError: it cannot be read.
+    """
+    return plan_text(read_document(path), path, options, roots=roots)
+
+
+def plan_text(
+    text: str, path: Path, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()
+) -> Planned:
+    """`plan_file` for a text that stands, or could stand, in `path`."""
+    document, items = _read(text, path, roots)
+    contents = local_texts(items, path.resolve().parent)
+    sizes = tuple(tokens_of(item, contents, count_tokens) for item in items)
+    return Planned(items, sizes, plan_compaction(items, sizes, options, foreign_items(document, items)))
+
+
+def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[SyntaxTree, tuple[Item, ...]]:
+    """The document, without its imports, and the items that it means with them. What a crash tore is mended."""
+    file = str(path or "")
+    document = parse(text, file=file)
+    if errors_of(document.problems):
+        document = parse(mend(text).apply(text), file=file)
+    return document, read_agent(resolve_imports(document, roots=roots)).items
+
+
+def local_texts(items: Iterable[Item], folder: Path) -> Expanded:
+    """The texts of documents below `folder`, such as results that are kept beside the transcript; none with keys."""
+    found: dict[Doc | Img | SubAgent, str | Image] = {}
+    for part in dict.fromkeys(_docs(items)):
+        with contextlib.suppress(OSError, ValueError, LmmError):
+            path = (folder / part.src).resolve()
+            secret = is_secret_file(path.relative_to(folder))  # or ValueError: it lies outside
+            if not secret and path.is_file() and path.stat().st_size <= _LARGEST:
+                found[part] = read_document(path)
+    return found
+
+
+def _docs(items: Iterable[Item]) -> Iterator[Doc]:
+    for item in items:
+        content: Content = ()
+        if not isinstance(item, ReasoningItem):
+            content = item.arguments if isinstance(item, CallItem) else item.content
+        yield from (part for part in content if isinstance(part, Doc) and part.local)
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def free_name(folder: Path, path: Path, now: datetime) -> Path:
+    """Where the original goes: a name with the time, that nothing in `folder` has yet."""
+    stem = f"{path.stem}.{now:%Y-%m-%dT%H-%M-%S}"
+    names = (f"{stem}{more}{path.suffix}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(file for name in names if not (file := folder / name).exists())
+
+
+def _replace(path: Path, old: str, done: Compacted) -> None:
+    """Keep what the file was, then replace it, unless somebody else has changed it.
+
+    What was appended meanwhile stays at the end.
+    """
+    now = read_document(path)
+    if not now.startswith(old) or done.original is None:
+        raise DocumentBusy(
+            "the file was changed while its summary was made; nothing was written", where=str(path),
+            hint="run it again: the summary is remembered, as long as what it is made of is the same",
+        )  # fmt: skip
+    keep(now, done.original)
+    try:
+        replace(path, done.text + now[len(old) :], expected=now.encode("utf-8"))
+    except Changed:
+        _replace(path, old, done)
+        return
+    Recorded(path).carry_over(done.compaction.was, done.compaction.items)
+
+
+def keep(text: str, path: Path) -> None:
+    """Write a file that must not be there yet."""
+    below = Folder(path.parent)
+    below.make(private=True)
+    with below.open(path.name, "xb", private=True) as file, write_errors(str(path)):
+        try:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            below.remove(path.name)
+            raise
+
+
+# -- Automatic compaction: before a conversation outgrows its model, its older part becomes a summary
+
+
+_FULL = 0.8  # of the window: time to tell the user
+
+_COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
+
+
+@dataclass(slots=True)
+class Compactor:
+    """Watches how much of its window a conversation takes with `model`. `path` is its file, if it has one.
+
+    The aux model of its `settings` summarises. After a failure nothing more is tried in this run.
+    """
+
+    model: ModelSettings
+    settings: Settings
+    rules: Rules
+    open_model: OpenModel
+    path: Path | None = None
+    _used: int = 0
+    _failed: bool = False
+
+    def note(self, usage: Usage) -> None:
+        """What the last request took, and what it added."""
+        self._used = usage.input_tokens + usage.output_tokens
+
+    @property
+    def warning(self) -> str:
+        """What the user should know if nothing makes room: how full the window is; empty while there is enough."""
+        window = self.model.context_window
+        if self._used <= _FULL * window or (self.rules.compact_at and not self._failed):
+            return ""
+        share = f"{self._used:,} of the model's {window:,} tokens"
+        return f"this conversation takes {share}: lmm compact makes room (or correct context_window in config.toml)"
+
+    def is_due(self, text: str) -> bool:
+        """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""
+        window, share = self.model.context_window, self.rules.compact_at
+        if self._failed or not share:
+            return False
+        if not self._used and len(text) > window * share:  # a token has one character or more
+            self._used = _estimate(text)
+        return is_time(self._used, window, share)
+
+    async def compact(self, text: str) -> Compacted:
+        """The conversation with a summary in it, a quarter of the window long; the original is beside the file.
+
+        Raises:
+            LmmError: there is no summary, and `text` stays as it is.
+        """
+        try:
+            options = CompactOptions(to=self.model.context_window // 4)
+            model = self.open_model(self.settings.aux)
+            done = await compact_text(text, self.settings, options, model=model, path=self.path, roots=self.rules.roots)
+        except LmmError:
+            self._failed = True
+            raise
+        self._used = 0
+        return done
+
+
+def summarising(
+    text: str, path: Path, configuration: Configuration, *, model: str = "", roots: Sequence[Path] = ()
+) -> Settings:
+    """The settings with which the conversation in a file is compacted by its aux model; `model` names another.
+
+    Unless somebody chose an aux model, it is the file's own that summarises.
+
+    Raises:
+        ConfigError: there is no such model.
+    """
+    configured = configuration.settings({"aux": model} if model else None)
+    return configured if is_chosen(configured, "aux") else settings_for_text(text, path, configuration, roots=roots)
+
+
+def _estimate(text: str) -> int:
+    """About how many tokens a text has; of a long one, pieces of it are counted."""
+    if len(text) <= _COUNTED:
+        return count_tokens(text)
+    step = len(text) // _PIECES
+    pieces = "".join(text[at : at + _COUNTED // _PIECES] for at in range(0, step * _PIECES, step))
+    return count_tokens(pieces) * len(text) // len(pieces)

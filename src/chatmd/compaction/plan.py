@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from chatmd.compaction.summary import is_summary
-from chatmd.language.items import CallItem, Item, MessageItem, OutputItem, ReasoningItem
+from chatmd.language.agent import CallItem, Item, MessageItem, OutputItem, ReasoningItem
 
 KEEP = 3
 SUMMARY_TOKENS = 1500

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from chatmd.language.items import Item, MessageItem
-from lmm.messages import Attachment, Message
+from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, Part, ReasoningItem, SubAgent
+from lmm.messages import Attachment, Image, Message
 
 LABEL, NOTE, SHOWN = "conversation-summary", "user_note", "shown"
 NOTICE = (
@@ -157,3 +157,154 @@ def _with_entries(text: str, title: str, entries: Iterable[str]) -> str:
         end -= 1
     plain = [line for line, _ in lines]
     return "\n".join([*plain[:end], *entries, *plain[end:]])
+
+
+# -- Items of a conversation as what a model is given to summarise, in parts that fit its window --------------
+
+
+Expanded = Mapping[Doc | Img | SubAgent, str | Image]
+"""What documents and agents stand for, as far as it is known; the others are named."""
+IMAGE_TOKENS = 1000
+_HEAD = 0.6  # of a text that is cut: the part that is taken from its beginning
+
+
+def told(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
+    """An item as the model reads it, its text cut to `limit` characters in the middle; None if it says nothing.
+
+    >>> told(CallItem("c1", "read_file", ('{"file": "a.md"}',)), {}, 100)
+    Attachment(text='{"file": "a.md"}', label='call', source='read_file', number=0)
+    """
+    if is_summary(item):
+        return Attachment(read_summary(item).text, LABEL)
+    text, label, source = _described(item, expanded)
+    return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
+
+
+def _described(item: Item, expanded: Expanded) -> tuple[str, str, str]:
+    """An item's text, what it is, and whose."""
+    if isinstance(item, MessageItem):
+        return _said(item.content, {}), item.role, item.name
+    if isinstance(item, CallItem):
+        return _said(item.arguments, expanded), "call", item.name
+    if isinstance(item, OutputItem):
+        return _said(item.content, expanded), "result", f"{item.name}{' (failed)' * item.failed}"
+    return "\n".join(item.summaries), "thought", ""
+
+
+def _said(content: Iterable[Part], expanded: Expanded) -> str:
+    return "\n".join(_part(part, expanded) for part in content)
+
+
+def _part(part: Part, expanded: Expanded) -> str:
+    if isinstance(part, str):
+        return part
+    value = expanded.get(part)
+    return value if isinstance(value, str) else f"[{name_of(part)}]"
+
+
+def name_of(part: Doc | Img | SubAgent) -> str:
+    """What a document, an image or an agent is called.
+
+    >>> name_of(Doc("notes.md", local=True)), name_of(Img("data:image/png;base64,AAAA"))
+    ('document notes.md', 'image, inline')
+    """
+    what = {Doc: "document", Img: "image", SubAgent: "agent"}[type(part)]
+    return f"{what}, inline" if part.src.startswith("data:") else f"{what} {part.src}"
+
+
+def cut(text: str, limit: int) -> str:
+    """`text`, or its beginning and end with a note between them that says how much is missing.
+
+    >>> cut("abcdefghij" * 20, 10)
+    'abcdef\\n[… 190 characters left out …]\\nghij'
+    """
+    if len(text) <= limit:
+        return text
+    head = int(limit * _HEAD)
+    tail = limit - head
+    end = text[len(text) - tail :]
+    return f"{text[:head]}\n[… {len(text) - limit:,} characters left out …]\n{end}"
+
+
+def shown_in(items: Iterable[Item]) -> tuple[str, ...]:
+    """The names of all documents and images of a conversation, each once, the last ones last.
+
+    What a tool got or returned is no document of the conversation, wherever it is kept.
+    """
+    names: dict[str, None] = {}
+    for item in items:
+        for name in _names(item):
+            names.pop(name, None)
+            names[name] = None
+    return tuple(names)
+
+
+def _names(item: Item) -> Iterator[str]:
+    if is_summary(item):
+        yield from read_summary(item).shown
+    elif isinstance(item, MessageItem):
+        for part in item.content:
+            if not isinstance(part, str):
+                yield name_of(part)
+
+
+def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
+    """The notes that a user sent while tools ran, those of earlier summaries first."""
+    notes: list[str] = []
+    for item in items:
+        if is_summary(item):
+            notes += read_summary(item).notes
+        elif isinstance(item, OutputItem):
+            notes += notes_in(_said(item.content, expanded))
+    return tuple(dict.fromkeys(notes))
+
+
+def tokens_of(item: Item, expanded: Expanded, count: Callable[[str], int]) -> int:
+    """How many tokens an item takes, as far as its contents are known."""
+    if isinstance(item, ReasoningItem):
+        return sum(map(count, item.summaries))
+    content = item.arguments if isinstance(item, CallItem) else item.content
+    total = count(item.name) if isinstance(item, CallItem) else 0
+    for part in content:
+        value = part if isinstance(part, str) else expanded.get(part)
+        total += count(value) if isinstance(value, str) else IMAGE_TOKENS if isinstance(part, Img) else 0
+    return total
+
+
+def parts_of(
+    groups: Sequence[Sequence[Item]], expanded: Expanded, room: int, count: Callable[[str], int]
+) -> list[tuple[Attachment, ...]]:
+    """The groups as documents, put together in parts of at most `room` tokens.
+
+    A text that takes more than its share of a part is cut in the middle. A group is torn only if it has more texts
+    than fit even so.
+    """
+    parts: list[tuple[Attachment, ...]] = []
+    used = room
+    for group in groups:
+        documents = _fitting(group, expanded, room, count)
+        whole = _size(documents, count) <= room
+        for piece in [documents] if whole else [(document,) for document in documents]:
+            size = _size(piece, count)
+            if used + size > room and piece:
+                parts.append(())
+                used = 0
+            used += size
+            parts[-1:] = [(*parts[-1], *piece)] if piece else parts[-1:]
+    return parts
+
+
+def _fitting(
+    group: Sequence[Item], expanded: Expanded, room: int, count: Callable[[str], int]
+) -> tuple[Attachment, ...]:
+    """The items of one group, the texts cut to what has room: as little as can be."""
+    limit = max(room * 2, 200)  # characters; a part of the room, as a token has up to four
+    while True:
+        documents = tuple(d for item in group if (d := told(item, expanded, limit)) is not None)
+        if limit <= 200 or _size(documents, count) <= room:
+            return documents
+        limit = max(limit // 2, 200)
+
+
+def _size(documents: Iterable[Attachment], count: Callable[[str], int]) -> int:
+    return sum(count(document.text) + 12 for document in documents)  # and its tags

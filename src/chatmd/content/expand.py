@@ -8,25 +8,146 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from chatmd.content.agent_inputs import inputs_of
-from chatmd.content.convert import Raw, as_markdown, plain_text, stripped
-from chatmd.content.fetch import Resolve, fetch, resolve_host
-from chatmd.content.image_data import image_from
-from chatmd.content.kinds import IMPORTED_SUFFIXES, suffix_of
-from chatmd.content.local_files import MOST_CONVERTED, locate, read_local
-from chatmd.content.occurrences import Expandable, Occurrence, occurrences
-from chatmd.content.recorded import Recorded
-from chatmd.content.urls import github_file, name_of, shown
+from chatmd.content.documents import IMPORTED_SUFFIXES, Raw, as_markdown, plain_text, stripped, suffix_of
+from chatmd.content.fetch import Resolve, fetch, github_file, megabytes, name_of, resolve_host, shown
+from chatmd.content.images import image_from
+from chatmd.context import AgentRequest, Workplace
 from chatmd.errors import ChatmdError, FetchFailed
-from chatmd.language.items import Content, Doc, Img, Item, SubAgent
+from chatmd.language.agent import Content, Doc, Img, Item, Part, SubAgent, interpret
+from chatmd.language.syntax import parse
 from chatmd.language.transcript import image_of
-from chatmd.workplace import AgentRequest, Workplace
-from lmm.disk.files import decode_document
+from chatmd.sidecar import Expandable, Occurrence, Recorded, described, digest, occurrences
+from lmm.disk.files import decode_document, read_document
+from lmm.disk.opened import open_folder
 from lmm.errors import DocumentError, LmmError
 from lmm.messages import Image
+
+# -- Files that a document names: below the prompt's folder, or the folders that were allowed besides
+
+
+MOST_CONVERTED = 100_000_000
+"""How many bytes a file may have that is turned into markdown: in PDF and the like, most of them are no text."""
+
+
+def locate(src: str, place: Workplace) -> Path:
+    """The real path of the file that `src` means, relative to the prompt's folder. It need not exist.
+
+    Raises:
+        ChatmdError: it lies outside of what may be read, by whatever way it leads there, or is no path.
+        Untrusted: a config.toml that nobody approved names folders outside.
+    """
+    name = src.strip()
+    if not name or "\0" in name:
+        raise ChatmdError("this names no file", hint='write src="…"')
+    if name.lower().startswith(("http://", "https://")):
+        raise ChatmdError("this is a URL, and no file on disk", hint="leave 'local' out")
+    path = place.folder / name
+    try:
+        real = path.resolve()
+        allowed = [folder.resolve() for folder in (place.folder, *place.rules.roots)]
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links
+        raise ChatmdError("this path cannot be followed", hint="check the path") from error
+    if not any(real.is_relative_to(folder) for folder in allowed):
+        place.rules.require("roots")
+        raise ChatmdError(f"'{src}' lies outside of {allowed[0]}", hint=f"allow its folder: --root {path.parent}")
+    return real
+
+
+def read_local(path: Path, *, limit: int) -> bytes:
+    """The bytes of an ordinary file at a real path.
+
+    Raises:
+        ChatmdError: it is missing, something else than a file, not readable, or has more than `limit` bytes.
+    """
+    try:
+        with open_folder(path.parent) as folder, folder.open(path.name) as file:
+            data = file.read(limit + 1)
+    except FileNotFoundError as error:
+        raise ChatmdError("there is no such file", hint=f"it would be {path}") from error
+    except IsADirectoryError as error:
+        raise ChatmdError("this is a folder, not a file") from error
+    except PermissionError as error:
+        raise _unreadable(path, error) from error
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # no ordinary file
+            raise ChatmdError(error.strerror or str(error)) from error
+        raise ChatmdError(f"cannot be read: {error.strerror or error}") from error
+    if len(data) > limit:
+        hint = "fetch_limit under [chatmd] in config.toml allows more"
+        raise ChatmdError(f"this file has more than {megabytes(limit)}", hint=hint)
+    return data
+
+
+def _unreadable(path: Path, error: OSError) -> ChatmdError:
+    if path.is_dir():  # Windows
+        return ChatmdError("this is a folder, not a file")
+    return ChatmdError("you may not read this file", hint=f"chmod u+r {path}")
+
+
+# -- All that the answer of an agent depends on, as a hash: if it is the same again, the agent need not be asked again
+
+
+class _Unknowable(Exception):
+    """The answer depends on something that can change unseen: tools, the network."""
+
+
+def inputs_of(request: AgentRequest, place: Workplace) -> str:
+    """A hash of the agent's file, all that it imports and refers to, its input, and the model that it asks.
+
+    Empty, if tools or the network have a part in the answer, or something cannot be read.
+    """
+    if not request.local:
+        return ""
+    try:
+        path = locate(request.src, place)
+        values = list(_of_agent(path, place, depth=0))
+        asked = list(_of_content(request.input, place, depth=0))
+    except (_Unknowable, LmmError):
+        return ""
+    return digest(values, asked, _of_models(place))
+
+
+def _of_models(place: Workplace) -> list[Any]:
+    tiers = (place.settings.major, place.settings.minor, place.settings.aux)
+    return [[str(t.model), t.base_url, t.temperature, t.max_tokens, t.reasoning_effort, t.api] for t in tiers]
+
+
+def _of_agent(path: Path, place: Workplace, depth: int) -> Iterator[Any]:
+    if depth > place.rules.max_depth:
+        raise _Unknowable
+    document = place.rules.imported(parse(read_document(path), file=str(path)))
+    spec = interpret(document)[0]
+    if spec.tools:
+        raise _Unknowable
+    yield repr(document.children)  # which leaves out where things stand
+    inside = replace(place, folder=path.parent)
+    yield from _of_content((found.part for found in occurrences(spec.items)), inside, depth)
+
+
+def _of_content(content: Iterable[Part] | Content, place: Workplace, depth: int) -> Iterator[Any]:
+    for part in content:
+        yield described(part)
+        if isinstance(part, str):
+            continue
+        if isinstance(part, SubAgent):
+            yield from _of_content(part.content, place, depth)
+        if not part.local:
+            if isinstance(part, Doc | SubAgent):
+                raise _Unknowable
+            continue  # an image that the provider fetches
+        path = locate(part.src, place)
+        if isinstance(part, SubAgent):
+            yield list(_of_agent(path, place, depth + 1))
+        else:
+            yield hashlib.sha256(read_local(path, limit=MOST_CONVERTED)).hexdigest()
+
 
 Value = str | Image
 

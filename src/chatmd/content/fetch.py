@@ -11,21 +11,379 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import re
 import socket
 import ssl
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
 
 import httpcore2
 import httpx2
 
-from chatmd.content.addresses import not_public
-from chatmd.content.compressed import ACCEPTED, Unpacker, too_large
-from chatmd.content.urls import check_url, redirected, shown
+from chatmd.context import Rules
 from chatmd.errors import FetchFailed
-from chatmd.workplace import Rules
+
+# -- Which addresses of the network are everybody's, and which are somebody's own: loopback, private, link-local, …
+#
+# A document's URL may come from anywhere, and so may what a host name means. What answers at an address that is not
+# public - a router's page, a database, a cloud's metadata with keys in it - is not for a model to see.
+
+
+Address = IPv4Address | IPv6Address
+
+# IANA's registries of special-purpose addresses, 2026, multicast, and what is the old notation of another address.
+# Listed here, as the standard library's answer differs between versions of Python.
+_OWN_4 = {
+    "0.0.0.0/8": "this machine",
+    "10.0.0.0/8": "a private network",
+    "100.64.0.0/10": "a provider's own network",
+    "127.0.0.0/8": "this machine",
+    "168.63.129.16/32": "a cloud's metadata",
+    "169.254.0.0/16": "the local link",
+    "172.16.0.0/12": "a private network",
+    "192.0.0.0/24": "reserved",
+    "192.0.2.0/24": "reserved for documentation",
+    "192.31.196.0/24": "reserved",
+    "192.52.193.0/24": "reserved",
+    "192.88.99.0/24": "reserved",
+    "192.168.0.0/16": "a private network",
+    "192.175.48.0/24": "reserved",
+    "198.18.0.0/15": "a private network",
+    "198.51.100.0/24": "reserved for documentation",
+    "203.0.113.0/24": "reserved for documentation",
+    "224.0.0.0/4": "multicast",
+    "240.0.0.0/4": "reserved",
+}
+_PUBLIC_6 = ip_network("2000::/3")  # all that IANA has given out; whatever lies outside is special
+_OWN_6 = {
+    "2001::/23": "reserved",
+    "2001:db8::/32": "reserved for documentation",
+    "2002::/16": "an IPv4 address in another form",
+    "2620:4f:8000::/48": "reserved",
+    "3ffe::/16": "reserved",
+    "3fff::/20": "reserved for documentation",
+    "5f00::/16": "reserved",
+}
+# Outside of 2000::/3, what these are is told by name; the rest is just reserved.
+_NAMED_6 = {
+    "::/128": "this machine",
+    "::1/128": "this machine",
+    "fc00::/7": "a private network",
+    "fe80::/10": "the local link",
+    "fec0::/10": "a private network",
+    "ff00::/8": "multicast",
+}
+# IPv4 addresses in the last 32 bits: mapped, and translated by the network (NAT64), as all are in some.
+_EMBEDDING = tuple(ip_network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96"))
+
+_Table = tuple[tuple[IPv4Network | IPv6Network, str], ...]
+_TABLE: _Table = tuple((ip_network(text), what) for text, what in (_OWN_4 | _OWN_6 | _NAMED_6).items())
+
+
+def not_public(address: str) -> str:
+    """What an address is, if it is not public; the empty string if it is.
+
+    >>> not_public("169.254.169.254"), not_public("::ffff:10.0.0.1"), not_public("1.1.1.1")
+    ('the local link', 'a private network', '')
+
+    Raises:
+        ValueError: this is no address.
+    """
+    return _what(ip_address(address.partition("%")[0]))
+
+
+def _what(address: Address) -> str:
+    named = next((what for network, what in _TABLE if address in network), "")
+    if named or isinstance(address, IPv4Address):
+        return named
+    if any(address in network for network in _EMBEDDING):
+        return _what(IPv4Address(int(address) & 0xFFFF_FFFF))
+    return "" if address in _PUBLIC_6 else "reserved"
+
+
+# -- Addresses of documents: which are taken, how they are shown, and where GitHub keeps the file behind a page
+
+
+_SCHEMES = ("http", "https")
+_UNFIT = re.compile(r"[\x00-\x20\x7f\\]")
+_NAME = re.compile(r"[a-z0-9._-]+")
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_GITHUB_FILE = re.compile(r"/([^/]+)/([^/]+)/(?:blob|raw)/([^/]+/.+)")
+_LINES = re.compile(r"L(\d+)(?:C\d+)?(?:-L?(\d+)(?:C\d+)?)?")
+LONGEST = 8_000
+
+
+def shown(url: str) -> str:
+    """A URL as messages may tell it: without user, password, query and fragment, in which keys may be.
+
+    >>> shown("https://ann:pw@example.org:8080/a?token=1#x"), shown("//[")
+    ('https://example.org:8080/a?…', 'the URL')
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        query = "?…" if parts.query else ""
+        text = f"{parts.scheme}://{host}{parts.path}{query}" if host else f"{parts.scheme}:…"
+    except ValueError:
+        return "the URL"
+    text = "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def check_url(url: str) -> str:
+    """A URL that may be fetched, without its fragment, and with its host as `same_host` writes it.
+
+    >>> check_url(" https://example.org/a#b "), check_url("http://0177.1/")
+    ('https://example.org/a', 'http://127.0.0.1/')
+
+    Raises:
+        FetchFailed: it is none, of another scheme than HTTP, or holds a password.
+    """
+    url = url.strip()
+    parts = _split(url)
+    if parts.scheme.lower() not in _SCHEMES:
+        raise FetchFailed("only http:// and https:// are fetched", where=shown(url))
+    if "@" in parts.netloc:
+        raise FetchFailed("a URL with a user or a password in it is not fetched", where=shown(url))
+    if not parts.hostname or _UNFIT.search(url) or len(url) > LONGEST:
+        hint = "write blanks and other special characters as %20 and the like"
+        raise FetchFailed("this is no URL", where=shown(url), hint=hint)
+    try:
+        return same_host(urlunsplit(parts._replace(fragment="")))
+    except ValueError as error:
+        raise FetchFailed(f"this is no URL: {error}", where=shown(url), hint="write https://HOST/PATH") from error
+
+
+def same_host(url: str) -> str:
+    """A URL of HTTP whose host is written in the one way that everybody reads alike.
+
+    An IPv4 address may be written in parts that are octal or hexadecimal, or as one number: what that means, systems
+    and libraries do not agree on.
+
+    >>> same_host("http://0x7F.1:8080/a"), same_host("https://Example.org/"), same_host("http://[0::01]/")
+    ('http://127.0.0.1:8080/a', 'https://example.org/', 'http://[::1]/')
+
+    Raises:
+        ValueError: no host can be called so, or its port is none.
+    """
+    parts = urlsplit(url)
+    host, port = (parts.hostname or "").lower(), parts.port
+    if port == 0:
+        raise ValueError("there is no port 0")
+    try:
+        if "[" in parts.netloc:
+            host = f"[{_ipv6(host)}]"
+        elif host.isascii():
+            host = _named(host)
+        same = urlunsplit(parts._replace(netloc=host if port is None else f"{host}:{port}"))
+        httpx2.URL(same)  # which knows how names in other scripts are written
+    except (httpx2.InvalidURL, ValueError):
+        raise ValueError("no host can be called so") from None
+    return same
+
+
+def _ipv6(host: str) -> IPv6Address:
+    address = IPv6Address(host)
+    if address.scope_id is not None:
+        raise ValueError("the name of a network card is this machine's own")
+    return address
+
+
+def _named(host: str) -> str:
+    """A host in ASCII; one whose last part is a number is an IPv4 address, or nothing (as in the URL standard)."""
+    if not _NAME.fullmatch(host):
+        raise ValueError(host)
+    parts = host.removesuffix(".").split(".")
+    if not _NUMBER.fullmatch(parts[-1]):
+        return host
+    *first, last = map(_number, parts)
+    if len(parts) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(parts)):
+        raise ValueError(host)
+    return str(IPv4Address(last + sum(number << (24 - 8 * place) for place, number in enumerate(first))))
+
+
+def _number(digits: str) -> int:
+    if digits.startswith("0x"):
+        return int(digits[2:] or "0", 16)
+    return int(digits, 8 if digits.startswith("0") else 10)
+
+
+def redirected(url: str, location: str) -> str:
+    """Where a redirect from `url` leads.
+
+    >>> redirected("https://example.org/a/b", "../c?d#e")
+    'https://example.org/c?d'
+
+    Raises:
+        FetchFailed: it leads to what may not be fetched, or from an encrypted to an open connection.
+    """
+    try:
+        target = check_url(urljoin(url, location.strip()))
+    except ValueError as error:
+        raise FetchFailed("it redirects to what is no URL", where=shown(url)) from error
+    except FetchFailed as error:
+        raise FetchFailed(f"it redirects to {error.where}: {error.message}", where=shown(url)) from error
+    if url.lower().startswith("https:") and target.lower().startswith("http:"):
+        hint = "write http:// yourself, if it need not be safe"
+        raise FetchFailed(f"it redirects to {shown(target)}, which is not encrypted", where=shown(url), hint=hint)
+    return target
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise FetchFailed("this is no URL", where=shown(url), hint="write https://HOST/PATH") from error
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubFile:
+    """A file that a page of GitHub shows: its `url` as plain text, its name, and the lines, from 1, that are meant."""
+
+    url: str
+    name: str
+    lines: tuple[int, int] | None = None
+
+
+def github_file(url: str) -> GitHubFile | None:
+    """The file behind a page of GitHub; None if the URL is of something else.
+
+    >>> file = github_file("https://github.com/o/r/blob/main/docs/a%20b.md#L10-L20")
+    >>> file.url, file.name, file.lines
+    ('https://raw.githubusercontent.com/o/r/main/docs/a%20b.md', 'a b.md', (10, 20))
+    >>> github_file("https://github.com/o/r/issues/1")
+    """
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return None
+    match = _GITHUB_FILE.fullmatch(parts.path)
+    if parts.scheme.lower() not in _SCHEMES or parts.netloc.lower() not in ("github.com", "www.github.com"):
+        return None
+    if match is None:
+        return None
+    raw = urlunsplit(("https", "raw.githubusercontent.com", f"/{match[1]}/{match[2]}/{match[3]}", "", ""))
+    return GitHubFile(raw, name_of(raw), _lines(parts.fragment))
+
+
+def _lines(fragment: str) -> tuple[int, int] | None:
+    match = _LINES.fullmatch(fragment)
+    if match is None:
+        return None
+    first, last = sorted((int(match[1]), int(match[2] or match[1])))
+    return max(1, first), max(1, last)
+
+
+def name_of(url: str) -> str:
+    """The name of the file that a URL ends in; its host's, if it ends in a slash.
+
+    >>> name_of("https://example.org/a/b.html?c"), name_of("https://example.org/")
+    ('b.html', 'example.org')
+    """
+    parts = urlsplit(url)
+    return unquote(parts.path.rpartition("/")[2]) or parts.hostname or ""
+
+
+# -- What a server sends compressed, unpacked piece by piece and never further than allowed -------------------
+
+
+ACCEPTED = "gzip, deflate"
+_ANY_HEADER = 32 + zlib.MAX_WBITS  # gzip or zlib, whichever it begins with
+_NO_HEADER = -zlib.MAX_WBITS
+
+
+class Unpacker:
+    """Unpacks a stream, of at most `limit` bytes in all; `coding` is the ``Content-Encoding``.
+
+    >>> unpacker = Unpacker("gzip", 100)
+    >>> unpacker.feed(zlib.compress(b"leaf", wbits=31)), unpacker.end()
+    (b'leaf', None)
+
+    Raises:
+        FetchFailed: of a kind that is not known; from `feed` and `end`: more than `limit`, damaged, cut off.
+    """
+
+    def __init__(self, coding: str, limit: int) -> None:
+        self._plain = coding in ("", "identity")
+        if not self._plain and coding not in ("gzip", "x-gzip", "deflate"):
+            raise FetchFailed(f"it is compressed by '{coding[:40]}', which nobody asked for")
+        self._limit, self._left = limit, limit
+        self._state = None if self._plain else zlib.decompressobj(_ANY_HEADER)
+        self._started = False
+
+    def feed(self, data: bytes) -> bytes:
+        """What the next piece unpacks to."""
+        if self._plain:
+            return self._counted(data)
+        pieces: list[bytes] = []
+        while data:
+            if self._state is None:  # a gzip file may have several parts, and something of no meaning behind them
+                if not data.startswith(b"\x1f\x8b"):
+                    break
+                self._state = zlib.decompressobj(_ANY_HEADER)
+            # One byte more than is left, so that too much can be told from just enough.
+            pieces.append(self._counted(self._unpacked(data, self._left + 1)))
+            data = self._state.unconsumed_tail or self._state.unused_data
+            if self._state.eof:
+                self._state = None
+        return b"".join(pieces)
+
+    def end(self) -> None:
+        """To be called when there is no more."""
+        if self._state is not None and self._started:
+            raise FetchFailed("it ended in the middle")
+
+    def _unpacked(self, data: bytes, most: int) -> bytes:
+        assert self._state is not None
+        try:
+            out = self._state.decompress(data, most)
+        except zlib.error as error:
+            if self._started:
+                raise FetchFailed("what it sent is damaged: it cannot be unpacked") from error
+            return self._without_header(data, most)
+        self._started = True
+        return out
+
+    def _without_header(self, data: bytes, most: int) -> bytes:
+        """Some servers send what they call deflate without the header that belongs to it."""
+        self._state, self._started = zlib.decompressobj(_NO_HEADER), True
+        try:
+            return self._state.decompress(data, most)
+        except zlib.error as error:
+            raise FetchFailed("what it sent is damaged: it cannot be unpacked") from error
+
+    def _counted(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._left < 0:
+            raise too_large(self._limit)
+        return data
+
+
+def too_large(limit: int) -> FetchFailed:
+    """The error of who sends too much."""
+    return FetchFailed(
+        f"it has more than {megabytes(limit)}", hint="fetch_limit under [chatmd] in config.toml allows more"
+    )
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes, for people.
+
+    >>> megabytes(5_000_000), megabytes(1_200), megabytes(10)
+    ('5 MB', '1.2 kB', '10 bytes')
+    """
+    for unit, name in ((1_000_000, "MB"), (1_000, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{size} bytes"
+
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host, for a port."""

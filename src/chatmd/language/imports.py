@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Element, Node, Problem, SyntaxTree
-from chatmd.language.parser import parse, parse_body
+from chatmd.language.syntax import parse, parse_body
 from lmm.disk.files import read_document
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError, Untrusted

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 
-from chatmd.language.agent import attribute_spans, interpret
-from chatmd.language.attributes import passed_over
-from chatmd.language.items import AgentSpec, CallItem, MessageItem, OutputItem
+from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
+from chatmd.language.lexer import passed_over
 from chatmd.language.nodes import BLANK, Element, Node, Problem, Span, SyntaxTree, Text, body
-from chatmd.language.parser import MAX_PROBLEMS
+from chatmd.language.syntax import MAX_PROBLEMS
 from chatmd.language.tags import DOCUMENT, TAGS, Tag
 
 _STRAY_END = "|RAW"
@@ -24,7 +23,7 @@ def check(document: SyntaxTree) -> list[Problem]:
 
     Imports are not read: `chatmd.language.imports.resolve_imports` does that, and finds what is wrong with them.
 
-    >>> from chatmd.language.parser import parse
+    >>> from chatmd.language.syntax import parse
     >>> for p in check(parse('<user>Hi</user>\\n<doc src="a.md" local/>\\n<user nmae="x">Hi</user>')):
     ...     print(f"{p.span.line}:{p.span.column}: {p.message} ({p.hint})")
     2:1: <doc> means nothing here, and is dropped (put it into a message)

@@ -1,7 +1,7 @@
 """The tree of a ChatMD document: values that know where they stand.
 
 Two trees are equal if they say the same: the place of a node, and how it is spelled, do not count.
-`chatmd.language.writer.serialize` gives back the exact spelling, `chatmd.language.writer.write` a canonical one.
+`chatmd.language.syntax.serialize` gives back the exact spelling, `chatmd.language.syntax.write` a canonical one.
 """
 
 from __future__ import annotations

@@ -2,16 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from chatmd.content.expand import expansions
+from chatmd.context import AgentRequest, Workplace, settings_of
 from chatmd.errors import ChatmdError
-from chatmd.mcp_server.prompt_files import PromptFile, Stamp, read_prompts, stamp_of
-from chatmd.tools.function_tool import object_schema
+from chatmd.language.agent import AgentSpec, Item, MessageItem, interpret, read_agent
+from chatmd.language.imports import resolve_imports
+from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import gap, messages_of, user_text
+from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
+from chatmd.runtime.turns import Tree
+from chatmd.tools.mcp import model_names
+from chatmd.tools.registry import object_schema
+from lmm.disk.files import read_document
+from lmm.errors import LmmError
 from lmm.messages import Message, ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
+
+# -- The ChatMD files of a folder, as they are published: read again when they change -------------------------
+
+
+SUFFIXES = (".chatmd", ".md")
+_LONGEST = 500  # characters of a description
+_MOST = 500  # files
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """One file. `name` is its tool's and its prompt's; `problem` says why it cannot be run, if it cannot.
+
+    `needs_input` if nothing is asked in the file itself.
+    """
+
+    path: Path
+    name: str
+    description: str
+    needs_input: bool
+    problem: str = ""
+
+
+def stamp_of(folder: Path) -> Stamp:
+    """What tells whether a folder's prompt files may have changed: names, times, sizes, inodes."""
+    return tuple(
+        (path.name, status.st_mtime_ns, status.st_size, status.st_ino)
+        for path in _paths(folder)
+        if (status := _status(path)) is not None
+    )
+
+
+def read_prompts(folder: Path, *, taken: Iterable[str] = ()) -> tuple[list[PromptFile], list[str]]:
+    """The prompt files of a folder, by name, and notes on what is not published, and why.
+
+    Files that end in ``.chatmd`` are prompts; those in ``.md`` if they begin as prompts do. `taken` are names of
+    other tools.
+    """
+    found, notes = list[tuple[Path, SyntaxTree]](), list[str]()
+    for path in _paths(folder):
+        try:
+            document = parse(read_document(path), file=str(path))
+        except LmmError as error:
+            notes.append(f"{path.name} is not published: {error.message}")
+            continue
+        if path.suffix == ".chatmd" or _begins_as_a_prompt(document):
+            found.append((path, document))
+    names = model_names([path.stem for path, _ in found])
+    others, prompts = set(taken), list[PromptFile]()
+    for path, document in found:
+        name = names[path.stem]
+        if name in others:
+            notes.append(f"{path.name} is not published: there is another tool '{name}' (rename the file)")
+            continue
+        others.add(name)
+        prompts.append(_prompt(path, name, document))
+    return prompts, notes
+
+
+def _paths(folder: Path) -> Sequence[Path]:
+    try:
+        names = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+    except OSError:
+        return []
+    return [path for path in names if path.is_file()][:_MOST]
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _begins_as_a_prompt(document: SyntaxTree) -> bool:
+    for node in document.children:
+        if not isinstance(node, Comment) and not (isinstance(node, Text) and not node.value.strip(BLANK + "\ufeff")):
+            return isinstance(node, Element)
+    return False
+
+
+def _prompt(path: Path, name: str, document: SyntaxTree) -> PromptFile:
+    spec, found = interpret(resolve_imports(document))
+    errors = [problem for problem in (*document.problems, *found) if problem.severity == "error"]
+    problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
+    return PromptFile(path, name, described(path, document, spec), spec.waits_for_user, problem)
+
+
+def described(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
+    """What a prompt is for: the comment at its top, else the beginning of its instructions, else its name."""
+    for node in document.children:
+        if isinstance(node, Comment) and (words := " ".join(node.value.split())):
+            return words[:_LONGEST]
+        if isinstance(node, Element):
+            break
+    for item in spec.items:
+        if isinstance(item, MessageItem) and item.role in ("system", "developer"):
+            text = " ".join("".join(part for part in item.content if isinstance(part, str)).split())
+            return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST] or f"The agent {path.name}."
+    return f"The agent {path.name}."
+
 
 LONGEST_INPUT = 200_000
 """Characters that a prompt may be given."""
@@ -119,3 +236,46 @@ class Library:
         changed = prompts != list(self.prompts)
         self.prompts, self._stamp, self._notes = prompts, stamp, frozenset(notes)
         return changed
+
+
+# -- Run the prompt files that a server publishes; they stay as they are --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRunner:
+    """Runs prompt files under `options`: each call is a run of its own, with all its limits. Nobody can be asked about
+    what they do: without ``options.yes``, what their user agreed to before counts, whichever way they are called."""
+
+    options: RunOptions = field(default_factory=RunOptions)
+    hooks: Hooks = field(default_factory=Hooks)
+
+    async def run(self, path: Path, input: str) -> str:
+        """The answer to `input`; see `chatmd.mcp_server.library.Runner`."""
+        tree, _ = await asyncio.to_thread(self._agreed, path, input)
+        async with asyncio.timeout(self.options.timeout):
+            return await tree.ask(tree, (), AgentRequest(path.name, True, path.parent, (input,)))
+
+    async def messages(self, path: Path, input: str) -> Sequence[Message]:
+        """What its model would get, documents and images in place; see `chatmd.mcp_server.library.Runner`."""
+        tree, text = await asyncio.to_thread(self._agreed, path, input)
+        text += gap(text) + user_text(input) if input.strip() else ""
+        spec = read_agent(tree.rules.imported(parse(text, file=str(path))))
+        items = [item for item in spec.items if not _is_blank(item)]
+        ask = partial(tree.ask, tree, (str(path),))
+        settings = settings_of(spec.config, tree.configuration)
+        place = Workplace(path.parent, settings, ask, tree.rules, tree.environment)
+        async with asyncio.timeout(self.options.timeout):
+            mapping = await expansions(items, place, None)
+        return messages_of(items, expand=mapping.__getitem__)
+
+    def _agreed(self, path: Path, input: str) -> tuple[Tree, str]:
+        """The one gate: what a call works with, and the file's text, once its user has agreed to what it does."""
+        if len(input) > LONGEST_INPUT:
+            raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=path.name)
+        text = read_document(path)
+        tree = tree_for(path, path.parent, self.options, self.hooks)
+        return agreed(tree, text, str(path), path.parent, self.options, self.hooks), text
+
+
+def _is_blank(item: Item) -> bool:
+    return isinstance(item, MessageItem) and item.is_blank

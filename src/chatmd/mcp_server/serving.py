@@ -3,26 +3,299 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hmac
+import logging
 import os
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
+import mcp_types as types
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ToolsListChanged,
+)
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chatmd.mcp_server.library import Library
-from chatmd.mcp_server.protocol import Publisher, logger
 from lmm.errors import LmmError
 from lmm.listening import patient_protocol
+from lmm.messages import Image, Message, ToolOutput, render
+from lmm.models.port import RunnableTool
 
 if TYPE_CHECKING:
     import socket
+
+
+# -- A `Library` in the Model Context Protocol: an SDK server that answers from it ----------------------------
+
+
+logger = logging.getLogger("lmm.mcp")
+_MOST_CALLS = 8  # at once; others wait
+_MOST_LISTENERS = 100  # clients of the older protocol that are told of changes
+_HEARTBEAT = 5.0  # seconds between signs of life during a long call
+_SCHEME = "course://"
+
+
+class _Server(Server[Any]):
+    """The SDK's server; it says that it tells of changes."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        told = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        return super().create_initialization_options(told, experimental_capabilities, extensions)
+
+
+@dataclass(slots=True)
+class Publisher:
+    """Answers a server's requests from a library, and tells its clients of changes."""
+
+    library: Library
+    _bus: InMemorySubscriptionBus = field(default_factory=InMemorySubscriptionBus)
+    _listening: ListenHandler | None = None
+    _sessions: deque[Any] = field(default_factory=lambda: deque(maxlen=_MOST_LISTENERS))
+    _calls: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_CALLS))
+
+    def server(self) -> Server[Any]:
+        """The SDK's server over the library."""
+        course = self.library.course
+        self._listening = ListenHandler(self._bus)
+        resources: dict[str, Any] = {}
+        if course is not None:
+            resources = {"on_list_resources": self._list_resources, "on_read_resource": self._read_resource}
+        prompts: dict[str, Any] = {}
+        if self.library.folder is not None:
+            prompts = {"on_list_prompts": self._list_prompts, "on_get_prompt": self._get_prompt}
+        server = _Server(
+            "lmm",
+            title=course.title if course is not None else "LM Markdown",
+            version=version("lmmarkdown"),
+            instructions=course.instructions if course is not None else None,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_subscriptions_listen=self._listening,
+            **resources,
+            **prompts,
+        )
+        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
+        return server
+
+    def close(self) -> None:
+        """End the streams on which clients wait for changes: they would keep a server from stopping."""
+        if self._listening is not None:
+            self._listening.close()
+
+    async def tell_of_prompts(self) -> None:
+        """Tools and prompts are others than before."""
+        await self._tell((ToolsListChanged(), types.ToolListChangedNotification()),
+                         (PromptsListChanged(), types.PromptListChangedNotification()))  # fmt: skip
+
+    async def tell_of_documents(self) -> None:
+        """The course's documents are others than before."""
+        await self._tell((ResourcesListChanged(), types.ResourceListChangedNotification()))
+
+    async def _tell(self, *changes: tuple[Any, Any]) -> None:
+        for event, notification in changes:
+            await self._bus.publish(event)
+            for session in tuple(self._sessions):
+                with contextlib.suppress(Exception):  # a client that has gone is told of nothing
+                    await session.send_notification(notification)
+
+    async def _initialized(self, ctx: Any, params: Any) -> None:
+        self._sessions.append(ctx.session)
+
+    # -- tools -------------------------------------------------------------------------------------
+
+    async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
+        self.library.refresh()
+        course = self.library.course
+        own = {tool.definition.name for tool in course.tools} if course is not None else set()
+        tools = [_tool(tool, reads=name in own) for name, tool in self.library.tools.items()]
+        return types.ListToolsResult(tools=tools)
+
+    async def _call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        self.library.refresh()
+        tool = self.library.tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool '{params.name}'")
+        arguments = params.arguments or {}
+        if problem := misfit(tool, arguments):
+            return _result(ToolOutput(problem, failed=True))
+        beating = asyncio.create_task(_beat(ctx.session))
+        try:
+            async with self._calls:
+                return _result(await tool.call(arguments))
+        except LmmError as error:
+            return _result(ToolOutput(str(error), failed=True))
+        except Exception as error:  # a call that fails must not end the server
+            logger.exception("the tool %s failed", params.name)
+            return _result(ToolOutput(f"{params.name} failed: {type(error).__name__}", failed=True))
+        finally:
+            beating.cancel()
+
+    # -- prompts -----------------------------------------------------------------------------------
+
+    async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
+        self.library.refresh()
+        given = "what the prompt is to work on"
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(
+                    name=prompt.name,
+                    description=prompt.description,
+                    arguments=[types.PromptArgument(name="input", description=given, required=prompt.needs_input)],
+                )
+                for prompt in self.library.prompts
+            ]
+        )
+
+    async def _get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        self.library.refresh()
+        given = (params.arguments or {}).get("input", "")
+        runner = self.library.runner
+        assert runner is not None
+        try:
+            prompt = self.library.prompt(params.name)
+            async with self._calls:
+                messages = await runner.messages(prompt.path, given)
+        except LmmError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        except TimeoutError:
+            raise MCPError(types.INTERNAL_ERROR, f"{params.name} took too long") from None
+        return types.GetPromptResult(description=prompt.description, messages=prompt_messages(messages))
+
+    # -- documents ---------------------------------------------------------------------------------
+
+    async def _list_resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
+        course = self.library.course
+        assert course is not None
+        documents = await asyncio.to_thread(course.documents)
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(uri=uri_of(course.name, file), name=file, title=title or file, mime_type="text/markdown")
+                for file, title in documents
+            ]
+        )
+
+    async def _read_resource(self, ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        course = self.library.course
+        assert course is not None
+        uri = str(params.uri)
+        prefix = uri_of(course.name, "")
+        try:
+            if not uri.startswith(prefix):
+                raise LmmError(f"there is no document '{uri}'")
+            text = await asyncio.to_thread(course.read, unquote(uri.removeprefix(prefix)))
+        except LmmError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        contents = types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+
+# -- values of the protocol ------------------------------------------------------------------------
+
+
+def uri_of(course: str, file: str) -> str:
+    """The address of a document of a course.
+
+    >>> uri_of("biology", "week 1/cells.md")
+    'course://biology/week%201/cells.md'
+    """
+    return f"{_SCHEME}{quote(course, safe='')}/{quote(file)}"
+
+
+def misfit(tool: RunnableTool, arguments: Mapping[str, Any]) -> str:
+    """What is wrong with arguments; empty if they fit the tool's schema."""
+    from jsonschema.validators import Draft202012Validator
+
+    errors = sorted(Draft202012Validator(dict(tool.definition.parameters)).iter_errors(arguments), key=str)
+    if not errors:
+        return ""
+    place = ".".join(map(str, errors[0].absolute_path))
+    return f"The arguments do not fit: {place + ': ' if place else ''}{errors[0].message[:500]}"
+
+
+def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:
+    """A conversation as a prompt of the protocol, which knows users and assistants only: instructions are the user's.
+
+    >>> [m.role for m in prompt_messages([Message("system", "Be brief."), Message("assistant", "Yes.")])]
+    ['user', 'assistant']
+    """
+    made = []
+    for message in messages:
+        role: Any = "assistant" if message.role == "assistant" else "user"
+        text = render(message) if message.text or message.attachments else ""
+        parts = _joined([text, *message.content])
+        made += [types.PromptMessage(role=role, content=_content(part)) for part in parts if part]
+        for result in message.results:
+            made.append(types.PromptMessage(role="user", content=types.TextContent(text=result.text)))
+    return made
+
+
+def _joined(parts: Sequence[str | Image]) -> list[str | Image]:
+    """The same with the texts between images in one piece."""
+    made: list[str | Image] = []
+    for part in parts:
+        if made and isinstance(part, str) and isinstance(made[-1], str):
+            made[-1] += part
+        else:
+            made.append(part)
+    return made
+
+
+def _content(part: str | Image) -> Any:
+    if isinstance(part, str):
+        return types.TextContent(text=part)
+    if part.url:
+        return types.TextContent(text=f"[image: {part.url}]")
+    return types.ImageContent(data=base64.b64encode(part.data).decode("ascii"), mime_type=part.media_type)
+
+
+def _tool(tool: RunnableTool, *, reads: bool) -> types.Tool:
+    definition = tool.definition
+    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False) if reads else None
+    return types.Tool(
+        name=definition.name,
+        description=definition.description,
+        input_schema=dict(definition.parameters),
+        annotations=hints,
+    )
+
+
+def _result(output: ToolOutput) -> types.CallToolResult:
+    content = [_content(output.text), *map(_content, output.images)] if output.text else [*map(_content, output.images)]
+    return types.CallToolResult(content=content, is_error=output.failed)
+
+
+async def _beat(session: Any) -> None:
+    """Tell a client that asked for it that its call is still being worked on: else it may give up."""
+    beats = 0
+    with contextlib.suppress(Exception):
+        while True:
+            await asyncio.sleep(_HEARTBEAT)
+            beats += 1
+            await session.report_progress(beats, None, "still working")
+
 
 _LOOK = 1.0  # seconds between two looks at the folder of prompts
 _LOOK_AT_COURSE = 3.0  # and at the store, which takes longer

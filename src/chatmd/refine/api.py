@@ -9,8 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from chatmd.budget import Limits, Tally, parse_budget
+from chatmd.context import configuration_for, settings_for_text
 from chatmd.errors import InvalidCases, RefineError
-from chatmd.language.parser import errors_of, parse
+from chatmd.language.syntax import errors_of, parse
 from chatmd.prompts.templates import SLOTS
 from chatmd.refine.asking import open_runs, tool_lines
 from chatmd.refine.cases import READERS, Case, parse_cases, read_case
@@ -21,10 +23,8 @@ from chatmd.refine.results import Refined, RefineOptions, Task
 from chatmd.refine.run import Progress, refined
 from chatmd.refine.selection import Version
 from chatmd.refine.versions import find_instructions
-from chatmd.runtime.limits import Limits, Tally, parse_budget
-from chatmd.runtime.models import configuration_for, settings_for_text
-from chatmd.runtime.options import Hooks, RunOptions
-from chatmd.workplace import FOLDER
+from chatmd.runtime.agents import Hooks, RunOptions
+from chatmd.sidecar import FOLDER
 from lmm.config import ModelSettings, Settings
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document

@@ -10,22 +10,19 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from chatmd.budget import Tally
+from chatmd.context import AgentRequest, Workplace, settings_of
 from chatmd.errors import ChatmdError, LimitReached, RefineError
-from chatmd.language.agent import read_agent
+from chatmd.language.agent import AgentSpec, CallItem, Item, Tool, read_agent
 from chatmd.language.imports import resolve_imports
-from chatmd.language.items import AgentSpec, CallItem, Item, Tool
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import gap, user_text
 from chatmd.refine.checks import Outcome
 from chatmd.refine.purse import Purse
-from chatmd.runtime.conversation import Conversation
-from chatmd.runtime.limits import Tally
-from chatmd.runtime.models import settings_of
-from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
-from chatmd.runtime.step import gap, user_text
-from chatmd.runtime.transcript import TextTranscript
-from chatmd.runtime.tree import Tree
-from chatmd.tools.declared import declared_by
-from chatmd.workplace import AgentRequest, Workplace
+from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
+from chatmd.runtime.live_text import TextTranscript
+from chatmd.runtime.turns import Conversation, Tree
+from chatmd.tools.consent import declared_by
 from lmm.errors import EmptyReply, ModelRejected
 from lmm.messages import ToolCall
 from lmm.models.tokens import count_tokens

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from chatmd.budget import Limits
 from chatmd.errors import LimitReached
-from chatmd.runtime.limits import Limits
 from lmm.messages import Usage
 
 

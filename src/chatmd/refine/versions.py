@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from chatmd.errors import RefineError
 from chatmd.language.nodes import BLANK, Comment, Element, Node, SyntaxTree, Text
-from chatmd.language.parser import errors_of, parse_body
+from chatmd.language.syntax import errors_of, parse_body, write
 from chatmd.language.transcript import storable
-from chatmd.language.writer import write
 
 ROLES = ("system", "developer")
 _VERSION = re.compile(r"<version(?:\s[^>]*)?>(.*?)</version>", re.DOTALL)
@@ -40,7 +39,7 @@ def find_instructions(document: SyntaxTree, role: str = "") -> Instructions:
     Raises:
         RefineError: there is none, or it is empty.
 
-    >>> from chatmd.language.parser import parse
+    >>> from chatmd.language.syntax import parse
     >>> find_instructions(parse("<system>\\nBe brief.\\n</system><user/>")).text
     'Be brief.'
     """
@@ -90,7 +89,7 @@ def with_instructions(source: str, old: Instructions, text: str) -> str:
     Raises:
         ValueError: the new ones cannot stand there: they lack a part that the old ones have, or add one.
 
-    >>> from chatmd.language.parser import parse
+    >>> from chatmd.language.syntax import parse
     >>> source = "<system>\\nBe brief.\\n</system>"
     >>> with_instructions(source, find_instructions(parse(source)), "Close with </system>.")
     '<system>RAW|\\nClose with </system>.\\n|RAW</system>'

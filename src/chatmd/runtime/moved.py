@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath, PurePosixPath
 
 from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree
-from chatmd.language.writer import serialize
+from chatmd.language.syntax import serialize
 
 _LISTS = ("roots",)
 _FOLDERS = ("cwd", "course")
@@ -16,7 +16,7 @@ _FOLDERS = ("cwd", "course")
 def moved(document: SyntaxTree, way: str) -> str:
     """The text of a document whose paths are relative to another folder: `way` leads from there to its own.
 
-    >>> from chatmd.language.parser import parse
+    >>> from chatmd.language.syntax import parse
     >>> text = '<tool name="read_file"/><user>Right? <doc src="notes.md" local/></user>'
     >>> print(moved(parse(text), "../notes"))
     <tool name="read_file" roots="../notes" cwd="../notes"/><user>Right? <doc src="../notes/notes.md" local/></user>

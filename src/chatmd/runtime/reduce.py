@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chatmd.errors import ChatmdError, LimitReached
-from chatmd.runtime.conversation import Conversation
-from chatmd.runtime.options import Hooks, RunOptions, agreed, tree_for
-from chatmd.runtime.step import gap, user_text
-from chatmd.runtime.transcript import TextTranscript, without_blank_turn
+from chatmd.language.transcript import gap, user_text
+from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
+from chatmd.runtime.live_text import TextTranscript, without_blank_turn
+from chatmd.runtime.turns import Conversation
 from lmm import loop
 from lmm.disk.files import read_document
 

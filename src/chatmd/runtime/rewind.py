@@ -10,16 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from chatmd.compaction.compact_file import free_name, keep
+from chatmd.compaction.compact import free_name, keep
 from chatmd.compaction.summary import is_summary
 from chatmd.errors import InvalidDocument
 from chatmd.language.agent import interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
-from chatmd.language.parser import errors_of, parse, parse_body
-from chatmd.language.transcript import storable
-from chatmd.language.writer import serialize
-from chatmd.runtime.step import USER_TURN, gap
-from chatmd.workplace import FOLDER
+from chatmd.language.syntax import errors_of, parse, parse_body, serialize
+from chatmd.language.transcript import USER_TURN, gap, storable
+from chatmd.sidecar import FOLDER
 from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.errors import Changed, DocumentBusy
 

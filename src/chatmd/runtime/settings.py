@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from chatmd.workplace import Rules
+from chatmd.context import Rules
 from lmm.config import read_toml
 from lmm.errors import ConfigError
 from lmm.powers import Config, find_powers

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.filters import Condition, has_completions, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
 from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -39,11 +46,245 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import SearchToolbar
 
-from chatmd.terminal.completing import PromptCompleter
-from chatmd.terminal.keys import key_bindings
 from chatmd.terminal.styled import COLOURS, Line, Span, ansi, clipped
-from chatmd.terminal.typed_history import TypedHistory, history_path
 from chatmd.terminal.view import PROMPT, Size
+from lmm.disk.files import replace, state_folder
+from lmm.errors import ConfigError, LmmError
+
+# -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
+
+
+# -- Completion at the prompt: commands after ``/``, files of the conversation's folder after ``@`` -----------
+
+
+_COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
+
+
+class Command(NamedTuple):
+    """A command; `argument` is how it is called in the help. `anytime`: also while the model is at work."""
+
+    name: str
+    argument: str
+    help: str
+    anytime: bool = False
+
+
+COMMANDS = (
+    Command("help", "", "this list", True),
+    Command("tools", "", "the tools that the model is offered", True),
+    Command("cost", "", "tokens and money so far, and the limits", True),
+    Command("budget", "AMOUNT", "allow so many tokens (20000) or so much money (0.50$) from now on", True),
+    Command("edit", "", "take back your last message, and change it"),
+    Command("undo", "", "take back your last message, and what followed it"),
+    Command("compact", "", "replace the older part of the conversation by a summary"),
+    Command("quit", "", "leave; lmm run FILE goes on from there", True),
+)
+
+KEYS = (
+    ("Enter", "sends; while the model is at work, it gets your note with the next result"),
+    ("Alt-Enter, Ctrl-J", "a new line"),
+    ("Ctrl-X Ctrl-E", "opens $EDITOR"),
+    ("Up, Ctrl-R", "earlier messages"),
+    ("@name, Tab", "a file, which is sent along"),
+    ("Ctrl-C", "cancels what the model does; else empties the line; twice leaves"),
+    ("Ctrl-D", "leaves"),
+)
+
+
+def read_command(text: str) -> tuple[Command, str] | None:
+    """The command that a line calls, with its argument; None if it is a message, as ``/etc/hosts?`` is.
+
+    Raises:
+        ConfigError: there is no such command, or something is wrong with its argument.
+
+    >>> read_command("/budget 1$")[1], read_command(" /budget 1$"), read_command("/etc/hosts")
+    ('1$', None, None)
+    >>> read_command("/hlep")
+    Traceback (most recent call last):
+    lmm.errors.ConfigError: there is no command /hlep (did you mean /help? to say it, begin with a space)
+    """
+    found = _COMMAND.fullmatch(text.rstrip())
+    if found is None:
+        return None
+    name, argument = found[1].lower(), (found[2] or "").strip()
+    command = next((row for row in COMMANDS if row.name == name), None)
+    if command is None:
+        close = get_close_matches(name, [row.name for row in COMMANDS], n=1)
+        hint = f"did you mean /{close[0]}?" if close else "/help lists them;"
+        raise ConfigError(f"there is no command /{found[1]}", hint=f"{hint} to say it, begin with a space")
+    if bool(argument) != bool(command.argument):
+        how = f"write: /{name} {command.argument}".rstrip()
+        raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)
+    return command, argument
+
+
+def help_rows() -> list[tuple[str, str]]:
+    """Keys and commands, each with what it does."""
+    rows = [(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS]
+    return rows + list(KEYS)
+
+
+_TYPED_COMMAND = re.compile(r"/[a-z]*")
+_FILE = re.compile(r'(?<!\S)@("?)([^\s"]*|(?<=")[^"\n]*)\Z')
+_MOST_FILES = 50
+
+
+class PromptCompleter(Completer):
+    """Completes what stands before the cursor. Files that begin with a dot are shown once a dot is typed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What could be meant."""
+        text = document.text_before_cursor
+        if _TYPED_COMMAND.fullmatch(text):
+            for row in COMMANDS:
+                if f"/{row.name}".startswith(text):
+                    yield Completion(f"/{row.name}", -len(text), display_meta=row.help)
+        elif found := _FILE.search(text):
+            for name in self._files(found[2]):
+                quoted = f'"{name}"' if " " in name and not name.endswith("/") else name
+                yield Completion(quoted, -len(found[1] + found[2]), display=name)
+
+    def _files(self, begin: str) -> list[str]:
+        """Files and folders whose path begins so, relative to the folder; folders end in ``/``."""
+        inside, _, stem = begin.rpartition("/")
+        folder = self.folder / inside
+        try:
+            if not folder.resolve().is_relative_to(self.folder):
+                return []
+            with os.scandir(folder) as entries:
+                found = [(entry.name, entry.is_dir()) for entry in entries if _fits(entry.name, stem)]
+        except OSError:
+            return []
+        before = f"{inside}/" if inside else ""
+        return [f"{before}{name}{'/' if is_folder else ''}" for name, is_folder in sorted(found)[:_MOST_FILES]]
+
+
+def _fits(name: str, stem: str) -> bool:
+    return name.lower().startswith(stem.lower()) and (stem.startswith(".") or not name.startswith("."))
+
+
+# -- Keys of the prompt, besides those of line editing, which are Emacs' as in most shells --------------------
+
+
+class Prompt(Protocol):
+    """What keys act upon."""
+
+    buffer: Buffer
+
+    def submit(self) -> None:
+        """Hand over what is typed."""
+        ...
+
+    def interrupt(self) -> None:
+        """Cancel, or empty the line, or leave."""
+        ...
+
+    def leave(self) -> None:
+        """End the conversation."""
+        ...
+
+    async def edit(self) -> None:
+        """Open the user's editor."""
+        ...
+
+
+def key_bindings(prompt: Prompt) -> KeyBindings:
+    """The keys that `slash_commands.KEYS` explains."""
+    keys = KeyBindings()
+    typing = has_focus(prompt.buffer)
+    empty = Condition(lambda: not prompt.buffer.text)
+
+    @keys.add("enter", filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        # A terminal that does not mark what is pasted sends its lines at once: none of them but the last is sent.
+        if any(key.key not in (Keys.CPRResponse, Keys.Ignore) for key in event.key_processor.input_queue):
+            prompt.buffer.insert_text("\n")
+        else:
+            prompt.submit()
+
+    @keys.add("escape", "enter", filter=typing)
+    @keys.add("c-j", filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        prompt.buffer.newline(copy_margin=False)
+
+    @keys.add("c-c")
+    @keys.add("<sigint>")
+    def _(event: KeyPressEvent) -> None:
+        if event.app.current_buffer is prompt.buffer:
+            prompt.interrupt()
+        else:  # the search
+            event.app.layout.focus(prompt.buffer)
+
+    @keys.add("c-d", filter=typing & empty)
+    def _(event: KeyPressEvent) -> None:
+        prompt.leave()
+
+    @keys.add("c-x", "c-e", filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        event.app.create_background_task(prompt.edit())
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    return keys
+
+
+_MOST_KEPT = 2000  # messages
+_LONGEST = 20_000  # characters: what is longer was pasted
+
+
+def history_path() -> Path:
+    """Where it is kept."""
+    return state_folder() / "conversations.jsonl"
+
+
+class TypedHistory(History):
+    """One JSON string a line, oldest first; only its owner may read it. What begins with a space is not kept.
+
+    A history that cannot be read or written is none: the conversation goes on.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Newest first, each once."""
+        try:
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
+        if len(lines) > 2 * _MOST_KEPT:
+            lines = lines[-_MOST_KEPT:]
+            with contextlib.suppress(LmmError):
+                replace(self.path, "".join(f"{line}\n" for line in lines))
+        texts = [text for line in reversed(lines) if (text := _read(line))]
+        return list(dict.fromkeys(texts))
+
+    def store_string(self, string: str) -> None:
+        """Keep a message; several conversations may do so at once."""
+        if string.startswith(" ") or len(string) > _LONGEST:
+            return
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(file, f"{json.dumps(string, ensure_ascii=False)}\n".encode())
+            finally:
+                os.close(file)
+
+
+def _read(line: str) -> str:
+    try:
+        text = json.loads(line)
+    except ValueError:
+        return ""
+    return text if isinstance(text, str) else ""
+
 
 _TICK = 0.2  # seconds between two drawings while something is at work
 _GATHER = 0.02  # seconds in which lines are gathered, to be written at once

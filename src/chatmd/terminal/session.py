@@ -8,26 +8,157 @@ editor) ends the run, and begins another one with what it may still use.
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from chatmd.budget import parse_budget
+from chatmd.compaction.compact import acompact, summarising
+from chatmd.errors import ChatmdError
 from chatmd.language.nodes import Element
 from chatmd.runtime import events
-from chatmd.runtime.api import open_run
-from chatmd.runtime.options import Hooks, RunOptions
-from chatmd.runtime.rewind import Draft, message_element
-from chatmd.runtime.runner import Runner
-from chatmd.terminal.attaching import attached_files
-from chatmd.terminal.questions import Questions
-from chatmd.terminal.screen import Screen
-from chatmd.terminal.styled import Line
+from chatmd.runtime.agents import Hooks, RunOptions
+from chatmd.runtime.rewind import Draft, mentions, message_element, rewind_file
+from chatmd.runtime.runner import Runner, open_run
+from chatmd.sidecar import FOLDER
+from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
+from chatmd.terminal.screen import Screen, help_rows, read_command
+from chatmd.terminal.styled import Line, Span, clean, columns, indented, wrapped
 from chatmd.terminal.view import Size, View, requests, used
 from lmm import loop
+from lmm.disk.files import read_document
 from lmm.errors import LmmError, Place
-from lmm.messages import Event, Failed, ToolDefinition
+from lmm.messages import Event, Failed, ToolCall, ToolDefinition
+
+# -- Files that a message names with ``@`` --------------------------------------------------------------------
+
+
+_PUNCTUATION = ".,;:!?)]}'\""
+
+
+def attached_files(text: str, folder: Path) -> tuple[str, ...]:
+    """The files that are named, relative to `folder`; a name that no file has is text.
+
+    Raises:
+        ChatmdError: one of them lies outside of the folder.
+    """
+    folder = folder.resolve()
+    found: dict[str, None] = {}
+    for name in mentions(text):
+        path = next((path for part in (name, name.rstrip(_PUNCTUATION)) if (path := _file(folder, part))), None)
+        if path is None:
+            continue
+        if not path.resolve().is_relative_to(folder) or not path.is_relative_to(folder):
+            raise ChatmdError(
+                f"@{name} lies outside of the folder of the conversation",
+                hint=f"copy it to {folder}, or write it without @",
+            )
+        found[path.relative_to(folder).as_posix()] = None
+    return tuple(found)
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    try:
+        path = folder / Path(name).expanduser()
+        return Path(*path.parts) if name and path.is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+# -- Questions that a run has for the user: each is shown when those before it are answered -------------------
+#
+# They come from the background loop, and wait there; they are shown and answered in the screen's.
+
+
+_AGREE = "Agree? It is asked again only if this changes."
+
+
+@dataclass(slots=True)
+class _Question:
+    lines: list[Line]
+    label: str
+    understood: Callable[[str], bool]
+    answer: Future[str] = field(default_factory=Future)
+
+
+class Questions:
+    """The questions that wait; `approve` and `confirm` are what a run is given."""
+
+    def __init__(self, screen: Screen, view: View) -> None:
+        self.screen, self.view = screen, view
+        self.waiting: deque[_Question] = deque()
+        self.always: set[str] = set()
+        self._loop = asyncio.get_running_loop()
+
+    # -- from the run ------------------------------------------------------------------------------------
+
+    async def approve(self, call: ToolCall) -> bool | str:
+        """Whether a call may be made (`chatmd.tools.consent.Approve`)."""
+        if call.name in self.always:
+            return True
+        name, _, arguments = call_in_words(call).partition("\n")
+        text = (Span(name, "bold"), Span(f"\n{arguments}\n" if arguments else "\n"), Span(CHOICES, "dim"))
+        lines = wrapped(text, self.view.size.columns)
+        question = _Question(lines, "y/n/a/q ›", lambda line: bool(read_answer(line)))
+        self._loop.call_soon_threadsafe(self._show, question)
+        try:
+            answer = read_answer(await asyncio.wrap_future(question.answer))
+        except asyncio.CancelledError:
+            self._loop.call_soon_threadsafe(self._withdraw, question)
+            raise
+        assert answer is not None
+        return approval(answer, call, self.always)
+
+    def confirm(self, text: str) -> bool:
+        """Whether the user agrees to what tools can do; called in a thread that may wait."""
+        spans = (Span(f"{clean(text)}\n"), Span(_AGREE, "dim"))
+        question = _Question(wrapped(spans, self.view.size.columns), "y/N ›", lambda line: True)
+        self._loop.call_soon_threadsafe(self._show, question)
+        return question.answer.result().strip().lower() in ("y", "yes")
+
+    # -- from the screen ---------------------------------------------------------------------------------
+
+    def answered(self, line: str) -> bool:
+        """Whether a line that was typed is the answer to a question, or meant to be."""
+        if not self.waiting:
+            return False
+        question = self.waiting[0]
+        if not question.understood(line):
+            self.screen.print(self.view.note(f"{line.strip()!r} is no answer: y, n, a or q", "yellow"))
+            return True
+        self.waiting.popleft()
+        self.screen.print(self.view.said(line.strip() or "no"))
+        question.answer.set_result(line)
+        self._next()
+        return True
+
+    def withdraw_all(self) -> None:
+        """Nobody waits for an answer any more."""
+        while self.waiting:
+            self.waiting.popleft().answer.cancel()
+        self._next()
+
+    def _show(self, question: _Question) -> None:
+        self.waiting.append(question)
+        if len(self.waiting) == 1:
+            self._next()
+
+    def _withdraw(self, question: _Question) -> None:
+        if question in self.waiting:
+            self.waiting.remove(question)
+            self._next()
+
+    def _next(self) -> None:
+        self.screen.asked()
+        if self.waiting:
+            self.screen.print(self.view.lines(self.waiting[0].lines))
+            self.screen.ask(self.waiting[0].label)
+
 
 _LOOK = 0.5  # seconds between two looks whether the file was changed
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
@@ -355,3 +486,144 @@ def _from_here(options: RunOptions, start: Runner) -> RunOptions:
     if options.output is None:
         return options
     return replace(options, output=None, roots=start.tree.rules.roots)
+
+
+# -- A session with its commands, and the way into it ---------------------------------------------------------
+
+
+_WIDEST_NAME = 20
+
+
+def converse(start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool = False) -> int:
+    """Converse in the terminal until the user leaves, and return 0; with `ask`, about each call.
+
+    Raises:
+        LmmError: the run could not begin.
+        KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is whole, and nothing is left running.
+    """
+
+    async def main() -> None:
+        await Conversation(start, options, hooks, ask=ask).run()
+
+    asyncio.run(main())
+    return 0
+
+
+class Conversation(Session):
+    """What the commands do."""
+
+    def command(self, text: str) -> bool:
+        """Whether a text is a command, or meant to be one; then it is done."""
+        if self.markup:  # /edit has put it there
+            return False
+        try:
+            found = read_command(text)
+        except LmmError as error:
+            self._tell(error)
+            self.screen.draft(text)
+            return True
+        if found is None:
+            return False
+        done: dict[str, Callable[[str], None]] = {
+            "help": lambda _: self._table(help_rows()),
+            "tools": lambda _: self._show_tools(),
+            "cost": lambda _: self._show_cost(),
+            "budget": self._allow,
+            "edit": lambda _: self._with_the_file("edit", self._take_back),
+            "undo": lambda _: self._with_the_file("undo", self._undo),
+            "compact": lambda _: self._with_the_file("compact", self._compact),
+            "quit": lambda _: self.left(),
+        }
+        command, argument = found
+        self.print(self.view.said(text.strip(), style="dim"))
+        done[command.name](argument)
+        return True
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def _table(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Names, and what is behind them: beside each other, or in a narrow terminal below."""
+        width = self.view.size.columns
+        names = max((min(columns(name), _WIDEST_NAME) for name, _ in rows), default=0) + 2
+        lines: list[Line] = []
+        for name, text in rows:
+            head = Span(clean(name), "bold")
+            if width < 3 * names or columns(name) > _WIDEST_NAME:
+                below = wrapped((Span(clean(text)),), width - 4)
+                lines += [(head,), *indented(below, (Span("    "),), (Span("    "),))]
+            else:
+                before = (head, Span(" " * (names - columns(name))))
+                lines += indented(wrapped((Span(clean(text)),), width - names), before, (Span(" " * names),))
+        self.print(self.view.lines(lines))
+
+    def _show_tools(self) -> None:
+        if not self.tools:
+            self.print(self.view.note("the file declares no tools"))
+            return
+        self._table([(tool.name, _first_sentence(tool.description)) for tool in self.tools])
+
+    def _show_cost(self) -> None:
+        limits, usage = self.tally.limits, self.tally.usage
+        tokens = "" if limits.tokens is None else f"{limits.tokens - usage.input_tokens - usage.output_tokens:,} tokens"
+        money = "" if limits.dollars is None else f"${limits.dollars - (usage.cost or 0.0):.4f}"
+        left = " and ".join(part for part in (tokens, money) if part)
+        text = f"{self.model}: {requests(self.tally.turns)}, {used(usage)}"
+        self.print(self.view.note(f"{text}; {left} left" if left else text))
+
+    def _allow(self, amount: str) -> None:
+        try:
+            more = parse_budget(amount)
+        except LmmError as error:
+            self._tell(error)
+            return
+        limits, usage = self.tally.limits, self.tally.usage
+        if more.tokens is not None:
+            limits = replace(limits, tokens=usage.input_tokens + usage.output_tokens + more.tokens)
+        if more.dollars is not None:
+            limits = replace(limits, dollars=(usage.cost or 0.0) + more.dollars)
+        self.tally.limits = limits
+        self._show_cost()
+
+    # -- what changes the file ---------------------------------------------------------------------------------
+
+    def _with_the_file(self, name: str, act: Act) -> None:
+        if not self.end_run(act):
+            self.print(self.view.note(f"/{name} has to wait until the model is done; Ctrl-C cancels what it does"))
+
+    async def _take_back(self) -> None:
+        """The last message is in the prompt again, and no more in the file."""
+        taken = await asyncio.to_thread(rewind_file, self.path)
+        if taken is None:
+            self.print(self.view.note("there is no message of yours that could be taken back"))
+            return
+        self.markup = taken.draft.markup
+        self.print(self.view.note(f"taken back; all of it is kept in {FOLDER}/{taken.original.name}"))
+        self.screen.draft(taken.draft.text)
+
+    async def _undo(self) -> None:
+        before = self.screen.buffer.document
+        await self._take_back()
+        self.markup, self.screen.buffer.document = False, before
+
+    async def _compact(self) -> None:
+        self.print(self.view.note("a summary is being made …"))
+        roots, text = self.tree.rules.roots, await asyncio.to_thread(read_document, self.path)
+        settings = summarising(text, self.path, self.tree.configuration, roots=roots)
+        done = await acompact(self.path, settings, roots=roots)
+        compaction, kept = done.compaction, f"{FOLDER}/{done.original.name}" if done.original else ""
+        self.tally.add(compaction.model, compaction.usage)
+        self.print(
+            self.view.note(
+                f"{compaction.before:,} tokens became {compaction.after:,}; the original is kept in {kept} "
+                f"({compaction.model}: {used(compaction.usage)})"
+            )
+        )
+
+
+def _first_sentence(text: str) -> str:
+    """The beginning of a description.
+
+    >>> _first_sentence("Reads a file. Or\\nseveral.")
+    'Reads a file.'
+    """
+    return re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]

@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from chatmd.runtime import events
-from chatmd.terminal.arriving import Arriving
 from chatmd.terminal.call_texts import call_line
+from chatmd.terminal.markdown import Arriving
 from chatmd.terminal.styled import Line, Span, clean, clipped, columns, folded, indented, plain, trimmed, wrapped
 from lmm.errors import Place
 from lmm.messages import (

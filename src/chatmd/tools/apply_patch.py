@@ -9,16 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatmd.context import Workplace
 from chatmd.errors import FileRefused, PatchError
-from chatmd.language.items import Tool
+from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, locked, read_content
-from chatmd.tools.function_tool import object_schema
-from chatmd.tools.patch_apply import text_of, update_text
-from chatmd.tools.patch_parse import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch
-from chatmd.tools.registry import OpenTools
+from chatmd.tools.patch import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch, text_of, update_text
+from chatmd.tools.registry import OpenTools, object_schema
 from chatmd.tools.roots import Roots, Target, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
-from chatmd.workplace import Workplace
 from lmm.messages import ToolDefinition, ToolOutput
 
 _DESCRIPTION = """\

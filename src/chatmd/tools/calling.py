@@ -1,4 +1,4 @@
-"""Carry out the calls of a reply, side by side, each to a result that the model can read.
+"""The tools of a file: what they offer to a model, opened, and called side by side.
 
 Whatever goes wrong with a call - no such tool, arguments that are no JSON or do not fit, an error, a time-out - is
 its result. Tools get arguments that fit their schema, and what they return holds no known secret.
@@ -11,21 +11,166 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from chatmd.errors import StoppedByUser
+from chatmd.content.expand import locate
+from chatmd.context import AgentRequest, Workplace
+from chatmd.errors import ChatmdError, StoppedByUser
+from chatmd.language.agent import AgentSpec, Tool, read_agent
+from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
-from chatmd.tools.consent import REFUSED, Approve
-from lmm.errors import LmmError
-from lmm.messages import ToolCall, ToolOutput, ToolResult
+from chatmd.tools.consent import REFUSED, Approve, Declaration, own_declarations
+from chatmd.tools.registry import FunctionTool, kind_of, object_schema
+from lmm.disk.files import read_document
+from lmm.errors import DocumentError, LmmError
+from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult
 from lmm.models.port import RunnableTool
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
+
+
+# -- Another ChatMD file as a tool: the model gives it an input, and gets its answer --------------------------
+
+
+_INPUT = {"type": "string", "description": "What it is to do, with all that it has to know: it sees nothing else."}
+
+
+@asynccontextmanager
+async def open_agent(declared: Tool, place: Workplace) -> AsyncIterator[Sequence[RunnableTool]]:
+    """The one tool of ``<tool name="…" agent="…"/>``; its file is read anew at each call."""
+
+    async def ask(input: str) -> str:
+        return await place.ask_agent(AgentRequest(declared.agent, declared.local, place.folder, (input,)))
+
+    description = declared.description or f"Ask the agent in {declared.agent}, and get its answer."
+    yield [FunctionTool(ToolDefinition(declared.name, description, object_schema(("input",), input=_INPUT)), ask)]
+
+
+def agent_in(src: str, place: Workplace) -> AgentSpec:
+    """The agent in a file, as it would be asked now.
+
+    Raises:
+        InvalidDocument: its file has errors.
+        ChatmdError: it is missing, lies where no agent is taken from, or cannot be read.
+    """
+    path = locate(src, place)
+    try:
+        document = parse(read_document(path), file=str(path))
+    except DocumentError as error:
+        raise ChatmdError(f"'{src}': {error.message}", hint=error.hint) from error
+    return read_agent(place.rules.imported(document))
+
+
+# -- What a model would be offered by the tools that a file declares ------------------------------------------
+
+
+KINDS = {"builtin": "built in", "command": "command", "agent": "agent", "mcp": "MCP server"}
+"""What kinds of tools are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one declaration offers: `definitions` as the model gets them, or the `problem` with it.
+
+    An agent whose file is missing or has errors can be called, but is of no use.
+
+    `powers` are names as in `chatmd.tools.registry.Power`. A server that was not `opened` offers what nobody knows yet.
+    """
+
+    declared: Tool
+    declaration: Declaration
+    powers: tuple[str, ...]
+    definitions: tuple[ToolDefinition, ...] = ()
+    opened: bool = True
+    problem: str = ""
+
+
+async def offered_by(spec: AgentSpec, place: Workplace, *, servers: bool = False) -> tuple[Offer, ...]:
+    """What the tools of a file offer, in its order.
+
+    With `servers`, its MCP servers are started or called, for what they have: see to consent before.
+    """
+    declarations = own_declarations(spec, place).declarations
+    return tuple([await _offer(*pair, place, servers) for pair in zip(spec.tools, declarations, strict=False)])
+
+
+async def _offer(tool: Tool, declaration: Declaration, place: Workplace, servers: bool) -> Offer:
+    powers: tuple[str, ...] = ()
+    try:
+        kind = kind_of(tool)
+        powers = tuple(sorted(kind.powers))
+        if tool.kind == "mcp" and not servers:
+            return Offer(tool, declaration, powers, opened=False)
+        if tool.kind == "agent" and tool.local:
+            agent_in(tool.agent, place)
+        async with kind.load()(tool, place) as tools:
+            return Offer(tool, declaration, powers, tuple(one.definition for one in tools))
+    except LmmError as error:
+        return Offer(tool, declaration, powers, problem=str(error))
+
+
+def type_in_words(schema: Mapping[str, Any]) -> str:
+    """What a JSON schema asks for, in few words.
+
+    >>> type_in_words({"type": "array", "items": {"type": "string"}}), type_in_words({"enum": ["a", 1]})
+    ('list of string', '"a" or 1')
+    >>> type_in_words({"anyOf": [{"type": "integer"}, {"type": "null"}]}), type_in_words({})
+    ('integer or null', 'anything')
+    """
+    if options := schema.get("enum"):
+        return " or ".join(f'"{option}"' if isinstance(option, str) else str(option) for option in options)
+    for union in ("anyOf", "oneOf"):
+        if parts := schema.get(union):
+            return " or ".join(dict.fromkeys(type_in_words(part) for part in parts if isinstance(part, Mapping)))
+    kind = schema.get("type", "anything")
+    items = schema.get("items")
+    if kind == "array" and isinstance(items, Mapping):
+        return f"list of {type_in_words(items)}"
+    return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+# -- Open the tools that a file declares ----------------------------------------------------------------------
+
+
+_GRACE = 5.0  # seconds: tools that keep the time themselves tell more about it
+
+
+async def open_tools(declared: Iterable[Tool], place: Workplace, stack: AsyncExitStack) -> dict[str, OpenTool]:
+    """The tools by the names that the model calls them by; they are closed with `stack`.
+
+    Raises:
+        ChatmdError: there is no such tool, it cannot be opened, or two have the same name.
+    """
+    tools: dict[str, OpenTool] = {}
+    for one in declared:
+        opened = await stack.enter_async_context(kind_of(one).load()(one, place))
+        for tool in opened:
+            name = tool.definition.name
+            if name in tools:
+                hint = 'its tools can have a prefix="…"' if one.kind == "mcp" else "name one of them otherwise"
+                raise ChatmdError(f"two tools are called '{name}'", where=one.span.where, hint=hint)
+            tools[name] = OpenTool(tool, _timeout(one, place))
+    return tools
+
+
+def _timeout(declared: Tool, place: Workplace) -> float | None:
+    """After how many seconds a call is given up; an agent's only if that is declared, since it has the run's limits."""
+    if declared.timeout is None and declared.kind == "agent":
+        return None
+    return (declared.timeout or place.rules.tool_timeout) + _GRACE
+
+
+# -- Carry out the calls of a reply, side by side, each to a result that the model can read -------------------
+#
+# Whatever goes wrong with a call - no such tool, arguments that are no JSON or do not fit, an error, a time-out - is
+# its result. Tools get arguments that fit their schema, and what they return holds no known secret.
+
 
 _log = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 500

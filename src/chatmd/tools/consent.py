@@ -9,18 +9,393 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import operator
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
-from chatmd.errors import ConsentNeeded
-from chatmd.language.items import AgentSpec
-from chatmd.tools.declared import DeclaringFile, Traffic, declared_by, in_prose, own_declarations, remote_digest
-from chatmd.workplace import Workplace
+from chatmd.content.expand import locate
+from chatmd.context import Workplace
+from chatmd.errors import ChatmdError, ConsentNeeded
+from chatmd.language.agent import (
+    AgentSpec,
+    CallItem,
+    Content,
+    Doc,
+    Img,
+    MessageItem,
+    OutputItem,
+    SubAgent,
+    Tool,
+    interpret,
+)
+from chatmd.language.syntax import parse
+from chatmd.tools.command import variables_of
+from chatmd.tools.registry import Power, kind_of
 from lmm.disk import trust
+from lmm.disk.files import read_document
+from lmm.disk.secrets import is_secret_file, is_secret_variable
+from lmm.errors import LmmError
 from lmm.messages import ToolCall
 from lmm.terminal import visible
+
+# -- What a file and the agents that it asks declare, and what that could do, in plain words ------------------
+#
+# So do documents that by their names hold keys or passwords: whoever wrote the file had them sent to a model. What
+# has to be agreed to, `is_asked` says.
+
+
+_DOES: dict[Power, str] = {
+    "read": "reads files in {folders}",
+    "write": "creates, changes and deletes files in {folders}",
+    "process": "starts programs",
+    "network": "fetches from the internet",
+    "agent": "asks other agents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What files that work together do with their surroundings: read what is here, send to others than the model."""
+
+    reads: bool = False
+    sends: bool = False
+
+    def __or__(self, other: Traffic) -> Traffic:
+        return Traffic(self.reads or other.reads, self.sends or other.sends)
+
+
+_NO_TRAFFIC = Traffic()
+
+
+def is_asked(powers: Collection[Power], together: Traffic) -> bool:
+    """Whether somebody has to agree to a tool with these powers: the rule, whichever way a file is called.
+
+    What changes things or starts programs is asked about always. What sends is asked about where something that works
+    together with it reads what is here, be it a tool, a document, an image or an import: a model that was led
+    astray could send what was read.
+
+    >>> is_asked({"network"}, Traffic(sends=True)), is_asked({"network"}, Traffic(reads=True, sends=True))
+    (False, True)
+    >>> is_asked({"read"}, Traffic(reads=True, sends=True)), is_asked({"process"}, Traffic())
+    (False, True)
+    """
+    return bool({"write", "process"} & set(powers)) or ("network" in powers and together.reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One tool: what it can do, in words; `asks` if somebody has to agree to that.
+
+    It need not be a tool (`is_tool`), but may be a file that is sent.
+    """
+
+    name: str
+    words: str
+    asks: bool
+    digest: str
+    is_tool: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaringFile:
+    """A file, by its real `path` and as it was named, and what it declares; `depth` counts the agents above it.
+
+    `traffic` is its own, not that of the agents that it asks.
+    """
+
+    path: str
+    name: str
+    declarations: tuple[Declaration, ...]
+    depth: int = 0
+    traffic: Traffic = _NO_TRAFFIC
+
+    @property
+    def asking(self) -> tuple[Declaration, ...]:
+        """The declarations that somebody has to agree to."""
+        return tuple(one for one in self.declarations if one.asks)
+
+    @property
+    def keys(self) -> frozenset[tuple[str, str]]:
+        """Those declarations as values that can be kept and compared."""
+        return frozenset((self.path, one.digest) for one in self.asking)
+
+
+def declared_by(spec: AgentSpec, place: Workplace) -> tuple[DeclaringFile, ...]:
+    """The file of `spec`, and all files that it could ask as agents, each once, in the order in which they are named.
+
+    Files that cannot be read are left out: asking them fails.
+
+    Raises:
+        ChatmdError: the first file names a tool that does not exist.
+    """
+    path = _path_of(spec, place)
+    for tool in spec.tools:
+        kind_of(tool)
+    found = list(_walk(spec, path, spec.file or str(place.folder), place, {path}, 0))
+    together = functools.reduce(operator.or_, (traffic_of(one.spec, one.place) for one in found))
+    return tuple(
+        replace(own_declarations(one.spec, one.place, together), path=one.path, name=one.name, depth=one.depth)
+        for one in found
+    )
+
+
+def own_declarations(spec: AgentSpec, place: Workplace, together: Traffic = Traffic()) -> DeclaringFile:
+    """What a file itself declares; `together` is the traffic of those that it works with."""
+    own = traffic_of(spec, place)
+    together |= own
+    declarations = [_declaration(tool, place, together) for tool in spec.tools]
+    declarations += dict.fromkeys(_inline(one, place, together) for one in _inline_agents(spec) if not one.local)
+    declarations += [_sending(real, part) for real, part in sent_files(spec, place).items()]
+    name = spec.file or str(place.folder)
+    return DeclaringFile(_path_of(spec, place), name, tuple(declarations), traffic=own)
+
+
+def traffic_of(spec: AgentSpec, place: Workplace) -> Traffic:
+    """What a file itself reads and sends, without the agents that it asks: they are looked at as well."""
+    powers = frozenset[Power]().union(*map(_powers, spec.tools))
+    parts = tuple(_parts(spec))
+    shows = any(
+        part.local and not isinstance(part, SubAgent) and _real_path(part.src, place) is not None for part in parts
+    )
+    elsewhere = any(isinstance(part, SubAgent) and not part.local for part in parts)
+    return Traffic(reads=shows or bool(spec.imported) or "read" in powers, sends=elsewhere or "network" in powers)
+
+
+def remote_digest(url: str) -> str:
+    """What stands for all that an agent at a URL may declare."""
+    return f"* {url}"
+
+
+# -- the files ---------------------------------------------------------------------------------------------
+
+
+class _File(NamedTuple):
+    """One of the files that work together."""
+
+    spec: AgentSpec
+    path: str
+    name: str
+    place: Workplace
+    depth: int
+
+
+def _walk(spec: AgentSpec, path: str, name: str, place: Workplace, seen: set[str], depth: int) -> Iterator[_File]:
+    yield _File(spec, path, name, place, depth)
+    for src in _agents(spec):
+        try:
+            below = locate(src, place)
+        except LmmError:  # nor will it be asked
+            continue
+        found = None if str(below) in seen else _read(below, place)
+        seen.add(str(below))
+        if found is not None:
+            yield from _walk(found, str(below), src, replace(place, folder=below.parent), seen, depth + 1)
+
+
+def _agents(spec: AgentSpec) -> Iterator[str]:
+    """The files of the agents that can be asked."""
+    yield from (tool.agent for tool in spec.tools if tool.kind == "agent" and tool.local)
+    yield from (part.src for part in _inline_agents(spec) if part.local)
+
+
+def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
+    return (part for part in _parts(spec) if isinstance(part, SubAgent))
+
+
+def _parts(spec: AgentSpec) -> Iterator[Doc | Img | SubAgent]:
+    """Everything that messages, calls and results refer to."""
+    for item in spec.items:
+        if isinstance(item, MessageItem | OutputItem):
+            yield from _in_content(item.content)
+        elif isinstance(item, CallItem):
+            yield from _in_content(item.arguments)
+
+
+def _in_content(content: Content) -> Iterator[Doc | Img | SubAgent]:
+    for part in content:
+        if not isinstance(part, str):
+            yield part
+        if isinstance(part, SubAgent):
+            yield from _in_content(part.content)
+
+
+def _read(path: Path, place: Workplace) -> AgentSpec | None:
+    """What a file means, however much is wrong with it; None if it cannot be read."""
+    try:
+        if not path.is_file():
+            return None
+        document = parse(read_document(path), file=str(path))
+    except (LmmError, OSError):
+        return None
+    return interpret(place.rules.imported(document))[0]
+
+
+def _path_of(spec: AgentSpec, place: Workplace) -> str:
+    """Under which name answers are kept: the real path, a URL, or for a text that is no file its folder."""
+    if spec.file.lower().startswith(("http://", "https://")):
+        return spec.file
+    return str((place.folder / Path(spec.file).name).resolve()) if spec.file else str(place.folder)
+
+
+# -- files that are sent -----------------------------------------------------------------------------------
+
+_PAYLOAD = re.compile(r"\.chatmd/[0-9a-f]{32}\.(txt|json|png|jpg|gif|webp)")  # what a run has stored
+
+
+def sent_files(spec: AgentSpec, place: Workplace) -> dict[Path, Doc | Img]:
+    """The documents and images that may hold keys or passwords, by their real paths; where each stands first."""
+    roots = [Path(os.path.realpath(folder)) for folder in (place.folder, *place.rules.roots)]
+    sent: dict[Path, Doc | Img] = {}
+    for part in _parts(spec):
+        if isinstance(part, SubAgent) or not part.local:
+            continue
+        real = _real_path(part.src, place)
+        if real is not None and _may_hold_keys(real, roots, part):
+            sent.setdefault(real, part)
+    return sent
+
+
+def _sending(real: Path, part: Doc | Img) -> Declaration:
+    words = f"sends the file {part.src}, which may hold keys, to the model"
+    digest = hashlib.sha256(json.dumps(["sent", str(real)]).encode()).hexdigest()
+    return Declaration("<doc>" if isinstance(part, Doc) else "<img>", words, True, digest, is_tool=False)
+
+
+def _real_path(src: str, place: Workplace) -> Path | None:
+    """Where a local file really is; None for what a run has stored, of which there may be thousands."""
+    path = place.folder / src.strip()
+    with contextlib.suppress(OSError, ValueError):
+        if not _PAYLOAD.fullmatch(src) or path.is_symlink() or path.parent.is_symlink():
+            return Path(os.path.realpath(path))
+    return None
+
+
+def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
+    """Whether a file's name below the innermost root says so; what is itself a root was allowed.
+
+    What lies outside is not read at all, unless it is called like what a run has stored.
+    """
+    inside = [real.relative_to(root).parts for root in roots if real.is_relative_to(root)]
+    return is_secret_file(PurePath(*min(inside, key=len))) if inside else bool(_PAYLOAD.fullmatch(part.src))
+
+
+# -- one declaration ---------------------------------------------------------------------------------------
+
+
+def _powers(tool: Tool) -> frozenset[Power]:
+    """What a tool can do; an agent that comes from a URL is somebody else's."""
+    if tool.kind == "agent":
+        return frozenset(("agent",) if tool.local else ("network",))
+    try:
+        return kind_of(tool).powers
+    except ChatmdError:
+        return frozenset()
+
+
+def _declaration(tool: Tool, place: Workplace, together: Traffic) -> Declaration:
+    if tool.kind == "agent" and not tool.local and place.rules.remote_tools:
+        return _remote(SubAgent(tool.agent), tool.name)
+    try:
+        kind_of(tool)
+    except ChatmdError as error:
+        return Declaration(tool.name, error.message, False, "")
+    powers = _powers(tool)
+    asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, place))
+    words = _WORDS[tool.kind](tool) if tool.kind in _WORDS else _builtin(tool, powers, place)
+    words += _LEAVES if asks and powers == {"network"} else ""
+    return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, place))
+
+
+_LEAVES = ": what is read here could leave that way"
+
+
+def _inline(agent: SubAgent, place: Workplace, together: Traffic) -> Declaration:
+    """An agent from a URL in a message."""
+    if place.rules.remote_tools:
+        return _remote(agent)
+    asks = is_asked(frozenset[Power](("network",)), together)
+    digest = hashlib.sha256(json.dumps(["agent", agent.src]).encode()).hexdigest()
+    return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, digest, is_tool=False)
+
+
+def _remote(agent: SubAgent, name: str = "") -> Declaration:
+    words = f"asks the agent {agent.src}, with whatever tools it declares when it is fetched"
+    return Declaration(name or agent.src, words, True, remote_digest(agent.src))
+
+
+def _command(tool: Tool) -> str:
+    return f"runs {tool.command}{_circumstances(tool)}"
+
+
+def _circumstances(tool: Tool) -> str:
+    """Where a program runs, and what it gets."""
+    where = f", in {tool.cwd}" if tool.cwd else ""
+    given = [f"{name} (a secret, by its name)" if is_secret_variable(name) else name for name in variables_of(tool)]
+    return where + (f", and gives it {in_prose(given)} of your environment" if given else "")
+
+
+def _agent(tool: Tool) -> str:
+    return f"asks the agent {tool.agent}" + ("" if tool.local else ", which gets no tools")
+
+
+def _server(tool: Tool) -> str:
+    stdio = tool.server.lower().startswith("stdio:")
+    # A query may hold a key, which is nothing to show.
+    does = f"starts the MCP server {tool.server[6:]}" if stdio else f"calls the MCP server {tool.server.split('?')[0]}"
+    return f"{does} for {in_prose(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
+
+
+_WORDS = {"command": _command, "agent": _agent, "mcp": _server}
+
+
+def _builtin(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
+    roots = [str(folder) for folder in _folders(tool, place)] or [str(place.folder)]
+    does = [words.format(folders=in_prose(roots)) for power, words in _DOES.items() if power in powers]
+    return in_prose(does)
+
+
+def _folders(tool: Tool, place: Workplace) -> list[Path]:
+    """The folders, or single files, that a tool names, as real paths; those that cannot be are left out."""
+    found = []
+    for root in (*tool.roots, tool.course):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            found += [(place.folder / Path(root).expanduser()).resolve()] if root else []
+    return found
+
+
+def _reads_more(tool: Tool, place: Workplace) -> bool:
+    """Whether it reads outside of the prompt's folder, or what is otherwise kept from it."""
+    return any(
+        not root.is_relative_to(place.folder) or is_secret_file(root.relative_to(place.folder))
+        for root in _folders(tool, place)
+    )
+
+
+def _digest(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
+    """A hash of all that decides what a tool can do: not of how it is described, nor of its limits."""
+    decides = [
+        *(tool.kind, tool.name, tool.command, tool.cwd, sorted(tool.env), tool.agent, tool.local, tool.server),
+        *(sorted(tool.include), tool.client_id_env, tool.client_secret_env, tool.issuer, sorted(powers)),
+        [str(folder) for folder in _folders(tool, place)],
+    ]
+    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+
+
+def in_prose(words: Iterable[str]) -> str:
+    """Words as a list in prose.
+
+    >>> in_prose(["a"]), in_prose(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
 
 STORE = "consents.json"
 
@@ -43,9 +418,6 @@ _CHANGED = {
     True: "its tools are not those that you agreed to",
     False: "the files that it sends are not those that you agreed to",
 }
-
-
-_NO_TRAFFIC = Traffic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +482,7 @@ def is_agreed(spec: AgentSpec, place: Workplace) -> bool:
 def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> str:
     """What a user is asked to agree to, in lines; `before` are the lines that were agreed to last time.
 
-    >>> from chatmd.tools.declared import Declaration
+    >>> from chatmd.tools.consent import Declaration
     >>> search = Declaration("search", "runs rg -n", True, "…")
     >>> print(question((DeclaringFile("/notes/review.md", "review.md", (search,)),), ["sh  runs sh"]), end="")
     review.md: its tools are not those that you agreed to:

@@ -1,4 +1,4 @@
-"""The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace`."""
+"""The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace`, `import_image`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatmd.content.images import described, image_from
+from chatmd.context import Workplace
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
+from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, locked, read_content, undo_interrupted
-from chatmd.tools.function_tool import object_schema
-from chatmd.tools.patch_match import as_typed, nearest
-from chatmd.tools.read_lines import read_excerpt
-from chatmd.tools.registry import OpenTools
+from chatmd.tools.patch import as_typed, nearest
+from chatmd.tools.registry import FunctionTool, OpenTools, object_schema
 from chatmd.tools.roots import LOOK, Roots, Target, roots_of
-from chatmd.tools.text_lines import Lines, decode_text, encode_text, with_newline
-from chatmd.workplace import Workplace
+from chatmd.tools.text_lines import Lines, decode_text, encode_text, read_excerpt, with_newline
 from lmm.disk.opened import open_folder, read_errors
 from lmm.messages import ToolDefinition, ToolOutput
+
+# -- The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace` --------------
+
 
 PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
 _CONTENT = {"type": "string"}
@@ -260,3 +262,33 @@ def _listed(places: list[int]) -> str:
 def _lines(text: str) -> str:
     count = len(Lines.of(text).texts)
     return f"{count} line{'s' * (count != 1)}"
+
+
+# -- The tool that shows images to the model: `import_image` --------------------------------------------------
+
+
+def open_import_image(declared: Tool, place: Workplace) -> OpenTools:
+    """`import_image`, for the roots of its declaration."""
+    roots, limit = roots_of(declared, place), place.rules.fetch_limit
+    definition = ToolDefinition(
+        "import_image",
+        f"Look at an image file: PNG, JPEG, GIF or WebP. {roots.described()}",
+        object_schema(("path",), path={"type": "string", "minLength": 1, "description": "the image's path"}),
+    )
+
+    async def import_image(path: str) -> ToolOutput:
+        return await asyncio.to_thread(_shown, roots, path, limit)
+
+    return contextlib.nullcontext([FunctionTool(definition, import_image)])
+
+
+def _shown(roots: Roots, path: str, limit: int) -> ToolOutput:
+    target = roots.readable(path)
+    there = target.real
+    with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
+        data = file.read(limit + 1)
+    try:
+        image = image_from(data, limit=limit)
+    except ChatmdError as error:
+        raise ChatmdError(error.message, where=target.name, hint=error.hint) from error
+    return ToolOutput(f"{target.name}: {described(image)}", (image,))

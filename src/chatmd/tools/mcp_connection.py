@@ -7,29 +7,500 @@ ends that task, and never the run that uses it. Calls may come from any task of 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import contextlib
+import json
 import logging
-from collections.abc import Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
+import os
+import re
+import shlex
+import ssl
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import SplitResult, urlsplit
 
+import httpcore2
+import httpx2
+
+from chatmd.content.fetch import CheckedBackend, Resolve, resolve_host, same_host
+from chatmd.context import Rules, Workplace
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
-from chatmd.tools.environment import SHORTEST_SECRET, check_variables, environment_for
-from chatmd.tools.mcp_address import Address, HttpAddress
-from chatmd.tools.mcp_catalogue import ServerTool
-from chatmd.tools.mcp_http import LastRefusal, connection, credentials_for
-from chatmd.tools.mcp_results import output_of
-from chatmd.tools.mcp_stdio import StandardError, program
-from chatmd.workplace import Workplace
+from chatmd.language.agent import Tool
+from chatmd.tools.command import SHORTEST_SECRET, check_variables, environment_for
 from lmm.disk.secrets import is_secret_variable
-from lmm.messages import ToolOutput
+from lmm.messages import Attachment, Image, Message, ToolOutput, render
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.client._transport import TransportStreams
+
+
+# -- Where an MCP server is: a program to start, or an address to ask -----------------------------------------
+
+
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
+
+
+@dataclass(frozen=True, slots=True)
+class StdioAddress:
+    """A program that speaks on its standard input and output; `command` is its name and its arguments."""
+
+    command: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return shlex.join(self.command)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAddress:
+    """A server behind a URL (streamable HTTP)."""
+
+    url: str
+
+    @property
+    def label(self) -> str:
+        """For people and logs: without the query, which may hold a key.
+
+        >>> HttpAddress("https://mcp.example.org/v1?key=abc").label
+        'https://mcp.example.org/v1'
+        """
+        return self._parts._replace(query="", fragment="").geturl()
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port.
+
+        >>> HttpAddress("https://mcp.example.org:8443/v1").origin
+        'https://mcp.example.org:8443'
+        """
+        return f"{self._parts.scheme}://{self._parts.netloc}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the author names this very machine.
+
+        >>> HttpAddress("http://localhost:8000/mcp").is_loopback, HttpAddress("http://10.0.0.1/").is_loopback
+        (True, False)
+        """
+        return is_this_machine(self._parts.hostname or "")
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self._parts.scheme == "https"
+
+    @property
+    def _parts(self) -> SplitResult:
+        return urlsplit(self.url)
+
+
+Address = StdioAddress | HttpAddress
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host's name alone says that it is this machine.
+
+    >>> is_this_machine("127.0.0.1"), is_this_machine("::1"), is_this_machine("localhost.example.org")
+    (True, True, False)
+    """
+    return _LOOPBACK.fullmatch(host) is not None
+
+
+def read_address(written: str) -> Address:
+    """What ``mcp_server="…"`` says. A command is split as a POSIX shell does; no shell ever runs it.
+
+    Raises:
+        ChatmdError: it is neither a command nor a URL, or holds a password.
+
+    >>> read_address('stdio:python srv.py --name "my notes"').command
+    ('python', 'srv.py', '--name', 'my notes')
+    >>> read_address("mcp+https://mcp.example.org/v1").url
+    'https://mcp.example.org/v1'
+    """
+    scheme, colon, rest = written.partition(":")
+    if scheme.lower() == "stdio" and colon:
+        return StdioAddress(_words(rest))
+    url = written[4:] if scheme.lower().startswith("mcp+http") else written
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ChatmdError(f"'{_shown(written)}' is no address of an MCP server",
+                          hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip
+    if parts.username is not None or parts.password is not None:
+        raise ChatmdError("an address must not hold a password: it would be written into logs",
+                          hint="name the variables that hold it: client_id_env, client_secret_env")  # fmt: skip
+    try:
+        return HttpAddress(same_host(url))
+    except ValueError as error:
+        raise ChatmdError(f"'{_shown(written)}' is no address of an MCP server: {error}",
+                          hint="write a URL that begins with https://") from error  # fmt: skip
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise ChatmdError(f"the command cannot be split into words: {str(error).lower()}",
+                          hint="close the quotes") from None  # fmt: skip
+    if not words:
+        raise ChatmdError("no command follows 'stdio:'", hint='as in mcp_server="stdio:python server.py"')
+    return words
+
+
+def _shown(written: str) -> str:
+    """Without what might be a password, and not too long."""
+    return re.sub(r"//[^/@]*@", "//…@", written.partition("?")[0])[:100]
+
+
+# -- Results of MCP tools as text and images for a model. The SDK's values are read by their attributes only
+
+
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what every provider with eyes takes
+_LARGEST = 5_000_000  # bytes of an image
+
+
+def output_of(result: Any) -> ToolOutput:
+    """What a ``CallToolResult`` says: its texts in order, what it links to, and its images.
+
+    Sound and other data are told of in a sentence, as no model gets them from a tool.
+    """
+    texts: list[str] = []
+    images: list[Image] = []
+    for block in result.content:
+        value = _READERS.get(block.type, _unknown)(block)
+        if isinstance(value, Image):
+            images.append(value)
+        elif value:
+            texts.append(value)
+    if not texts and not images and result.structured_content is not None:
+        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    text = "\n\n".join(texts)
+    if result.is_error and not text:
+        text = "The tool failed, and did not say why."
+    return ToolOutput(text, tuple(images), failed=bool(result.is_error))
+
+
+def _text(block: Any) -> str:
+    return str(block.text)
+
+
+def _image(block: Any) -> Image | str:
+    return _image_from(block.data, block.mime_type, "an image")
+
+
+def _image_from(data: str, media_type: str, what: str) -> Image | str:
+    decoded = _decoded(data)
+    if decoded is None:
+        return f"[{what} ({media_type}) that cannot be decoded]"
+    if media_type not in _IMAGES or len(decoded) > _LARGEST:
+        return f"[{what} that is not shown: {media_type}, {_size(len(decoded))}]"
+    return Image(decoded, media_type=media_type)
+
+
+def _audio(block: Any) -> str:
+    return f"[a sound that is not played: {block.mime_type}, {_size(len(_decoded(block.data) or b''))}]"
+
+
+def _link(block: Any) -> str:
+    parts = [block.uri, block.mime_type or "", _size(block.size) if block.size is not None else ""]
+    told = f": {block.description}" if block.description else ""
+    return f"[{block.title or block.name}: {', '.join(part for part in parts if part)}]{told}"
+
+
+def _resource(block: Any) -> Image | str:
+    resource = block.resource
+    media_type = resource.mime_type or ""
+    if (text := getattr(resource, "text", None)) is not None:
+        return render(Message("tool", "", (Attachment(str(text), "resource", str(resource.uri)),))).rstrip("\n")
+    if media_type in _IMAGES:
+        return _image_from(resource.blob, media_type, f"an image, {resource.uri},")
+    size = _size(len(_decoded(resource.blob) or b""))
+    return f"[{resource.uri}: data that is not shown: {', '.join(p for p in (media_type, size) if p)}]"
+
+
+def _unknown(block: Any) -> str:
+    return f"[something of the kind '{block.type}', which is not shown]"
+
+
+_READERS = {"text": _text, "image": _image, "audio": _audio, "resource_link": _link, "resource": _resource}
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _size(count: int) -> str:
+    """A number of bytes for people.
+
+    >>> _size(12), _size(2_500_000)
+    ('12 bytes', '2.5 MB')
+    """
+    if count < 1000:
+        return f"{count} bytes"
+    return f"{count / 1000:.3g} kB" if count < 1_000_000 else f"{count / 1_000_000:.3g} MB"
+
+
+# -- MCP servers that are programs: how they run, and what they write to their standard error -----------------
+
+
+_KEPT = 4000  # bytes of standard error: its end
+_LAST_WORDS = 0.3  # seconds to read what is still in the pipe when the program has ended
+
+
+class StandardError:
+    """The end of what a program writes to its standard error, read in a thread of its own: it must never wait."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+
+    @property
+    def text(self) -> str:
+        """What it wrote last, without a line that is cut off at the beginning."""
+        tail = self._tail
+        whole = tail[-_KEPT:].partition(b"\n")[2] if len(tail) > _KEPT else tail
+        return whole.decode("utf-8", "replace").strip()
+
+    @contextmanager
+    def opened(self) -> Iterator[TextIO]:
+        """What the program is to write to, for as long as it runs."""
+        reading, writing = os.pipe()
+        reader = threading.Thread(target=self._read, args=(reading,), name="mcp-stderr", daemon=True)
+        reader.start()
+        try:
+            with os.fdopen(writing, "w", encoding="utf-8") as stream:
+                yield stream
+        finally:
+            reader.join(_LAST_WORDS)  # not for long: what the program started may still hold its standard error
+
+    def _read(self, descriptor: int) -> None:
+        with os.fdopen(descriptor, "rb", buffering=0) as stream:
+            while data := stream.read(65536):
+                self._tail = (self._tail + data)[-2 * _KEPT :]
+
+
+@asynccontextmanager
+async def program(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], errors: StandardError
+) -> AsyncGenerator[TransportStreams]:
+    """A running server: what it says, and what it is told. At the end it is asked to stop, then made to.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    parameters = StdioServerParameters(
+        command=command[0], args=list(command[1:]), env=dict(env), cwd=folder, encoding_error_handler="replace"
+    )
+    with errors.opened() as stream:
+        async with stdio_client(parameters, errlog=stream) as streams:
+            yield streams
+
+
+# -- How an MCP client gets out: to addresses that were checked, and to this machine where the prompt says so
+
+
+class CheckedTransport(httpx2.AsyncBaseTransport):
+    """A transport for httpx2 under the rules for the network.
+
+    The author of a prompt may name a server on this machine (`loopback`), and it may then lead on to others on this
+    machine, such as one to log in at. A server elsewhere may lead to no address that is not public. No proxy of the
+    environment is used.
+    """
+
+    def __init__(
+        self, rules: Rules, certificates: ssl.SSLContext | None, *, loopback: bool, resolve: Resolve = resolve_host
+    ) -> None:
+        backend = _Backend(rules, loopback, resolve)
+        self._pool = httpcore2.AsyncConnectionPool(certificates, network_backend=backend)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """See `httpx2.AsyncBaseTransport`."""
+        url = httpcore2.URL(
+            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
+        )
+        try:
+            answer = await self._pool.handle_async_request(
+                httpcore2.Request(
+                    request.method,
+                    url,
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+        except _ERRORS as error:
+            raise httpx2.ConnectError(str(error) or type(error).__name__, request=request) from error
+        return httpx2.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
+        )
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, answer: httpcore2.Response) -> None:
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._answer.aiter_stream():
+                yield piece
+        except _ERRORS as error:
+            raise httpx2.ReadError(str(error) or type(error).__name__) from error
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()
+
+
+_ERRORS = (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, httpcore2.UnsupportedProtocol)
+
+
+class _Backend(httpcore2.AsyncNetworkBackend):
+    """Chooses by the host which rules hold."""
+
+    def __init__(self, rules: Rules, loopback: bool, resolve: Resolve) -> None:
+        self._public = CheckedBackend(rules, resolve)
+        self._here = CheckedBackend(replace(rules, private_network=True), resolve) if loopback else self._public
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        backend = self._here if is_this_machine(host) else self._public
+        return await backend.connect_tcp(host, port, timeout, local_address, socket_options)
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        return await self._public.connect_unix_socket(path, timeout, socket_options)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._public.sleep(seconds)
+
+
+# -- MCP servers behind a URL: where requests may go, and how the client says who it is -----------------------
+
+
+_LONGEST_SILENCE = 300.0  # seconds between two pieces of a stream; calls have limits of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who we are to a server: a client with its secret (OAuth client credentials), or a secret alone (a token)."""
+
+    client_id: str = ""
+    secret: str = field(default="", repr=False)
+    issuer: str = ""
+
+
+def credentials_for(declared: Tool, address: HttpAddress, environment: Mapping[str, str]) -> Credentials:
+    """What a declaration says by the names of environment variables.
+
+    Raises:
+        ChatmdError: a variable is not set, or the secret would be sent where others can read it.
+    """
+    for name in (declared.client_id_env, declared.client_secret_env):
+        if name and not environment.get(name):
+            raise ChatmdError(f"the environment variable {name} is not set", hint=f"export {name}=…")
+    if declared.client_id_env and not declared.client_secret_env:
+        raise ChatmdError("a client's id needs its secret", hint='client_secret_env="NAME OF THE VARIABLE"')
+    if not declared.client_secret_env:
+        return Credentials()
+    if not (address.is_encrypted or address.is_loopback):
+        raise ChatmdError(f"the secret would be sent unencrypted to {address.label}", hint="use https://")
+    return Credentials(
+        environment[declared.client_id_env] if declared.client_id_env else "",
+        environment[declared.client_secret_env],
+        declared.issuer or address.origin,
+    )
+
+
+@dataclass(slots=True)
+class LastRefusal:
+    """The status of the last answer, if it was an error of HTTP: the SDK does not tell it."""
+
+    status: int = 0
+
+    async def note(self, response: httpx2.Response) -> None:
+        self.status = response.status_code if response.status_code >= 400 else 0
+
+
+@asynccontextmanager
+async def connection(
+    address: HttpAddress, credentials: Credentials, rules: Rules, refusal: LastRefusal, timeout: float
+) -> AsyncGenerator[TransportStreams]:
+    """The streams of a server behind a URL, within the rules for the network.
+
+    Raises:
+        httpx2.HTTPError: it cannot be reached.
+    """
+    from mcp.client.streamable_http import streamable_http_client
+
+    token = (
+        {"Authorization": f"Bearer {credentials.secret}"} if credentials.secret and not credentials.client_id else {}
+    )
+    encrypted = address.is_encrypted or bool(credentials.client_id)  # reading certificates takes 0.2 s
+    certificates = await asyncio.to_thread(httpx2.create_ssl_context) if encrypted else None
+    async with (
+        httpx2.AsyncClient(
+            headers=token,
+            auth=_oauth(address, credentials) if credentials.client_id else None,
+            timeout=httpx2.Timeout(timeout, read=_LONGEST_SILENCE),
+            event_hooks={"response": [refusal.note]},
+            transport=CheckedTransport(rules, certificates, loopback=address.is_loopback),
+        ) as client,
+        streamable_http_client(address.url, http_client=client) as streams,
+    ):
+        yield streams
+
+
+def _oauth(address: HttpAddress, credentials: Credentials) -> httpx2.Auth:
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+
+    return ClientCredentialsOAuthProvider(
+        address.url, _Tokens(), credentials.client_id, credentials.secret, issuer=credentials.issuer
+    )
+
+
+class _Tokens:
+    """Tokens live as long as the connection, and nowhere but in memory."""
+
+    def __init__(self) -> None:
+        self._tokens: Any = None
+        self._client: Any = None
+
+    async def get_tokens(self) -> Any:
+        return self._tokens
+
+    async def set_tokens(self, tokens: Any) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> Any:
+        return self._client
+
+    async def set_client_info(self, client_info: Any) -> None:
+        self._client = client_info
+
 
 _MOST_PAGES = 100  # of a catalogue: a server that never comes to an end is wrong
 _MOST_TOOLS = 1000
@@ -39,6 +510,15 @@ logger = logging.getLogger("chatmd.mcp")
 # Like any library's, the SDK's log is shown if the program around us wants one, and not by itself.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool as its server describes it."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
 
 
 @dataclass(slots=True)

@@ -6,17 +6,18 @@ point in the group ``chatmd.tools``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
+from chatmd.context import Workplace
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
-from chatmd.workplace import Workplace
+from chatmd.language.agent import Tool
+from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
 
 Power = Literal["read", "write", "process", "network", "agent"]
@@ -58,21 +59,21 @@ def _row(opener: str, *powers: Power) -> ToolKind:
 
 # Kinds that an attribute of <tool> chooses.
 KINDS: dict[str, ToolKind] = {
-    "command": _row("chatmd.tools.shell:open_command", "process"),
-    "agent": _row("chatmd.tools.agent:open_agent", "agent"),
+    "command": _row("chatmd.tools.command:open_command", "process"),
+    "agent": _row("chatmd.tools.calling:open_agent", "agent"),
     "mcp": _row("chatmd.tools.mcp:open_server", "process", "network"),
 }
 # Built-in tools, by the name in <tool name="…"/>.
 BUILTINS: dict[str, ToolKind] = {
     "read_file": _row("chatmd.tools.files:open_read_file", "read"),
-    "read_directory": _row("chatmd.tools.directory:open_read_directory", "read"),
-    "search_files": _row("chatmd.tools.directory:open_search_files", "read"),
+    "read_directory": _row("chatmd.tools.search:open_read_directory", "read"),
+    "search_files": _row("chatmd.tools.search:open_search_files", "read"),
     "write_file": _row("chatmd.tools.files:open_write_file", "write"),
     "append_to_file": _row("chatmd.tools.files:open_append_to_file", "write"),
     "find_and_replace": _row("chatmd.tools.files:open_find_and_replace", "write"),
     "apply_patch": _row("chatmd.tools.apply_patch:open_apply_patch", "write"),
     "webpage_to_markdown": _row("chatmd.tools.web:open_webpage_to_markdown", "network"),
-    "import_image": _row("chatmd.tools.images:open_import_image", "read"),
+    "import_image": _row("chatmd.tools.files:open_import_image", "read"),
     # Of the package lmm_education, which this one does not import.
     "course_search": _row("lmm_education.agent_tools.course:open_course_search", "read"),
     "index_markdown_docs": _row("lmm_education.agent_tools.index:open_index_markdown_docs", "read", "write"),
@@ -108,3 +109,27 @@ def kind_of(declared: Tool) -> ToolKind:
     known = f'built in: {", ".join(BUILTINS)}; a program of yours: command="…"'
     hint = ELSEWHERE.get(name) or (f"did you mean {close[0]}?" if close else known)
     raise ChatmdError(f"there is no built-in tool '{declared.name}'", where=declared.span.where, hint=hint)
+
+
+# -- A tool made of a function --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """`function` gets the arguments by name; a text that it returns is a result without images."""
+
+    definition: ToolDefinition
+    function: Callable[..., Awaitable[ToolOutput | str]]
+
+    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        output = await self.function(**arguments)
+        return ToolOutput(output) if isinstance(output, str) else output
+
+
+def object_schema(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with these properties and no others.
+
+    >>> object_schema(("path",), path={"type": "string"})["required"]
+    ['path']
+    """
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}

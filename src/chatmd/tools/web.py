@@ -7,15 +7,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chatmd.content.convert import Converted, Raw, as_markdown, plain_text
-from chatmd.content.fetch import Resolve, fetch, resolve_host
-from chatmd.content.kinds import MARKDOWN, language_of, suffix_of
-from chatmd.content.urls import GitHubFile, github_file, name_of, shown
+from chatmd.content.documents import MARKDOWN, Converted, Raw, as_markdown, language_of, plain_text, suffix_of
+from chatmd.content.fetch import GitHubFile, Resolve, fetch, github_file, name_of, resolve_host, shown
+from chatmd.context import Rules, Workplace
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
-from chatmd.tools.function_tool import FunctionTool, object_schema
-from chatmd.tools.registry import OpenTools
-from chatmd.workplace import Rules, Workplace
+from chatmd.language.agent import Tool
+from chatmd.tools.registry import FunctionTool, OpenTools, object_schema
 from lmm.importing import escape
 from lmm.messages import ToolDefinition
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chatmd.language.agent import read_agent
-from chatmd.language.items import Item
-from chatmd.language.parser import parse
-from chatmd.workplace import AgentRequest, Rules, Workplace
+from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.language.agent import Item, read_agent
+from chatmd.language.syntax import parse
 from lmm.config import load_settings
 
 HERE = Rules(private_network=True, fetch_timeout=20, fetch_limit=100_000)

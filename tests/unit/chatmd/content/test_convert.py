@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from chatmd.content.convert import Converted, Raw, as_markdown, plain_text, stripped
+from chatmd.content.documents import Converted, Raw, as_markdown, plain_text, stripped
 from chatmd.errors import ChatmdError
 
 NOTES = r"""# Energy

@@ -14,10 +14,10 @@ from unit.chatmd.content.places import HERE, Agents, items, place
 from unit.chatmd.content.test_image_data import png
 
 from chatmd.content.expand import expansions
-from chatmd.content.recorded import Recorded
+from chatmd.context import AgentRequest, Rules, Workplace
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.transcript import messages_of
-from chatmd.workplace import AgentRequest, Rules, Workplace
+from chatmd.sidecar import Recorded
 from lmm.messages import Image
 
 ANSWER = "<assistant>Yes.</assistant>"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.image_data import Size, image_from, media_type_of, size_of
+from chatmd.content.images import Size, image_from, media_type_of, size_of
 from chatmd.errors import ChatmdError
 
 

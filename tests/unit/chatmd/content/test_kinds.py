@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmd.content.kinds import kind_of, language_of
+from chatmd.content.documents import kind_of, language_of
 
 ZIP = b"PK\x03\x04" + bytes(26)
 

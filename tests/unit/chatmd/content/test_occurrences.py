@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.occurrences import Occurrence, occurrences
-from chatmd.language.items import CallItem, Doc, Img, Item, MessageItem, OutputItem, SubAgent
+from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, SubAgent
+from chatmd.sidecar import Occurrence, occurrences
 
 DOC = Doc("a.md", local=True)
 PARTS = st.sampled_from(["x", "", DOC, Doc("a.md"), Doc("a.md", True, strip=True), Img("a.png", True), Img("https://e.org/a"),

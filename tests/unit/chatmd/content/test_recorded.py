@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatmd.content.occurrences import occurrences
-from chatmd.content.recorded import Recorded
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Doc, Img, Item, MessageItem, SubAgent
+from chatmd.language.agent import Doc, Img, Item, MessageItem, SubAgent
+from chatmd.sidecar import Recorded, occurrences
 from lmm.errors import LinkOutside
 from lmm.messages import Image
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.strip import strip_page, strip_tags
+from chatmd.content.documents import strip_page, strip_tags
 
 PIECES = st.lists(
     st.sampled_from(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.urls import GitHubFile, check_url, github_file, redirected, same_host, shown
+from chatmd.content.fetch import GitHubFile, check_url, github_file, redirected, same_host, shown
 from chatmd.errors import FetchFailed
 
 SECRET = "hunter2"

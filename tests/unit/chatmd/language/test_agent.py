@@ -8,9 +8,8 @@ import pytest
 from golden_files import Case, read_cases
 
 from chatmd.errors import InvalidDocument
-from chatmd.language.agent import interpret, read_agent
-from chatmd.language.items import AgentSpec, CallItem, Config, MessageItem, OutputItem
-from chatmd.language.parser import parse
+from chatmd.language.agent import AgentSpec, CallItem, Config, MessageItem, OutputItem, interpret, read_agent
+from chatmd.language.syntax import parse
 
 
 def described(source: str) -> Iterator[str]:

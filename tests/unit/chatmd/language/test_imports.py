@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.language.agent import read_agent
+from chatmd.language.agent import MessageItem, read_agent
 from chatmd.language.imports import MAX_IMPORTS, resolve_imports
-from chatmd.language.items import MessageItem
 from chatmd.language.lint import check
 from chatmd.language.nodes import Problem, SyntaxTree
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from golden_files import GOLDEN, Case, read_cases
 
 from chatmd.language.lint import check
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
 
 
 def described(source: str, *, strict: bool = False) -> Iterator[str]:

@@ -10,8 +10,7 @@ import pytest
 from golden_files import Case, read_cases
 
 from chatmd.language.nodes import Comment, Element, Node, SyntaxTree, Text
-from chatmd.language.parser import MAX_PROBLEMS, parse
-from chatmd.language.writer import serialize
+from chatmd.language.syntax import MAX_PROBLEMS, parse, serialize
 
 _INVISIBLE = re.compile(r"[\x7f-\xa0\u2000-\u200f\u2028\u2029\ufeff]")
 

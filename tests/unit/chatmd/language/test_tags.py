@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chatmd.language.lint import check
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
 from chatmd.language.tags import TAGS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "chatmd.md").read_text(encoding="utf-8")

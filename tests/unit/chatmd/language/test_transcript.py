@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import read_agent
-from chatmd.language.items import Doc, Img, SubAgent
-from chatmd.language.parser import parse
+from chatmd.language.agent import Doc, Img, SubAgent, read_agent
+from chatmd.language.syntax import parse
 from chatmd.language.transcript import (
     call_element,
     element_text,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmd.language.nodes import Attribute, Comment, Element, Node, Text
-from chatmd.language.parser import MAX_DEPTH, parse
-from chatmd.language.writer import raw, serialize, write
+from chatmd.language.syntax import MAX_DEPTH, parse, raw, serialize, write
 
 
 @pytest.mark.parametrize(

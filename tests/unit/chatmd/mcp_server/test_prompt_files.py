@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.mcp_server.library import Library
-from chatmd.mcp_server.prompt_files import read_prompts, stamp_of
+from chatmd.mcp_server.library import Library, read_prompts, stamp_of
 
 ASKED, WAITING = "<user>Why?</user>\n", "<user>\n</user>\n"
 

@@ -7,10 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmd.errors import RefineError
-from chatmd.language.agent import read_agent
-from chatmd.language.items import Doc, MessageItem
+from chatmd.language.agent import Doc, MessageItem, read_agent
 from chatmd.language.nodes import BLANK
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
 from chatmd.refine.versions import find_instructions, read_versions, with_instructions
 

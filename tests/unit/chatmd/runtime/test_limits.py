@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from chatmd.budget import Limits, Tally, parse_budget
 from chatmd.errors import LimitReached
-from chatmd.runtime.limits import Limits, Tally, parse_budget
 from lmm.errors import ConfigError
 from lmm.messages import Usage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
 from chatmd.runtime.moved import moved
 
 CASES = [

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from chatmd.errors import ChatmdError
-from chatmd.language.transcript import messages_of
-from chatmd.runtime.payloads import Payloads
-from chatmd.runtime.step import items_of, lines_of
+from chatmd.language.transcript import items_of, lines_of, messages_of
+from chatmd.sidecar import Payloads
 from lmm.errors import LinkOutside
 from lmm.messages import Image, Message, ToolCall, ToolResult
 

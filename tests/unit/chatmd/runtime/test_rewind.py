@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmd.errors import InvalidDocument
-from chatmd.language.parser import parse
-from chatmd.language.transcript import element_text
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import USER_TURN, element_text
 from chatmd.runtime.rewind import Draft, draft_of, message_element, rewound
-from chatmd.runtime.step import USER_TURN
 
 NAMES = st.sampled_from(["a.md", "my notes.md", "pic.png", "x/y.txt"])
 TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1).filter(lambda text: bool(text.strip()))

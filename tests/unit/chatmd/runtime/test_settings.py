@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from chatmd.context import Rules
 from chatmd.runtime.settings import read_rules
-from chatmd.workplace import Rules
 from lmm.config import read_toml
 from lmm.errors import ConfigError
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies_terminal import markdown_texts
 
-from chatmd.terminal.arriving import Arriving
-from chatmd.terminal.markdown_lines import markdown_lines
+from chatmd.terminal.markdown import Arriving, markdown_lines
 from chatmd.terminal.styled import plain
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies_terminal import markdown_texts
 
-from chatmd.terminal.markdown_lines import markdown_lines
+from chatmd.terminal.markdown import markdown_lines
 from chatmd.terminal.styled import Line, columns, plain
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from chatmd.terminal.typed_history import TypedHistory
+from chatmd.terminal.screen import TypedHistory
 
 
 def test_several_conversations(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from chatmd.language.items import Tool
+from chatmd.context import AgentRequest, Workplace
+from chatmd.language.agent import Tool
 from chatmd.tools.registry import kind_of
-from chatmd.workplace import AgentRequest, Workplace
 from lmm.config_files import settings_for
 from lmm.models.port import RunnableTool
 

@@ -9,7 +9,7 @@ import pytest
 
 from chatmd.errors import ChatmdError, StoppedByUser
 from chatmd.tools.calling import NOT_MADE, Caller, OpenTool
-from chatmd.tools.function_tool import FunctionTool, object_schema
+from chatmd.tools.registry import FunctionTool, object_schema
 from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult
 
 NUMBER = {"type": "integer", "minimum": 0}

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from chatmd.context import AgentRequest, Rules, Workplace
 from chatmd.errors import ChatmdError, ConsentNeeded
-from chatmd.language.agent import read_agent
+from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.imports import resolve_imports
-from chatmd.language.items import AgentSpec
-from chatmd.language.parser import parse
+from chatmd.language.syntax import parse
 from chatmd.tools.consent import consent, is_agreed
-from chatmd.workplace import AgentRequest, Rules, Workplace
 from lmm.config import load_settings
 
 GIT = '<tool name="git" command="git log"/>\n'

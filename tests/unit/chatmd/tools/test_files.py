@@ -15,10 +15,10 @@ from jsonschema import Draft202012Validator, ValidationError
 from unit.chatmd.tools.file_tools import READING, WRITING, call, workplace
 
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
+from chatmd.language.agent import Tool
 from chatmd.tools.files import FileTool, replace_text
-from chatmd.tools.read_lines import read_excerpt
 from chatmd.tools.registry import BUILTINS, kind_of
+from chatmd.tools.text_lines import read_excerpt
 from lmm.errors import FileReadError, FileWriteError, LmmError
 from lmm.models.port import RunnableTool
 

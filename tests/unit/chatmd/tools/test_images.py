@@ -11,8 +11,8 @@ import pytest
 from unit.chatmd.content.places import place
 from unit.chatmd.content.test_image_data import png
 
-from chatmd.language.items import Tool
-from chatmd.tools.images import open_import_image
+from chatmd.language.agent import Tool
+from chatmd.tools.files import open_import_image
 from lmm.errors import LmmError
 from lmm.messages import Image, ToolOutput
 from lmm.models.port import RunnableTool

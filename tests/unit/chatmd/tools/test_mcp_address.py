@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmd.errors import ChatmdError
-from chatmd.tools.mcp_address import HttpAddress, StdioAddress, is_this_machine, read_address
+from chatmd.tools.mcp_connection import HttpAddress, StdioAddress, is_this_machine, read_address
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))

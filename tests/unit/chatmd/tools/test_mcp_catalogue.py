@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
-from chatmd.tools.mcp_catalogue import ServerTool, model_names, offered_tools
+from chatmd.language.agent import Tool
+from chatmd.tools.mcp import model_names, offered_tools
+from chatmd.tools.mcp_connection import ServerTool
 
 FREE: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "object"}}}
 TOOLS = [

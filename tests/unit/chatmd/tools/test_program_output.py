@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from chatmd.tools.program_output import Stream, readable, report
+from chatmd.tools.process import Stream, readable, report
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,8 @@ import pytest
 from unit.chatmd.tools.file_tools import READING, WRITING, attempts, call, workplace
 
 from chatmd.errors import ChatmdError, FileRefused
-from chatmd.language.items import Tool
-from chatmd.tools.path_rules import check_path
-from chatmd.tools.roots import roots_of
+from chatmd.language.agent import Tool
+from chatmd.tools.roots import check_path, roots_of
 from lmm.disk.folder import is_internal
 from lmm.disk.secrets import comparable, is_secret_file
 from lmm.errors import LmmError

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from chatmd.context import AgentRequest, Rules, Workplace
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
-from chatmd.tools.environment import minimal_environment
-from chatmd.tools.shell import find_program, open_command, split_command
-from chatmd.workplace import AgentRequest, Rules, Workplace
+from chatmd.language.agent import Tool
+from chatmd.tools.command import find_program, minimal_environment, open_command, split_command
 from lmm.config import load_settings
 from lmm.loop import run
 from lmm.messages import ToolDefinition

@@ -11,10 +11,10 @@ from fakes.web_server import WebServer, page, redirect
 from unit.chatmd.content.places import HERE, place
 
 from chatmd.content.fetch import Resolve, resolve_host
+from chatmd.context import Rules
 from chatmd.errors import ChatmdError
-from chatmd.language.items import Tool
+from chatmd.language.agent import Tool
 from chatmd.tools.web import open_webpage_to_markdown
-from chatmd.workplace import Rules
 from lmm.models.port import RunnableTool
 
 ARTICLE = """<!doctype html><html lang=en><head><title>Leaves - Botany</title><style>p {}</style></head><body>

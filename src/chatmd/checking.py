@@ -1,0 +1,313 @@
+"""Everything that is wrong with a file and can be found without asking a model, a server or a program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from chatmd.content.documents import plain_text, stripped
+from chatmd.content.expand import locate, placed, read_img, read_raw, read_stored, shown_part
+from chatmd.context import AgentRequest, Configuration, Workplace, model_settings
+from chatmd.errors import ChatmdError, LimitReached
+from chatmd.language.agent import AgentSpec, Doc, Img, MessageItem, SubAgent, Tool, interpret
+from chatmd.language.lint import check
+from chatmd.language.nodes import Problem, Span, SyntaxTree
+from chatmd.language.repair import repair
+from chatmd.language.syntax import errors_of, parse
+from chatmd.language.transcript import image_of
+from chatmd.runtime.agents import Hooks, RunOptions, check_depth, tree_for
+from chatmd.sidecar import Expandable, Occurrence, Payloads, Recorded, occurrences
+from chatmd.tools.calling import agent_in
+from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
+from chatmd.tools.consent import sent_files
+from chatmd.tools.mcp_connection import StdioAddress, read_address
+from chatmd.tools.registry import kind_of
+from chatmd.tools.roots import roots_of
+from lmm.disk.files import read_document
+from lmm.errors import ConfigError, LmmError
+from lmm.loop import run
+
+# -- What a document refers to and cannot be had: its model, its tools, documents, images, agents -------------
+#
+# The code that a run uses says so, in the same words. No program is started, nothing is fetched, no model is asked.
+
+
+Severity = Literal["error", "warning"]
+
+
+def surroundings(spec: AgentSpec, path: Path, place: Workplace, configuration: Configuration) -> Iterator[Problem]:
+    """What is wrong around the document in `path`. Errors are what a run would stop at.
+
+    Raises:
+        ConfigError: it is config.toml that is wrong.
+    """
+    recorded = Recorded(path, keeps=False)
+    yield from _model(spec, configuration, own=True)
+    yield from _tools(spec, place)
+    yield from _contents(spec, place, recorded)
+    yield from _keys(spec, place)
+    for edge in _asked(spec, recorded):
+        for problem, certain in _Agents(configuration).below(edge, place, (str(path.resolve()),), edge.certain):
+            yield _told(problem, edge, certain)
+
+
+def _problem(span: Span, error: LmmError, severity: Severity = "error") -> Problem:
+    return Problem(span, error.message, error.hint, severity)
+
+
+# -- model and tools -------------------------------------------------------------------------------
+
+
+def _model(spec: AgentSpec, configuration: Configuration, *, own: bool) -> Iterator[Problem]:
+    try:
+        model_settings(spec.config, configuration, own=own)
+    except ConfigError as error:
+        if error.where != spec.config.span.where:
+            raise
+        yield _problem(spec.config.span, error)
+
+
+def _tools(spec: AgentSpec, place: Workplace) -> Iterator[Problem]:
+    for tool in spec.tools:
+        for severity, look in _LOOKS[tool.kind]:
+            try:
+                look(tool, place)
+            except LmmError as error:
+                yield _problem(tool.span, error, severity)
+                break
+
+
+def _look_for_builtin(tool: Tool, place: Workplace) -> None:
+    if tool.name:
+        kind_of(tool)
+    if tool.roots:
+        roots_of(tool, place)
+
+
+def _look_for_words(tool: Tool, place: Workplace) -> None:
+    if tool.command:
+        split_command(tool.command)
+
+
+def _look_for_program(tool: Tool, place: Workplace) -> None:
+    if tool.command:
+        _find(split_command(tool.command)[0], place)
+
+
+def _look_for_address(tool: Tool, place: Workplace) -> None:
+    if tool.server:
+        read_address(tool.server)
+
+
+def _look_for_server(tool: Tool, place: Workplace) -> None:
+    address = read_address(tool.server) if tool.server else None
+    if isinstance(address, StdioAddress):
+        _find(address.command[0], place)
+
+
+def _find(name: str, place: Workplace) -> None:
+    """See to it that a program is there, and may be run."""
+    found = Path(find_program(name, place.folder, minimal_environment(place.environment)["PATH"]))
+    if not found.is_file():
+        raise LmmError(f"there is no program '{name}'", hint=f"it would be {found}")
+    if not os.access(found, os.X_OK):
+        raise LmmError(f"'{name}' may not be run", hint=f"chmod u+x {found}")
+
+
+# What is looked at, in order, and how bad it is: programs and variables may be there when it is run.
+_LOOKS: dict[str, tuple[tuple[Severity, Callable[[Tool, Workplace], object]], ...]] = {
+    "builtin": (("error", _look_for_builtin),),
+    "command": (
+        ("error", _look_for_words),
+        ("error", command_folder),
+        ("warning", check_variables),
+        ("warning", _look_for_program),
+    ),
+    "mcp": (("error", _look_for_address), ("warning", check_variables), ("warning", _look_for_server)),
+    "agent": (),
+}
+
+
+# -- documents and images --------------------------------------------------------------------------
+
+
+def _open(spec: AgentSpec, recorded: Recorded | None) -> Iterator[Occurrence]:
+    """What the next run would read: of what was answered, only that which was not recorded."""
+    items = [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
+    for one in occurrences(items):
+        known = recorded is not None and one.key and one.answered
+        if not (known and recorded is not None and recorded.find(one.key) is not None):
+            yield one
+
+
+def _contents(spec: AgentSpec, place: Workplace, recorded: Recorded | None = None) -> Iterator[Problem]:
+    """Documents and images that cannot be had."""
+    done: set[tuple[Expandable, bool]] = set()
+    for one in _open(spec, recorded):
+        for part in _inside(one.part):
+            if not part.local or isinstance(part, SubAgent) or (part, bool(one.key)) in done:
+                continue
+            done.add((part, bool(one.key)))
+            try:
+                _read(part, place, stored=not one.key)
+            except LmmError as error:
+                yield _problem(part.span, placed(error, part))
+
+
+def _inside(part: Expandable) -> Iterator[Expandable]:
+    """A part, and those in it that are read with it."""
+    if not (isinstance(part, Img) and image_of(part) is not None):
+        yield part
+    if isinstance(part, SubAgent):
+        for child in part.content:
+            if not isinstance(child, str):
+                yield from _inside(child)
+
+
+def _read(part: Doc | Img, place: Workplace, *, stored: bool) -> None:
+    """Read a part as a run does, short of turning it into markdown."""
+    if Payloads(place.folder, inline=True).read([part]):
+        return
+    if isinstance(part, Img):
+        run(read_img(part, place))
+    elif stored:
+        read_stored(part, place)
+    else:
+        raw = read_raw(part, place)
+        if part.strip:
+            stripped(raw)
+        elif not part.markdown:
+            plain_text(raw)
+
+
+def _keys(spec: AgentSpec, place: Workplace) -> Iterator[Problem]:
+    for part in sent_files(spec, place).values():
+        message = f"{shown_part(part)} may hold keys, and is sent to the model"
+        yield Problem(part.span, message, "lmm run asks whether you agree", "warning")
+
+
+# -- agents ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """An agent that a file names; `certain` if it is asked in any case, not only if a model wants to."""
+
+    src: str
+    span: Span
+    certain: bool
+
+
+def _asked(spec: AgentSpec, recorded: Recorded | None = None) -> Iterator[_Edge]:
+    for one in _open(spec, recorded):
+        yield from (_Edge(part.src, part.span, True) for part in _inside(one.part) if _is_local_agent(part))
+    yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
+
+
+def _is_local_agent(part: Expandable) -> bool:
+    return isinstance(part, SubAgent) and part.local
+
+
+@dataclass(slots=True)
+class _Agents:
+    """The agents that one agent leads to, each looked at once."""
+
+    configuration: Configuration
+    seen: set[str] = field(default_factory=set)
+
+    def below(
+        self, edge: _Edge, place: Workplace, chain: tuple[str, ...], certain: bool
+    ) -> Iterator[tuple[Problem, bool]]:
+        """Why an agent, or one that it asks, cannot answer: with the place in its own file, and whether a run stops."""
+        try:
+            path = locate(edge.src, place)
+            if str(path) in chain:
+                check_depth((*chain[chain.index(str(path)) :], str(path)), 0)
+            if str(path) in self.seen:
+                return
+            spec = agent_in(edge.src, place)
+        except LimitReached as error:
+            hint = f"at most {place.rules.max_depth} deep: max_depth in [chatmd]"
+            yield Problem(edge.span, error.message, hint), certain
+        except LmmError as error:
+            yield Problem(edge.span, _with_place(error), error.hint), certain
+        else:
+            self.seen.add(str(path))
+            inside = replace(place, folder=path.parent)
+            own = (*_model(spec, self.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
+            yield from ((problem, certain) for problem in own if problem.severity == "error")
+            for further in _asked(spec):
+                yield from self.below(further, inside, (*chain, str(path)), certain and further.certain)
+
+
+def _with_place(error: LmmError) -> str:
+    return f"{error.where}: {error.message}" if error.where else error.message
+
+
+def _told(problem: Problem, edge: _Edge, certain: bool) -> Problem:
+    """What is wrong below, told where the file itself names the agent."""
+    severity: Severity = "error" if certain else "warning"
+    message = problem.message
+    if problem.span is not edge.span:
+        message = f"{problem.span.where}: {message}"
+    if not message.startswith(f"'{edge.src}'"):
+        message = f"'{edge.src}': {message}"
+    return Problem(edge.span, message, problem.hint, severity)
+
+
+# -- Everything that is wrong with a file and can be found without asking a model, a server or a program
+
+
+def check_file(path: Path, options: RunOptions = RunOptions(), *, strict: bool = False) -> list[Problem]:
+    """`chatmd.check` for a file, its imports, and what it refers to: files, programs, agents, tools, its model.
+
+    Errors would keep `lmm run` from going on; the rest are warnings. What a run that broke off has left, the next one
+    mends: that is a warning, and the mended text is what is checked.
+
+    Raises:
+        FileReadError: it cannot be read.
+        ConfigError: config.toml asks for something that we do not know.
+    """
+    return check_text(read_document(path), path, options, name=str(path), strict=strict)
+
+
+def check_text(
+    text: str, path: Path, options: RunOptions = RunOptions(), *, name: str = "", strict: bool = False
+) -> list[Problem]:
+    """`check_file` for a text that stands, or could stand, in `path`; `name` is what problems call it."""
+    tree = tree_for(path, path.resolve().parent, options, Hooks())
+    document, torn = _mended(text, name, strict)
+    document = tree.rules.imported(document)
+    settings = tree.configuration.settings()
+    place = Workplace(path.resolve().parent, settings, _ask_nobody, tree.rules, tree.environment, tree.protected)
+    spec = interpret(document)[0]
+    found = [*torn, *check(document), *surroundings(spec, path, place, tree.configuration)]
+    return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
+
+
+def _mended(text: str, name: str, strict: bool) -> tuple[SyntaxTree, list[Problem]]:
+    """The document as the next run reads it, and what that run would say of it."""
+    document = parse(text, file=name, strict=strict)
+    errors = _errors(document)
+    if strict or not errors:
+        return document, []
+    repaired = repair(text)
+    mended = parse(repaired.text, file=name)
+    if _errors(mended) >= errors:
+        return document, []
+    pairs = enumerate(zip(text, repaired.text, strict=False))
+    at = next((n for n, (was, is_now) in pairs if was != is_now), min(len(text), len(repaired.text)))
+    span = Span(document.source, at, len(text))
+    note = Problem(span, f"a run was interrupted here: {repaired.notes[0]}", "by the next lmm run", "warning")
+    return mended, [note]
+
+
+def _errors(document: SyntaxTree) -> int:
+    return len(errors_of((*document.problems, *interpret(document)[1])))
+
+
+async def _ask_nobody(request: AgentRequest) -> str:
+    raise ChatmdError(f"{request.src} is not asked while files are checked")

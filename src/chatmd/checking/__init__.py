@@ -1,1 +1,0 @@
-"""What is wrong with files on disk: with their text, and with what they refer to."""

@@ -1,0 +1,394 @@
+"""Documents as the text that a model gets: as they are, without tags, or as markdown."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import html
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from chatmd.content.fetch import too_large
+from chatmd.errors import ChatmdError
+from lmm.disk.files import decode_document
+from lmm.errors import FileReadError, LmmError
+from lmm.importing import FORMATS
+from lmm.importing.elements import tags
+from lmm.importing.html_tree import decode_html
+from lmm.importing.imported import Imported, link_images
+from lmm.importing.run import check_installed, read_source
+
+# -- What a document is, told by its first bytes, by what a server says, and by its name ----------------------
+
+
+_UNKNOWN = "application/octet-stream"
+# Kinds that can be turned into markdown: the suffix under which `lmm.importing` knows them.
+_IMPORTED_TYPES = {
+    "text/html": ".html",
+    "application/xhtml+xml": ".html",
+    "application/pdf": ".pdf",
+    "application/epub+zip": ".epub",
+    "application/x-ipynb+json": ".ipynb",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+}
+IMPORTED_SUFFIXES = {
+    **{suffix: suffix for suffix in (".pdf", ".docx", ".epub", ".ipynb", ".html")},
+    ".htm": ".html",
+    ".xhtml": ".html",
+}
+_LANGUAGES = {
+    **{".py": "python", ".js": "javascript", ".ts": "typescript", ".rs": "rust", ".rb": "ruby", ".sh": "bash"},
+    **{".h": "c", ".hpp": "cpp", ".cc": "cpp", ".cs": "csharp", ".kt": "kotlin", ".yml": "yaml", ".tex": "latex"},
+    **{".ml": "ocaml", ".hs": "haskell", ".jl": "julia", ".pl": "perl", ".txt": "text", ".log": "text"},
+}
+MARKDOWN = (".md", ".markdown", ".mdown", ".rmd", ".qmd", ".chatmd")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`suffix` is that of a format that can be turned into markdown, else empty; `name` is for people.
+
+    `is_text` if the document can be read as it is.
+    """
+
+    suffix: str
+    name: str
+    is_text: bool
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is HTML."""
+        return self.suffix == ".html"
+
+
+TEXT = Kind("", "text", True)
+HTML = Kind(".html", "HTML", True)
+_NOTEBOOK = Kind(".ipynb", "a Jupyter notebook", True)
+_BINARY = Kind("", "a binary file", False)
+_BY_SUFFIX = {
+    ".html": HTML,
+    ".ipynb": _NOTEBOOK,
+    ".pdf": Kind(".pdf", "a PDF file", False),
+    ".docx": Kind(".docx", "a Word file", False),
+    ".epub": Kind(".epub", "an EPUB book", False),
+}
+_MAGIC = {
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"\x1f\x8b": "a gzip archive",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"Rar!": "a RAR archive",
+    b"\xd0\xcf\x11\xe0": "an old Office file",
+    b"\x7fELF": "a program",
+    b"SQLite format 3": "a database",
+}
+
+
+def kind_of(data: bytes, *, name: str, media_type: str = "") -> Kind:
+    """What a document is. The bytes decide where they can, then a telling media type, then the name.
+
+    >>> kind_of(b"%PDF-1.7", name="a.md").name, kind_of(b"# A", name="a.md").name, kind_of(b"a\\0", name="a").name
+    ('a PDF file', 'text', 'a binary file')
+    """
+    suffix = suffix_of(name)
+    by_name = _BY_SUFFIX.get(IMPORTED_SUFFIXES.get(suffix, ""))
+    by_type = _BY_SUFFIX.get(_IMPORTED_TYPES.get(media_type, ""))
+    if data.startswith(b"%PDF-"):
+        return _BY_SUFFIX[".pdf"]
+    if data.startswith(b"PK\x03\x04"):
+        return _archive(data, by_type or by_name)
+    magic = next((what for start, what in _MAGIC.items() if data.startswith(start)), "")
+    if magic or (b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))):
+        return Kind("", magic, False) if magic else _BINARY
+    if by_type is not None and by_type.is_text:
+        return by_type
+    if by_name is not None and by_name.is_text and media_type in ("", "text/plain", "application/json", _UNKNOWN):
+        return by_name
+    if media_type in ("", _UNKNOWN) and suffix not in MARKDOWN and _looks_like_html(data):
+        return HTML
+    return TEXT
+
+
+def _archive(data: bytes, named: Kind | None) -> Kind:
+    if named is not None and named.suffix in (".docx", ".epub"):
+        return named
+    if b"application/epub+zip" in data[:200]:
+        return _BY_SUFFIX[".epub"]
+    if b"[Content_Types].xml" in data and b"word/document.xml" in data:
+        return _BY_SUFFIX[".docx"]
+    return Kind("", "a ZIP archive", False)
+
+
+def _looks_like_html(data: bytes) -> bool:
+    start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return start.startswith((b"<!doctype html", b"<html"))
+
+
+def suffix_of(name: str) -> str:
+    """The suffix of a file's name, with its dot, in lower case.
+
+    >>> suffix_of("Notes.MD"), suffix_of("Makefile")
+    ('.md', '')
+    """
+    stem, dot, suffix = name.lower().rpartition(".")
+    return f".{suffix}" if dot and stem else ""
+
+
+def language_of(name: str, media_type: str = "") -> str:
+    """What the code block is called in which a text is shown that is no markdown.
+
+    >>> language_of("a.py"), language_of("a.toml"), language_of("data", "application/json")
+    ('python', 'toml', 'json')
+    """
+    suffix = suffix_of(name)
+    for word in ("json", "xml", "yaml", "javascript", "css", "csv"):
+        if not suffix and word in media_type:
+            return word
+    return _LANGUAGES.get(suffix, suffix.removeprefix(".") if suffix[1:].isalnum() else "")
+
+
+# -- Documents without their HTML tags ------------------------------------------------------------------------
+#
+# Of a web page, what a reader sees as text remains: blocks begin on lines of their own, white space is one blank, and
+# scripts and styles are gone. Of any other text, such as markdown, the tags of HTML are taken out and nothing else is
+# touched: `vector<int>` and `<https://…>` are no tags.
+
+
+_BLOCKS = tags(
+    "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main menu nav ol optgroup option p pre "
+    "search section summary table tbody td tfoot th thead title tr ul"
+)
+_INLINE = tags(
+    "a abbr acronym area audio b base basefont bdi bdo big button canvas cite code col colgroup data datalist del dfn "
+    "em embed font frame frameset i iframe img input ins kbd label link map mark meta meter noframes nobr noscript "
+    "object output param picture portal progress q rb rp rt rtc ruby s samp select slot small source span strike "
+    "strong sub sup svg template textarea time track tt u var video wbr"
+)
+# What is between their tags is no text of the page.
+_SILENT = frozenset(
+    {"script", "style", "template", "noframes", "iframe", "svg", "annotation", "annotation-xml", "object"}
+)
+_MATH = tags(
+    "math mi mn mo ms mtext mrow mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mspace "
+    "mstyle mpadded mphantom menclose semantics annotation annotation-xml"
+)
+_NAMES = _BLOCKS | _INLINE | _SILENT | _MATH | tags("script style")
+_OPENING = re.compile(r"<(?:(!--)|([!?])|(/?)([A-Za-z][A-Za-z0-9-]*)(?=[\s/>]))")
+_IN_TAG = re.compile(r"[<>]|=\s*([\"'])")
+_BLANKS = re.compile(r"[ \t\r\n\f]+")
+
+
+class _Piece(NamedTuple):
+    """Text up to a tag, and the tag's name in lower case: with a slash if it closes, empty at the end."""
+
+    text: str
+    tag: str
+
+
+def strip_page(page: str) -> str:
+    """The text of a web page.
+
+    >>> strip_page("<title>T</title><style>p{}</style><p>a  &lt; <b>b</b></p><pre>x\\n  y</pre>")
+    'T\\na < b\\nx\\n  y\\n'
+    """
+    lines: list[str] = []
+    line: list[str] = []
+    literal = 0  # how many <pre> are open
+
+    def end_line() -> None:
+        text = "".join(line)
+        text = text.strip("\n") if literal else _BLANKS.sub(" ", text).strip()
+        if text.strip():
+            lines.append(html.unescape(text))
+        line.clear()
+
+    for text, tag in _pieces(page, _NAMES):
+        line.append(text)
+        name = tag.removeprefix("/")
+        if not name or name in _BLOCKS:
+            end_line()
+        if name == "pre":
+            literal = max(0, literal + (-1 if tag.startswith("/") else 1))
+    return "".join(f"{text}\n" for text in lines)
+
+
+def strip_tags(text: str) -> str:
+    """A text without the tags of HTML that are in it; all else stays as it is.
+
+    >>> strip_tags("a <b>c</b> < d, vector<int>, <https://e.org>, &lt;<!-- f -->")
+    'a c < d, vector<int>, <https://e.org>, &lt;'
+    >>> strip_tags("if a <b then <i>c</i>")
+    'if a <b then c'
+    """
+    return "".join(piece.text for piece in _pieces(text, _NAMES - _MATH))
+
+
+def _pieces(text: str, names: frozenset[str]) -> Iterator[_Piece]:
+    """The text between tags. What opens like a tag and does not end is text up to where that shows: time is linear."""
+    at = start = 0
+    while (match := _OPENING.search(text, at)) is not None:
+        name = (match[4] or "").lower()
+        if not match[1] and not match[2] and name not in names:
+            at = match.end()
+            continue
+        end, is_tag = _end(text, match)
+        if is_tag:
+            yield _Piece(text[start : match.start()], f"{match[3] or ''}{name}")
+            if name in _SILENT and not match[3] and text[end - 2 : end] != "/>":
+                end = _closing(text, name, end)
+            start = end
+        at = end
+    yield _Piece(text[start:], "")
+
+
+def _end(text: str, opening: re.Match[str]) -> tuple[int, bool]:
+    """Behind the comment, declaration or tag that is opened, and whether it is one."""
+    if opening[1]:
+        return _behind(text, "-->", opening.start() + 2), True
+    if opening[2]:
+        return _behind(text, ">", opening.end()), True
+    at = opening.end()
+    while (found := _IN_TAG.search(text, at)) is not None:
+        if found[0] == ">":
+            return found.end(), True
+        if found[0] == "<":
+            return found.start(), False
+        at = text.find(found[1], found.end()) + 1
+        if at == 0:
+            break
+    return len(text), False
+
+
+def _closing(text: str, name: str, at: int) -> int:
+    closing = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(text, at)
+    return _behind(text, ">", closing.end()) if closing else len(text)
+
+
+def _behind(text: str, mark: str, at: int) -> int:
+    found = text.find(mark, at)
+    return len(text) if found < 0 else found + len(mark)
+
+
+_BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_EMBEDDED = "embedded"  # the folder that images inside of documents are said to be in
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A document as it came: what it is called, and what a server says of it; `url` if it is from the web."""
+
+    data: bytes
+    name: str
+    media_type: str = ""
+    charset: str = ""
+    url: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """What it is."""
+        return kind_of(self.data, name=self.name, media_type=self.media_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A document as markdown, its title if it names one, and what did not come along, for people."""
+
+    text: str
+    title: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def titled(self) -> str:
+        """The text, below its title if it does not begin with that anyway.
+
+        >>> Converted("Text.\\n", "Leaves").titled, Converted("# Leaves\\n", "Leaves - a site").titled
+        ('# Leaves\\n\\nText.\\n', '# Leaves\\n')
+        """
+        first = self.text.partition("\n")[0].lstrip("# ").strip()
+        return f"# {self.title}\n\n{self.text}" if self.title and not (first and first in self.title) else self.text
+
+
+def plain_text(raw: Raw) -> str:
+    """The text of a document, every character as it is, but for a byte order mark.
+
+    Raises:
+        ChatmdError: it is no text, or in another encoding than it should be.
+    """
+    kind = raw.kind
+    if not kind.is_text:
+        hint = "write 'markdown', and it is converted" if kind.suffix else "only texts can be put into a message"
+        raise ChatmdError(f"this is {kind.name}, no text", hint=hint)
+    if kind.is_page and not raw.charset:
+        return _no_nul(decode_html(raw.data))
+    marked = next((name for mark, name in _BOMS.items() if raw.data.startswith(mark)), "")
+    return _no_nul(_decoded(raw, marked or raw.charset).removeprefix("\ufeff"))
+
+
+def stripped(raw: Raw) -> str:
+    """The text of a document without HTML tags; of a web page, as a reader sees it.
+
+    Raises:
+        ChatmdError: it is no text, or in another encoding than it should be.
+    """
+    return (strip_page if raw.kind.is_page else strip_tags)(plain_text(raw))
+
+
+async def as_markdown(raw: Raw, *, timeout: float, limit: int) -> Converted:
+    """A document as markdown. Web pages, PDF, Word, EPUB and Jupyter files are converted; other texts stay as they are.
+
+    `timeout` is in seconds, `limit` in bytes of the result.
+
+    Raises:
+        ChatmdError: it cannot be converted, or is no text; what converts it is not installed.
+    """
+    kind = raw.kind
+    if not kind.suffix:
+        return Converted(plain_text(raw))
+    document = await asyncio.to_thread(_imported, raw, kind, timeout)
+    text = link_images(document.body, document.images, _EMBEDDED)
+    if len(text.encode("utf-8", "replace")) > limit:
+        raise too_large(limit)
+    return Converted(text, " ".join(document.title.split()), document.notes)
+
+
+def _imported(raw: Raw, kind: Kind, timeout: float) -> Imported:
+    format = FORMATS[kind.suffix]
+    # What the server says of a page's encoding counts more than the page; a mark says it to the reader.
+    data = codecs.BOM_UTF8 + plain_text(raw).encode("utf-8") if kind.is_page else raw.data
+    try:
+        check_installed(format)
+        with tempfile.TemporaryDirectory(prefix="lmm-content-") as folder:
+            file = Path(folder) / f"document{kind.suffix}"
+            file.write_bytes(data)
+            return read_source(file, format, prefix=raw.url, timeout=timeout)
+    except LmmError as error:
+        raise ChatmdError(error.message, hint=error.hint) from error
+    except OSError as error:
+        raise ChatmdError(f"it could not be converted: {error.strerror or error}") from error
+
+
+def _decoded(raw: Raw, charset: str) -> str:
+    if charset in ("", "utf-8", "utf8", "us-ascii", "ascii"):
+        try:
+            return decode_document(raw.data, raw.name)
+        except FileReadError as error:
+            at = error.where.removeprefix(f"{raw.name}:")
+            raise ChatmdError(f"{error.message} (line {at.replace(':', ', column ')})", hint=error.hint) from error
+    try:
+        text = raw.data.decode("cp1252" if charset in ("iso-8859-1", "latin1") else charset)  # as browsers do
+        text.encode("utf-8")  # some codecs make halves of characters
+        return text
+    except (LookupError, UnicodeDecodeError, ValueError) as error:
+        raise ChatmdError(f"it says that it is in {charset[:40]}, and is not") from error
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ChatmdError("this is a binary file, no text", hint="only texts can be put into a message")
+    return text

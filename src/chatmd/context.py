@@ -1,0 +1,220 @@
+"""The model that a file's `<config>` asks for, with the settings that hold everywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from chatmd.language.agent import Config, Content, interpret
+from chatmd.language.imports import resolve_imports
+from chatmd.language.nodes import SyntaxTree
+from chatmd.language.syntax import parse
+from lmm.config import ModelSettings, Settings, is_chosen, load_settings
+from lmm.config_files import find_config
+from lmm.errors import ConfigError
+from lmm.models.chat import shared_chat
+from lmm.models.port import ChatModel
+from lmm.powers import Config as ConfigFile
+from lmm.powers import Power, require
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a run may do, from ``[chatmd]`` and the command line. Times are in seconds, sizes in bytes.
+
+    `private_network` lets tools and documents reach loopback, private and link-local addresses; `remote_tools`
+    gives agents that come from a URL the tools they declare; `roots` are folders outside of the prompt's that imports
+    may come from. At `compact_at` of its model's window, a conversation is compacted; 0 never does. `withheld` is what
+    a config.toml asks for and nobody approved: who would need it calls `require`.
+    """
+
+    max_turns: int = 50
+    max_depth: int = 4
+    max_parallel: int = 8
+    max_output: int = 30_000
+    compact_at: float = 0.8
+    tool_timeout: float = 60.0
+    fetch_timeout: float = 30.0
+    fetch_limit: int = 5_000_000
+    private_network: bool = False
+    remote_tools: bool = False
+    roots: tuple[Path, ...] = ()
+    withheld: tuple[Power, ...] = ()
+
+    def require(self, name: str) -> None:
+        """See to it that nothing of this name (``roots``) is withheld, before it is refused for want of it.
+
+        Raises:
+            Untrusted: it is; the message says how to agree.
+        """
+        require(self.withheld, f"chatmd.{name}")
+
+    def imported(self, document: SyntaxTree) -> SyntaxTree:
+        """The document with its imports in place, of the folders that are allowed.
+
+        Raises:
+            Untrusted: one lies elsewhere, and a config.toml that nobody approved names folders.
+        """
+        return resolve_imports(document, roots=self.roots, withheld=self.withheld)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """Another ChatMD file is to be asked: `src` is a path (`local`), relative to `folder`, or a URL.
+
+    `input` is what its user says, after what the file itself makes the user say. `kept` is told of the file that
+    holds what was said and done, relative to the transcript's folder, if there is one.
+    """
+
+    src: str
+    local: bool
+    folder: Path
+    input: Content = ()
+    kept: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
+
+
+AskAgent = Callable[[AgentRequest], Awaitable[str]]
+"""Run another file to its end and return its answer, within the limits of the whole tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """`folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it.
+
+    No tool may change the `protected` files: the transcripts that are being written, the settings that rule the run.
+    """
+
+    folder: Path
+    settings: Settings
+    ask_agent: AskAgent
+    rules: Rules = Rules()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    protected: tuple[Path, ...] = ()
+
+
+# -- The model that a file's `<config>` asks for, with the settings that hold everywhere ----------------------
+
+
+_TIERS = ("major", "minor", "aux")
+_WITHOUT_EFFORT = ("Builtin", "Recorded")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Where settings come from: config.toml, the environment, what overrides them."""
+
+    file: ConfigFile = field(default_factory=ConfigFile)
+    environment: Mapping[str, str] | None = None
+    model: str = ""
+
+    def settings(self, overrides: Mapping[str, str] | None = None) -> Settings:
+        """The settings that hold where no file says otherwise; `overrides` are model names by tier."""
+        file = self.file
+        return load_settings(file.text, self.environment, overrides=overrides, config_file=file.path, own=file.own)
+
+
+def configuration_for(
+    file: Path, config: Path | None = None, environment: Mapping[str, str] | None = None, model: str = ""
+) -> Configuration:
+    """What is configured for a file: by the file `config`, else by the one that is found.
+
+    Raises:
+        ConfigError: the one named does not exist.
+    """
+    environment = dict(os.environ if environment is None else environment)
+    return Configuration(find_config(config, file, environment), environment, model)
+
+
+def model_settings(config: Config, configuration: Configuration, *, own: bool = True) -> ModelSettings:
+    """The model that `<config>` names, with what it says of temperature, tokens and effort; else the major one.
+
+    A tier's name stands for its model; a name without a provider is OpenAI's, as in the published language.
+    `configuration.model` counts more than what an agent's own file says (`own` is False for agents below).
+
+    Raises:
+        ConfigError: there is no such provider, or it cannot do what is asked for.
+
+    >>> settings = model_settings(Config("gpt-4o", temperature=0.2), Configuration(environment={}))
+    >>> str(settings.model), settings.temperature
+    ('OpenAI/gpt-4o', 0.2)
+    >>> file = ConfigFile(text='minor = "Ollama/llama3.2"')
+    >>> str(model_settings(Config("minor"), Configuration(file, environment={})).model)
+    'Ollama/llama3.2'
+    """
+    tier, named = _named(config, configuration, own)
+    where = "--model" if configuration.model and own else config.span.where
+    settings: ModelSettings = getattr(_with_model(named, configuration, where), tier)
+    settings = replace(
+        settings,
+        temperature=settings.temperature if config.temperature is None else config.temperature,
+        max_tokens=config.max_tokens or settings.max_tokens,
+        reasoning_effort=config.reasoning_effort or settings.reasoning_effort,
+    )
+    if settings.reasoning_effort and settings.model.provider in _WITHOUT_EFFORT:
+        raise ConfigError(
+            f"{settings.model} has no reasoning effort to set", where=where, hint="leave 'reasoning_effort' out"
+        )
+    return settings
+
+
+def settings_of(
+    config: Config, configuration: Configuration, *, own: bool = True, overrides: Mapping[str, str] | None = None
+) -> Settings:
+    """The settings with which a file is worked on: what it tells no other model than its own, nobody else gets.
+
+    Summaries, judgements and the like are made by the model that the file names, unless its author chose a model for
+    that tier, or `overrides` do.
+
+    >>> config = Configuration(environment={"OPENAI_API_KEY": "sk-…"})
+    >>> str(settings_of(Config("Ollama/qwen3"), config).aux.model), str(settings_of(Config(), config).aux.model)
+    ('Ollama/qwen3', 'OpenAI/gpt-4.1-nano')
+
+    Raises:
+        ConfigError: as `model_settings`.
+    """
+    tier, named = _named(config, configuration, own)
+    settings = _with_model(named, configuration, "--model" if configuration.model and own else config.span.where)
+    its_model: ModelSettings = getattr(settings, tier)
+    if overrides:
+        settings = configuration.settings(named | dict(overrides))
+    if not named and tier == "major":
+        return settings
+    major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
+    return replace(settings, major=major, minor=minor, aux=aux)
+
+
+def _named(config: Config, configuration: Configuration, own: bool) -> tuple[str, dict[str, str]]:
+    """The tier of a file's model, and the model's name under that tier, if the file does not name just the tier."""
+    name = (configuration.model if own else "") or config.model
+    if name.lower() in ("", *_TIERS):
+        return name.lower() or "major", {}
+    return "major", {"major": name if "/" in name else f"OpenAI/{name}"}
+
+
+def _with_model(named: Mapping[str, str], configuration: Configuration, where: str) -> Settings:
+    """The settings with a model that is named at `where`."""
+    try:
+        return configuration.settings(named)
+    except ConfigError as error:
+        if error.where == "command line":  # it is the file that names it
+            raise ConfigError(error.message, where=where, hint=error.hint) from error
+        raise
+
+
+def settings_for_text(
+    text: str,
+    file: Path,
+    configuration: Configuration,
+    *,
+    roots: Sequence[Path] = (),
+    overrides: Mapping[str, str] | None = None,
+) -> Settings:
+    """`settings_of` the ChatMD text of a file, however much is wrong with it."""
+    spec = interpret(resolve_imports(parse(text, file=str(file)), roots=roots))[0]
+    return settings_of(spec.config, configuration, overrides=overrides)
+
+
+OpenModel = Callable[[ModelSettings], ChatModel]
+open_model: OpenModel = shared_chat

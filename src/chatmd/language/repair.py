@@ -1,0 +1,258 @@
+"""A transcript that a crash left, made fit to go on from: whole, each call answered, no half reply.
+
+A reply that was cut off, with nothing said after it, is taken away, and asked for again: `ReplyWriter` sees to it that
+a part of one cannot be taken for all of it. A call of which nobody knows how it ended gets a response that says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from chatmd.language.agent import AgentSpec, CallItem, Item, MessageItem, OutputItem, ReasoningItem, interpret
+from chatmd.language.lexer import (
+    CLOSE_RAW,
+    OPEN_RAW,
+    CloseToken,
+    Flaw,
+    OpenToken,
+    RawToken,
+    TextToken,
+    Token,
+    is_torn_tag,
+    tokens,
+)
+from chatmd.language.nodes import BLANK
+from chatmd.language.syntax import MAX_DEPTH, parse
+from chatmd.language.tags import TAGS, VOID
+from chatmd.language.transcript import INCOMPLETE, USER_TURN, element_text, result_element
+from lmm.messages import ToolResult
+
+# -- What a crash left behind: a transcript that ends in the middle of something, made whole again ------------
+#
+# Text of a message that was cut off stays. A call, a result, a thought of which a part is missing would be taken for
+# whole: it is cut away.
+
+
+_KEPT = ("assistant", "user", "system", "developer", "msg")
+_RAW_BEGINS = tuple(OPEN_RAW[:n] for n in (3, 2, 1))
+_RAW_ENDS = tuple(CLOSE_RAW[:n] for n in (3, 2, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """What to do: keep the first `keep` characters, and append `suffix`."""
+
+    keep: int
+    suffix: str
+
+    def apply(self, text: str) -> str:
+        """The text made whole."""
+        return text[: self.keep] + self.suffix
+
+
+def mend(text: str) -> Mending:
+    """How to make a torn transcript whole; nothing is changed in one that is not torn.
+
+    >>> torn = "<user>Why?</user>\\n<assistant>\\nRAW|Because |RA"
+    >>> mend(torn).apply(torn)
+    '<user>Why?</user>\\n<assistant>\\nRAW|Because |RAW</assistant>\\n'
+    >>> mend("<user>Why?</user>\\n<tool_call tool_ca")
+    Mending(keep=18, suffix='')
+    """
+    flaws: list[Flaw] = []
+    open_, last = _open_at_end(text, flaws)
+    if flaws and is_torn_tag(text, flaws[-1].start):  # whatever its values hold was no token
+        return mend(text[: flaws[-1].start])
+    if open_ and open_[0].tag not in _KEPT:
+        return Mending(open_[0].start, "")
+    keep, suffix = len(text), ""
+    if isinstance(last, RawToken) and not last.closed:
+        # Part of an end mark may be text too, but is not missed in a text that was cut off.
+        part = next((part for part in _RAW_ENDS if last.value.endswith(part)), "")
+        suffix = CLOSE_RAW[len(part) :]
+    elif isinstance(last, TextToken):
+        keep, suffix = _without_torn_mark(text, last, open_[-1].tag if open_ else "")
+    closing = [f"</{token.tag}>" for token in reversed(open_)]
+    if suffix and suffix[-1] == ">":  # the innermost closing tag is half there
+        closing = closing[1:]
+    whole = suffix + "".join(closing)
+    return Mending(keep, whole + "\n" if open_ else whole)
+
+
+def _open_at_end(text: str, flaws: list[Flaw]) -> tuple[list[OpenToken], Token | None]:
+    """The elements that are open at the end of a text, outermost first, and its last token."""
+    open_: list[OpenToken] = []
+    token: Token | None = None
+    for token in tokens(text, flaws):
+        if isinstance(token, OpenToken) and not token.empty and token.tag not in VOID:
+            if len(open_) < MAX_DEPTH:
+                open_.append(token)
+        elif isinstance(token, CloseToken) and any(before.tag == token.tag for before in open_):
+            while open_.pop().tag != token.tag:
+                pass
+    return open_, token
+
+
+def _without_torn_mark(text: str, last: TextToken, inside: str) -> tuple[int, str]:
+    """Where a text that ends in part of a mark is cut, and what completes it."""
+    tail = text[last.start : last.end]
+    if inside and tail.strip(BLANK) in ("", *_RAW_BEGINS):
+        return last.start, ""
+    at = tail.rfind("<") if inside else tail.find("<")
+    if at < 0:
+        return last.end, ""
+    torn = tail[at:]
+    closing = f"</{inside}>"
+    if inside and closing.startswith(torn):
+        return last.end, closing[len(torn) :]
+    if torn in ("<", "</", "<!", "<!-") or _is_torn_tag(torn):
+        return last.start + at, ""
+    return last.end, ""
+
+
+def _is_torn_tag(torn: str) -> bool:
+    """Whether a text could go on to be one of our tags, of which only the name is there.
+
+    >>> _is_torn_tag("<tool_r"), _is_torn_tag("<doc/"), _is_torn_tag("<b"), _is_torn_tag("<docs")
+    (True, True, False, False)
+    """
+    name = re.match(r"</?([a-z_]+)", torn)
+    if name is None:
+        return False
+    if name.end() == len(torn):
+        return any(tag.startswith(name[1]) for tag in TAGS)
+    return name[1] in TAGS and torn[name.end() :] in ("/", *BLANK)
+
+
+# -- A transcript that a crash left, made fit to go on from: whole, each call answered, no half reply
+#
+# A reply that was cut off, with nothing said after it, is taken away, and asked for again: `ReplyWriter` sees to it
+# that a part of one cannot be taken for all of it. A call of which nobody knows how it ended gets a response that
+# says so.
+
+
+INTERRUPTED = (
+    "The run was interrupted before this call returned. Nobody knows whether it had an effect: look, before you "
+    "repeat it."
+)
+
+_AGAIN = "a reply that was cut off is asked for again"
+_CUT_OFF = ("assistant", INCOMPLETE)
+_REPLY_END = f"{CLOSE_RAW}</assistant>\n"
+_TORN_TURN = re.compile(r"<user>\s*(?:<(?:/(?:u(?:s(?:e(?:r)?)?)?)?)?)?\Z")
+
+
+class Repaired(NamedTuple):
+    """The text, and what was done to it, for people."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+@lru_cache(maxsize=2)  # asked before and after the file is locked
+def repair(text: str) -> Repaired:
+    """Make a transcript whole. Text that is no transcript of ours, or has other errors, stays as it is.
+
+    >>> torn = '<user>Why?</user>\\n<assistant>\\nRAW|Beca'
+    >>> repair(torn)
+    Repaired(text='<user>Why?</user>\\n', notes=('a reply that was cut off is asked for again',))
+    >>> repair('<user>2+2?</user>\\n<tool_call tool_call_id="c1" function_name="add">{}</tool_call>\\n').notes
+    ('1 call was interrupted',)
+    """
+    mending = mend(text)
+    whole = mending.apply(text) if _is_ours(text, mending) else text
+    notes: tuple[str, ...] = ()
+    if _is_half(text, whole, mending):
+        whole, notes = whole[: _reply_start(whole)], (_AGAIN,)
+    elif whole != text:
+        notes = ("what was being written when a run was interrupted is made whole",)
+    complete = _without_incomplete(whole)
+    if complete != whole:
+        whole, notes = complete, (_AGAIN,)
+    answered, count = _answered(whole)
+    if count:
+        notes = (*notes, f"{count} call{'s were' if count > 1 else ' was'} interrupted")
+    return Repaired(answered, notes)
+
+
+def _without_incomplete(text: str) -> str:
+    """The text without a reply at its end that a run has marked as cut off, and the empty place behind it."""
+    if f'<assistant status="{INCOMPLETE}">' not in text:
+        return text
+    items = list(_items(text))
+    while items and isinstance(items[-1], MessageItem) and items[-1].role == "user" and items[-1].is_blank:
+        items.pop()
+    start = len(text)
+    while items and isinstance(last := items[-1], MessageItem) and (last.role, last.status) == _CUT_OFF:
+        start = items.pop().span.start
+        while items and isinstance(items[-1], ReasoningItem):
+            start = items.pop().span.start
+    return text[:start].rstrip(BLANK) + "\n" if start < len(text) and items else text
+
+
+def _is_ours(text: str, mending: Mending) -> bool:
+    """Whether a run can have left a text so. What a person has not closed is reported when it is read."""
+    return not mending.suffix or _REPLY_END.endswith(mending.suffix.replace("\r", "")) or _is_turn(text, mending)
+
+
+def _is_turn(text: str, mending: Mending) -> bool:
+    """Whether the text ends in the place that was being made for the user."""
+    return USER_TURN.endswith(mending.suffix) and bool(_TORN_TURN.search(text[-100:]))
+
+
+def _is_half(text: str, whole: str, mending: Mending) -> bool:
+    """Whether a text ends within a reply, of which calls and the last closing tag are written together."""
+    if whole == text:
+        return whole.rstrip(BLANK).endswith("</reasoning>") and isinstance(_items(whole)[-1], ReasoningItem)
+    if mending.suffix:
+        return not _is_turn(text, mending)
+    if text[mending.keep :].startswith(("<assistant", "<reasoning", "<tool_c")):
+        return True
+    return whole.rstrip(BLANK).endswith("</reasoning>")
+
+
+def _items(text: str) -> tuple[Item, ...]:
+    return interpret(parse(text))[0].items
+
+
+def _reply_start(text: str) -> int:
+    """Where the reply begins that the text ends with."""
+    start = len(text)
+    for item in reversed(_items(text)):
+        if isinstance(item, OutputItem) or (isinstance(item, MessageItem) and item.role != "assistant"):
+            break
+        start = item.span.start
+    return start
+
+
+def _answered(text: str) -> tuple[str, int]:
+    """The text with a response for each call that has none, behind the last call or response of its reply."""
+    if "tool_call" not in text:
+        return text, 0
+    spec = AgentSpec(items=_items(text))
+    waiting = spec.unanswered()
+    if not waiting:
+        return text, 0
+    ends = _ends_of_replies(spec.items)
+    for call in reversed(waiting):
+        end = ends[id(call)]
+        result = ToolResult(call.call, call.name, INTERRUPTED, failed=True)
+        text = f"{text[:end]}\n{element_text(result_element(result))}{text[end:] or chr(10)}"
+    return text, len(waiting)
+
+
+def _ends_of_replies(items: tuple[Item, ...]) -> dict[int, int]:
+    """For each call, the end of the last call or response of the reply that it stands in."""
+    ends: dict[int, int] = {}
+    group: list[CallItem] = []
+    for item in items:
+        if isinstance(item, CallItem):
+            group.append(item)
+        elif not isinstance(item, OutputItem):
+            group = []
+            continue
+        ends.update({id(call): item.span.end for call in group})
+    return ends

@@ -1,0 +1,315 @@
+"""What `lmm run` would send for a file, without sending it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from chatmd.content.expand import expansions, shown_part
+from chatmd.content.images import described, size_of
+from chatmd.context import AgentRequest, Workplace, model_settings, settings_of
+from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
+from chatmd.language.repair import repair
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import messages_of
+from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
+from chatmd.sidecar import Payloads, Recorded, occurrences
+from chatmd.tools.calling import offered_by
+from lmm import loop
+from lmm.disk.files import read_document
+from lmm.messages import Image, Message, ToolDefinition, ToolResult
+from lmm.messages import render as text_of
+from lmm.models.tokens import count_tokens
+
+# -- A request as a model would get it, as values, as text for people, and as data for programs ---------------
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedMessage:
+    """A message, and the tokens of its texts; of images, only the model's provider knows them."""
+
+    message: Message
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedTool:
+    """A tool as models get it, and the tokens of its name, description and schema."""
+
+    definition: ToolDefinition
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What `lmm run` would send next, to `model`, of which `window` is the most it can read, in tokens.
+
+    `notes` tell where this differs, and what is not known.
+    """
+
+    model: str
+    messages: tuple[RenderedMessage, ...]
+    tools: tuple[RenderedTool, ...] = ()
+    window: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of messages and tools together."""
+        return sum(one.tokens for one in self.messages) + sum(one.tokens for one in self.tools)
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """The texts of a message, those of its calls and results too: what its tokens are counted of.
+
+    >>> list(texts_of(Message("user", "See", content=(Image(url="https://e.org/a.png"), "this."))))
+    ['See', 'this.']
+    """
+    yield from (part for part in parts_of(message) if isinstance(part, str))
+    for call in message.calls:
+        yield f"{call.name} {call.arguments}"
+    for result in message.results:
+        yield result.text
+
+
+def parts_of(message: Message) -> Iterator[str | Image]:
+    """Texts and images of a message, in order."""
+    yield from (part for part in (text_of(message), *message.content) if part)
+
+
+# -- for people --------------------------------------------------------------------------------------------
+
+
+def as_text(rendered: Rendered) -> str:
+    """All of it: a line in front of each message says whose it is, and how many tokens it has.
+
+    >>> print(as_text(Rendered("A/b", (RenderedMessage(Message("user", "Hello"), 1),), window=8)), end="")
+    ── user ── 1 token
+    Hello
+    ── A/b ── 1 token of 8
+    """
+    lines: list[str] = []
+    for one in rendered.messages:
+        lines.append(f"── {one.message.role} ── {_tokens(one.tokens)}")
+        lines += _body(one.message)
+    if rendered.tools:
+        total = sum(tool.tokens for tool in rendered.tools)
+        lines.append(f"── tools ── {_tokens(total)}")
+        lines.append(", ".join(tool.definition.name for tool in rendered.tools))
+    lines.append(_total(rendered))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def as_table(rendered: Rendered) -> str:
+    """The tokens alone, a line for each message and tool.
+
+    >>> print(as_table(Rendered("A/b", (RenderedMessage(Message("user", "Why?\\nHow?"), 4),))), end="")
+         4  user       Why?
+    ── A/b ── 4 tokens
+    """
+    rows = [(one.tokens, one.message.role, _beginning(one.message)) for one in rendered.messages]
+    rows += [(tool.tokens, "tool", tool.definition.name) for tool in rendered.tools]
+    lines = [f"{tokens:>6,}  {role:<9}  {text}".rstrip() for tokens, role, text in rows]
+    return "".join(f"{line}\n" for line in (*lines, _total(rendered)))
+
+
+def _total(rendered: Rendered) -> str:
+    window = f" of {rendered.window:,}" if rendered.window else ""
+    return f"── {rendered.model} ── {_tokens(rendered.tokens)}{window}"
+
+
+def _tokens(count: int) -> str:
+    return f"{count:,} token{'' if count == 1 else 's'}"
+
+
+def _body(message: Message) -> Iterator[str]:
+    for thought in message.reasoning:
+        whose = f" of {thought.provider}" if thought.provider else ""
+        yield f"[thought{whose}, which only its own provider gets] {thought.text}"
+    for part in parts_of(message):
+        yield part if isinstance(part, str) else f"[{described(part)}]"
+    for call in message.calls:
+        yield f"[call {call.id}] {call.name} {call.arguments}"
+    for result in message.results:
+        yield f"[{'failure' if result.failed else 'result'} of {result.call}] {result.name}"
+        yield result.text
+        yield from (f"[{described(image)}]" for image in result.images)
+
+
+def _beginning(message: Message) -> str:
+    first = next((line for text in texts_of(message) for line in text.splitlines() if line.strip()), "")
+    return first.strip()[:60]
+
+
+# -- for programs ------------------------------------------------------------------------------------------
+
+
+def as_data(rendered: Rendered) -> dict[str, Any]:
+    """All of it as JSON holds it, images in base64."""
+    return {
+        "model": rendered.model,
+        "tokens": rendered.tokens,
+        "window": rendered.window,
+        "messages": [_message(one) for one in rendered.messages],
+        "tools": [_tool(tool) for tool in rendered.tools],
+        "notes": list(rendered.notes),
+    }
+
+
+def _message(one: RenderedMessage) -> dict[str, Any]:
+    message = one.message
+    values: dict[str, Any] = {"role": message.role, "tokens": one.tokens}
+    if message.role != "tool":
+        values["content"] = [_part(part) for part in parts_of(message)]
+    if message.reasoning:
+        values["reasoning"] = [
+            {"text": thought.text, "provider": thought.provider, "id": thought.id} for thought in message.reasoning
+        ]
+    if message.calls:
+        values["calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
+    if message.results:
+        values["results"] = [_result(result) for result in message.results]
+    return values
+
+
+def _part(part: str | Image) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if part.url:
+        return {"type": "image", "url": part.url}
+    size = size_of(part.data)
+    pixels = {"width": size.width, "height": size.height} if size else {}
+    data = base64.b64encode(part.data).decode("ascii")
+    return {"type": "image", "media_type": part.media_type, **pixels, "data": data}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    text = [_part(result.text)] if result.text else []
+    content = text + [_part(image) for image in result.images]
+    return {"call": result.call, "name": result.name, "failed": result.failed, "content": content}
+
+
+def _tool(tool: RenderedTool) -> dict[str, Any]:
+    one = tool.definition
+    parameters = dict(one.parameters)
+    return {"name": one.name, "tokens": tool.tokens, "description": one.description, "parameters": parameters}
+
+
+# -- What `lmm run` would send for a file, without sending it -------------------------------------------------
+
+
+def render(
+    path: str | Path,
+    options: RunOptions = RunOptions(),
+    hooks: Hooks = Hooks(),
+    *,
+    run_agents: bool = False,
+    servers: bool = False,
+) -> Rendered:
+    """What a model would get next for a ChatMD file; nothing is sent to it, and nothing is written.
+
+    Documents are read, or fetched, as for a run; what was recorded is not. Agents whose answers were not recorded are
+    asked only with `run_agents`, the tools of MCP servers only with `servers`; else the notes tell what is missing.
+
+    Raises:
+        InvalidDocument: the file has errors.
+        ChatmdError: something that a message refers to cannot be had.
+        ConsentNeeded: agents or servers should be asked, and nobody agreed to what tools can do.
+        DocumentError, ConfigError: the file cannot be read; its model or a setting is unknown.
+    """
+    text = read_document(Path(path))
+    return loop.run(render_text(text, Path(path), options, hooks, run_agents=run_agents, servers=servers))
+
+
+async def arender(
+    path: str | Path,
+    options: RunOptions = RunOptions(),
+    hooks: Hooks = Hooks(),
+    *,
+    run_agents: bool = False,
+    servers: bool = False,
+) -> Rendered:
+    """`render` for callers with an event loop."""
+    text = await asyncio.to_thread(read_document, Path(path))
+    return await loop.run_async(render_text(text, Path(path), options, hooks, run_agents=run_agents, servers=servers))
+
+
+async def render_text(
+    text: str, path: Path, options: RunOptions, hooks: Hooks, *, run_agents: bool = False, servers: bool = False
+) -> Rendered:
+    """`render` for a text that stands, or could stand, in `path`."""
+    folder = path.resolve().parent
+    tree = tree_for(path, folder, options, hooks)
+    if run_agents or servers:
+        tree = await asyncio.to_thread(agreed, tree, text, str(path), folder, options, hooks)
+    whole, notes = repair(text)
+    spec = read_agent(tree.rules.imported(parse(whole, file=str(path))))
+    settings = model_settings(spec.config, tree.configuration)
+    unasked = _Unasked()
+    ask = partial(tree.ask, tree, (str(path),)) if run_agents else unasked.ask
+    everything = settings_of(spec.config, tree.configuration)
+    place = Workplace(folder, everything, ask, tree.rules, tree.environment, tree.protected)
+    messages = await _messages(spec, place, Recorded(path, only=options.replay, keeps=False))
+    tools, missing = await _tools(spec, place, servers)
+    if spec.waits_for_user:
+        notes = (*notes, "it is the user's turn: lmm run would send nothing")
+    return Rendered(
+        str(settings.model), messages, tools, settings.context_window, (*notes, *unasked.notes(spec), *missing)
+    )
+
+
+async def _messages(spec: AgentSpec, place: Workplace, recorded: Recorded) -> tuple[RenderedMessage, ...]:
+    items = [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
+    parts = [found.part for found in occurrences(items)]
+    stored = await asyncio.to_thread(Payloads(place.folder, inline=True).read, parts)
+    known = await expansions(items, place, recorded, stored)
+    messages = messages_of(items, expand=known.__getitem__)
+    return tuple(RenderedMessage(one, sum(count_tokens(text) for text in texts_of(one))) for one in messages)
+
+
+async def _tools(spec: AgentSpec, place: Workplace, servers: bool) -> tuple[tuple[RenderedTool, ...], tuple[str, ...]]:
+    """The tools, and notes about those that are not known."""
+    offers = await offered_by(spec, place, servers=servers)
+    tools = tuple(RenderedTool(one, _tool_tokens(one)) for offer in offers for one in offer.definitions)
+    notes = [f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem]
+    notes += [
+        f"{offer.declared.span.where}: the tools of this server are not counted (--servers asks it for them)"
+        for offer in offers
+        if not offer.opened
+    ]
+    return tools, tuple(notes)
+
+
+def _tool_tokens(tool: ToolDefinition) -> int:
+    schema = json.dumps(tool.parameters, ensure_ascii=False)
+    return count_tokens(f"{tool.name}\n{tool.description}\n{schema}")
+
+
+@dataclass(slots=True)
+class _Unasked:
+    """Stands in for agents that are not asked: it says so where their answer would be."""
+
+    sources: list[str] = field(default_factory=list)
+
+    async def ask(self, request: AgentRequest) -> str:
+        self.sources.append(request.src)
+        return f"[here would be the answer of the agent {request.src}, which was not asked yet]"
+
+    def notes(self, spec: AgentSpec) -> tuple[str, ...]:
+        """Where answers are missing."""
+        places = [
+            part
+            for item in spec.items
+            if isinstance(item, MessageItem)
+            for part in item.content
+            if isinstance(part, SubAgent) and part.src in self.sources
+        ]
+        return tuple(
+            f"{part.span.where}: {shown_part(part)} was not asked yet (--run-agents asks it)" for part in places
+        )

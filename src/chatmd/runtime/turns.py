@@ -1,0 +1,536 @@
+"""The loop of model and tools over one transcript.
+
+What the model gets is always read from the transcript's text, never from memory beside it: so a run that goes on
+later sends the same messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from chatmd.budget import Tally
+from chatmd.compaction.compact import Compactor
+from chatmd.content.expand import Expansions, expansions
+from chatmd.context import (
+    AgentRequest,
+    Configuration,
+    OpenModel,
+    Rules,
+    Workplace,
+    model_settings,
+    open_model,
+    settings_of,
+)
+from chatmd.errors import ChatmdError, StoppedByUser
+from chatmd.language.agent import (
+    AgentSpec,
+    CallItem,
+    Doc,
+    Img,
+    Item,
+    MessageItem,
+    OutputItem,
+    Part,
+    SubAgent,
+    interpret,
+    read_agent,
+    references,
+)
+from chatmd.language.nodes import Element, Node, Span, SyntaxTree
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import (
+    USER_TURN,
+    ReplyWriter,
+    answer_of,
+    gap,
+    items_of,
+    lines_of,
+    messages_of,
+    parsed,
+    user_text,
+)
+from chatmd.runtime import events
+from chatmd.runtime.live_text import Mark, Transcript
+from chatmd.sidecar import Payloads, Recorded
+from chatmd.tools.calling import CANCELLED, PRESENT, Caller, open_tools, with_notes
+from chatmd.tools.command import SHORTEST_SECRET, keys_of
+from chatmd.tools.consent import Approve, Consent
+from lmm.config import Settings
+from lmm.disk.secrets import is_secret_variable
+from lmm.errors import LmmError, Place
+from lmm.messages import (
+    Asked,
+    ChatRequest,
+    Event,
+    Image,
+    Listener,
+    Message,
+    Notice,
+    ReasoningDelta,
+    Reply,
+    Retrying,
+    TextDelta,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    ignore,
+)
+from lmm.models.port import ChatModel, connected
+
+# -- What an agent that comes from a URL may do: answer, and no more than that unless it was allowed ----------
+
+
+def confined(spec: AgentSpec, *, tools: bool) -> AgentSpec:
+    """The agent without its tools, unless `tools` allows them.
+
+    Raises:
+        ChatmdError: it refers to files on this machine.
+
+    >>> from chatmd.language.agent import read_agent
+    >>> from chatmd.language.syntax import parse
+    >>> confined(read_agent(parse('<tool name="read_file"/><user>Hi</user>')), tools=False).tools
+    ()
+    """
+    for item in spec.items:
+        if isinstance(item, CallItem):
+            _refuse_local(item.arguments)
+        elif isinstance(item, MessageItem | OutputItem):
+            _refuse_local(item.content)
+    if tools:
+        for tool in spec.tools:
+            if tool.local:
+                raise _refusal(tool.agent, tool.span)
+        return spec
+    return replace(spec, tools=())
+
+
+def refuse_imports(document: SyntaxTree) -> None:
+    """See to it that nothing is imported.
+
+    Raises:
+        ChatmdError: something would be.
+    """
+    for element in _imports(document.children):
+        raise _refusal(element.get("src") or "", element.span)
+
+
+def _imports(children: tuple[Node, ...]) -> list[Element]:
+    elements = [node for node in children if isinstance(node, Element)]
+    return [found for one in elements for found in ([one] if one.tag == "import" else _imports(one.children))]
+
+
+def _refuse_local(content: tuple[Part, ...]) -> None:
+    for part in content:
+        if isinstance(part, Doc | Img | SubAgent) and part.local:
+            raise _refusal(part.src, part.span)
+        if isinstance(part, SubAgent):
+            _refuse_local(part.content)
+
+
+def _refusal(src: str, span: Span) -> ChatmdError:
+    return ChatmdError(
+        f"an agent that comes from a URL may not read '{src}' on this machine", where=span.where,
+        hint="save it to a file, if you trust it",
+    )  # fmt: skip
+
+
+# -- What a run and all agents that it asks have in common ----------------------------------------------------
+
+
+class Ask(Protocol):
+    """How another agent is asked."""
+
+    def __call__(self, tree: Tree, chain: tuple[str, ...], request: AgentRequest) -> Awaitable[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One run: its configuration, rules, limits and environment, and what was agreed to.
+
+    `ask` asks another agent: for a tree, the files from the first one down to who asks, and a request.
+    With `replay`, documents and agents in messages are taken as they were recorded. What agents below say and do is
+    kept below the folder `records`, if there is one.
+    """
+
+    ask: Ask
+    configuration: Configuration = field(default_factory=Configuration)
+    rules: Rules = field(default_factory=Rules)
+    tally: Tally = field(default_factory=Tally)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    consent: Consent = field(default_factory=Consent)
+    approve: Approve | None = None
+    listener: Listener = ignore
+    open_model: OpenModel = open_model
+    protected: tuple[Path, ...] = ()
+    replay: bool = False
+    records: Path | None = None
+
+
+def scrubber(settings: Settings, spec: AgentSpec, environment: Mapping[str, str]) -> Callable[[str], str]:
+    """A function that takes keys and secrets of the environment out of a text."""
+    names = keys_of(settings) | {name for tool in spec.tools for name in (tool.client_id_env, tool.client_secret_env)}
+    names |= {name for tool in spec.tools for name in tool.env if is_secret_variable(name)}
+    values = sorted((environment.get(name, "") for name in names), key=len, reverse=True)
+    secrets = [value for value in values if len(value) >= SHORTEST_SECRET]
+
+    def scrub(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, "…")
+        return text
+
+    return scrub
+
+
+# -- The loop of model and tools over one transcript ----------------------------------------------------------
+#
+# What the model gets is always read from the transcript's text, never from memory beside it: so a run that goes on
+# later sends the same messages.
+
+
+_PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One transcript that a model and its tools go on with (`open` it first). `chain` names its file, last.
+
+    `notes` are what the user said while the model was at work; `user_turn` is what a finished turn ends with.
+    """
+
+    tree: Tree
+    transcript: Transcript
+    folder: Path
+    chain: tuple[str, ...]
+    notes: deque[str] = field(default_factory=deque)
+    recorded: Recorded | None = None
+    remote: bool = False
+    user_turn: str = USER_TURN
+    spec: AgentSpec = field(default_factory=AgentSpec)
+    items: list[Item] = field(default_factory=list)
+    _model: ChatModel | None = None
+    _caller: Caller = field(default_factory=lambda: Caller({}))
+    _payloads: Payloads = field(default_factory=lambda: Payloads(None, inline=True))
+    _stored: dict[Doc | Img | SubAgent, str | Image] = field(default_factory=dict)
+    _records: dict[str, list[str]] = field(default_factory=dict)
+    _expanded: Expansions = field(default_factory=Expansions)
+    _place: Workplace | None = None
+    _compactor: Compactor | None = None
+
+    # -- before the first turn -----------------------------------------------------------------------
+
+    async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> bool:
+        """Read the agent and open its tools, which stay open as long as `stack`; whether there is something to do.
+
+        If it is the user's turn, nothing is opened, unless `though_waiting`.
+
+        Raises:
+            InvalidDocument: the text has errors.
+            ConfigError, ModelError: its model cannot be asked.
+            ConsentNeeded: nobody agreed to its tools.
+            ChatmdError: a tool cannot be had.
+        """
+        self._read()
+        if self.waits_for_user and not though_waiting:
+            self._leave_turn()
+            return False
+        own = len(self.chain) == 1
+        settings = model_settings(self.spec.config, self.tree.configuration, own=own)
+        everything = settings_of(self.spec.config, self.tree.configuration, own=own)
+        self._place = place = self._workplace(everything)
+        self._payloads = Payloads(self.transcript.folder, self.spec.config.show_tool_call)
+        self._compactor = Compactor(settings, everything, self.tree.rules, self.tree.open_model, self.transcript.path)
+        self.tree.consent.check(self.spec, place)
+        self.tree.tally.check_price(str(settings.model))
+        self._model = self.tree.open_model(settings)
+        await stack.enter_async_context(connected(self._model))
+        tools = await open_tools(self.spec.tools, place, stack)
+        scrub = scrubber(everything, self.spec, self.tree.environment)
+        self._caller = Caller(tools, self.tree.rules.max_parallel, scrub, self.tree.approve, self._tell, self._tell)
+        return True
+
+    def _workplace(self, settings: Settings) -> Workplace:
+        tree = self.tree
+        return Workplace(self.folder, settings, self._ask_agent, tree.rules, tree.environment, tree.protected)
+
+    async def _ask_agent(self, request: AgentRequest) -> str:
+        """Ask another agent, perhaps for a call, whose result then tells where it is kept what that one did."""
+        records = self._records.setdefault(PRESENT.get(), [])
+        return await self.tree.ask(self.tree, self.chain, replace(request, kept=records.append))
+
+    def _leave_turn(self) -> None:
+        """Leave a place for the user to write, if there is none."""
+        last = self.items[-1] if self.items else None
+        if self.user_turn and not (isinstance(last, MessageItem) and last.role == "user"):
+            self._add(self._turn.removeprefix(self.transcript.newline))
+
+    @property
+    def model(self) -> str:
+        """The model that is asked; empty before `open`."""
+        return self._model.name if self._model else ""
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        """What the model is offered."""
+        return tuple(tool.tool.definition for tool in self._caller.tools.values())
+
+    @property
+    def waits_for_user(self) -> bool:
+        """Whether there is nothing for the model to do."""
+        return AgentSpec(items=tuple(self.items)).waits_for_user
+
+    @property
+    def answer(self) -> str:
+        """What the model said last."""
+        return answer_of(self.items)
+
+    def say(self, said: str | Element) -> None:
+        """What the user says, in the place that waits for it: a text, or a ``<user>`` element."""
+        self.transcript.drop_blank_turn()
+        self._add(self._user_text(said) if isinstance(said, str) else lines_of([said], self.transcript.newline))
+
+    # -- turns ---------------------------------------------------------------------------------------
+
+    async def turn(self, *, once: bool = False) -> None:
+        """Ask the model, and carry out its calls, until it is the user's turn; with `once`, one request.
+
+        If it is cancelled or fails, the transcript holds what was said and done so far, and can be gone on with.
+
+        Raises:
+            ModelError: the model did not answer.
+            LimitReached: the run has used up what it may.
+            FileWriteError: the transcript cannot be written.
+        """
+        await self._refresh()
+        while not self.waits_for_user:
+            await self._make_room()
+            mark = await self._refresh()  # what others write from now on comes after the reply
+            if self.waits_for_user:
+                return
+            calls = await self._ask(mark)
+            if calls and not await self._carry_out(calls):
+                return
+            if once:
+                return
+
+    async def _make_room(self) -> None:
+        """Put a summary in the place of the older part, if the conversation is about to outgrow its model."""
+        text, compactor = self.transcript.text, self._compactor
+        if compactor is None or self.tree.replay or not compactor.is_due(text):
+            return
+        try:
+            done = await compactor.compact(text)
+        except LmmError as error:
+            why = self._caller.scrub(error.message)
+            self._tell(Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
+            return
+        made = done.compaction
+        self.tree.tally.add(made.model, made.usage)
+        if not self.transcript.restart(text, done.text):
+            self._tell(Notice("the file was changed while its summary was made; it is not compacted"))
+            return
+        if self.recorded is not None:
+            self.recorded.carry_over(made.was, made.items)
+        self._read()
+        where = f"; the original: {done.original}" if done.original else ""
+        self._tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
+
+    async def _ask(self, mark: Mark) -> tuple[ToolCall, ...]:
+        """One request, and its reply in the transcript at `mark`; the calls that the model asks for."""
+        assert self._model is not None
+        messages = await self._messages()
+        self.tree.tally.begin(self._model.name)
+        request = ChatRequest(messages, tools=self.tools)
+        self._tell(Asked(request, self._model.name))
+        before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
+        writer, reply = ReplyWriter(before, newline), None
+        try:
+            async with aclosing(self._model.stream(request)) as stream:
+                async for event in stream:
+                    if isinstance(event, Retrying):
+                        self.transcript.take_back(mark)
+                        writer = ReplyWriter(before, newline)
+                        self._tell(event)
+                    elif isinstance(event, Reply):
+                        reply = event  # paid: from here, it stays
+                        await self._finish(event, writer, mark)
+                        break
+                    else:
+                        self.transcript.append(writer.feed(event))
+                        self._tell_piece(event)
+        except asyncio.CancelledError:
+            if reply is None:
+                self._cut(writer, mark)
+            else:
+                self._write_results(reply.calls, {})
+                with contextlib.suppress(LmmError):
+                    self._read()
+            raise
+        except BaseException as error:
+            if reply is None:
+                self.transcript.take_back(mark)
+            if isinstance(error, LmmError):
+                error.message = self._caller.scrub(error.message)
+            raise
+        if reply is None:
+            raise RuntimeError(f"{self._model.name} ended its stream without a reply")
+        return reply.calls
+
+    async def _finish(self, reply: Reply, writer: ReplyWriter, mark: Mark) -> None:
+        """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
+        usage = self.tree.tally.add(reply.model, reply.usage)
+        calls = [self._payloads.call(call) for call in reply.calls]
+        notes = () if reply.calls else self._take_notes()
+        then = "" if reply.calls else self._after_reply(notes)
+        rest = writer.end(reply, calls)
+        if rest is None:  # the pieces were not the reply
+            self.transcript.take_back(mark)
+            rest = ReplyWriter(writer.before, writer.newline).whole(reply, calls)
+        self.transcript.append(rest + then)
+        await self._calm()
+        self._reread(mark)
+        self._tell(replace(reply, usage=usage))
+        if self._compactor is not None:
+            self._compactor.note(reply.usage)
+            if not reply.calls and self._compactor.warning:
+                self._tell(Notice(self._compactor.warning))
+        if notes:
+            self._tell(events.Delivered(notes, with_result=False))
+        if reply.cut:
+            self._tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
+
+    def _cut(self, writer: ReplyWriter, mark: Mark) -> None:
+        """A reply that was cancelled: what it said stays, and says that it is not all."""
+        self.transcript.take_back(mark)
+        if writer.text.strip():
+            self.transcript.append(writer.cut() + self._after_reply(()))
+        self._reread(mark)
+
+    async def _carry_out(self, calls: Sequence[ToolCall]) -> bool:
+        """Carry out calls, and write their results; False if the user stopped the run meanwhile."""
+        results: dict[int, ToolResult] = {}
+        stopped = False
+        try:
+            await self._caller.call(calls, results)
+        except StoppedByUser:
+            stopped = True
+        finally:  # also if this is cancelled
+            self._write_results(calls, results, then=self._turn if stopped else "")
+        return not stopped
+
+    def _write_results(self, calls: Sequence[ToolCall], results: Mapping[int, ToolResult], *, then: str = "") -> None:
+        """The results in call order; calls that have none were cancelled."""
+        if not calls:
+            return
+        complete = [
+            results.get(n, ToolResult(call.id, call.name, CANCELLED, failed=True)) for n, call in enumerate(calls)
+        ]
+        notes = self._take_notes()
+        if notes:
+            complete[-1] = with_notes(complete[-1], notes)
+        elements = [self._payloads.result(one, self._records.pop(one.call, ())) for one in complete]
+        self._add(lines_of(elements, self.transcript.newline) + then)
+        if notes:
+            self._tell(events.Delivered(notes, with_result=True))
+
+    def _take_notes(self) -> tuple[str, ...]:
+        notes = tuple(self.notes)
+        self.notes.clear()
+        return notes
+
+    def _after_reply(self, notes: Sequence[str]) -> str:
+        """What follows a reply without calls: what the user said meanwhile, or a place to say something."""
+        if notes:
+            return "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
+        return "" if self.transcript.tail else self._turn
+
+    @property
+    def _turn(self) -> str:
+        """A blank line, and a place for the user to say something, if there is to be one."""
+        return f"\n{self.user_turn}".replace("\n", self.transcript.newline) if self.user_turn else ""
+
+    def _user_text(self, said: str) -> str:
+        return user_text(said).removesuffix("\n") + self.transcript.newline
+
+    # -- text and messages -----------------------------------------------------------------------------
+
+    def _add(self, text: str) -> None:
+        """Append what is complete."""
+        mark = self.transcript.mark()
+        self.transcript.append(gap(self.transcript.end, self.transcript.newline) + text)
+        self._reread(mark)
+
+    async def _refresh(self) -> Mark:
+        """Read what others have made of the text; the place where the next piece comes."""
+        mark = self.transcript.mark()
+        while self.transcript.changed:
+            await self._calm()
+            self._reread(mark)
+            mark = self.transcript.mark()
+        return mark
+
+    async def _calm(self) -> None:
+        """Wait until nobody else is in the middle of writing, as one who leaves half a tag is; not for ever."""
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            if self.transcript.is_still() and not (self.transcript.changed and self._has_errors()):
+                return
+            await asyncio.sleep(_POLL)
+
+    def _has_errors(self) -> bool:
+        document = parse(self.transcript.text)
+        return any(problem.severity == "error" for problem in (*document.problems, *interpret(document)[1]))
+
+    def _reread(self, mark: Mark) -> None:
+        """The items of what was appended since `mark`; of all, if others changed the text."""
+        if self.transcript.settle():
+            self._tell(Notice("the file was changed meanwhile, and is read again"))
+            self._read()
+        else:
+            self.items += items_of(self.transcript.since(mark))
+
+    def _read(self) -> None:
+        """Agent and items of the whole text."""
+        document = parsed(self.transcript.text, self.chain[-1])
+        if self.remote:
+            refuse_imports(document)
+            spec = read_agent(document)
+            if spec.tools:
+                self.tree.rules.require("remote_tools")
+            self.spec = confined(spec, tools=self.tree.rules.remote_tools)
+        else:
+            self.spec = read_agent(self.tree.rules.imported(document))
+        self.items = list(self.spec.items)
+
+    async def _messages(self) -> tuple[Message, ...]:
+        """What the model gets."""
+        items = [item for item in self.items if not (isinstance(item, MessageItem) and item.is_blank)]
+        await self._expand(items)
+        return messages_of(items, expand=self._meaning)
+
+    async def _expand(self, items: Sequence[Item]) -> None:
+        """See to it that everything that messages refer to is known."""
+        assert self._place is not None
+        parts = [part for item in items for part in references(item)]
+        self._stored |= self._payloads.read(part for part in parts if part not in self._stored)
+        if any(part not in self._stored and part not in self._expanded for part in parts):
+            self._expanded = await expansions(items, self._place, self.recorded, self._stored, self._expanded)
+
+    def _meaning(self, part: Doc | Img | SubAgent) -> str | Image:
+        return self._stored[part] if part in self._stored else self._expanded[part]
+
+    # -- what happens ----------------------------------------------------------------------------------
+
+    def _tell(self, event: Event) -> None:
+        self.tree.listener(event, Place(self.chain[-1], path=self.chain[1:]))
+
+    def _tell_piece(self, event: Event) -> None:
+        if (isinstance(event, TextDelta) and event.text) or isinstance(event, ReasoningDelta):
+            self._tell(event)

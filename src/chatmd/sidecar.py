@@ -1,0 +1,361 @@
+"""What is kept in `.chatmd` beside a transcript: what calls and results hold, and what documents and agents meant."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import CallItem, Content, Doc, Img, Item, MessageItem, OutputItem, Part, SubAgent
+from chatmd.language.nodes import Attribute, Element
+from chatmd.language.transcript import call_element, image_element, image_of, result_element, storable
+from lmm.disk.files import decode_document
+from lmm.disk.folder import Folder
+from lmm.disk.opened import write_errors
+from lmm.errors import FileReadError
+from lmm.messages import Image, ToolCall, ToolResult
+
+# -- Where in a conversation documents, images and agents stand, and by what each is known again on a later run
+
+
+Expandable = Doc | Img | SubAgent
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One part that has to be expanded. `answered` if a model has seen it: something follows that a model said.
+
+    `key` is that of its place: what the message says, how many with the same words come before, and which part of
+    it this is. So it holds wherever the file lies, and whatever changes in other messages. It is empty in what a
+    model or a tool said: what is stored there does not change.
+    """
+
+    part: Expandable
+    key: str
+    answered: bool
+
+
+def occurrences(items: Iterable[Item]) -> tuple[Occurrence, ...]:
+    """All parts of a conversation that are not inline, in order.
+
+    >>> doc = Doc("a.md", local=True)
+    >>> user, assistant = MessageItem("user", (doc,)), MessageItem("assistant", ("Yes.",))
+    >>> both = occurrences((user, assistant, user))
+    >>> [place.answered for place in both], both[0].key == both[1].key
+    ([True, False], False)
+    """
+    conversation = tuple(items)
+    said = [number for number, item in enumerate(conversation) if not _is_input(item)]
+    last = said[-1] if said else -1
+    return tuple(_in_items(conversation, last))
+
+
+def _is_input(item: Item) -> bool:
+    return isinstance(item, MessageItem) and item.role != "assistant"
+
+
+def _in_items(items: tuple[Item, ...], last_said: int) -> Iterator[Occurrence]:
+    seen: Counter[str] = Counter()
+    for number, item in enumerate(items):
+        content = _content(item)
+        if all(isinstance(part, str) for part in content):
+            continue
+        message = ""
+        if isinstance(item, MessageItem) and _is_input(item):
+            message = digest(item.role, [described(part) for part in content])
+            seen[message] += 1
+        for index, part in enumerate(content):
+            if not isinstance(part, str) and not (isinstance(part, Img) and _is_inline(part)):
+                key = digest(message, seen[message], index) if message else ""
+                yield Occurrence(part, key, number < last_said)
+
+
+def _content(item: Item) -> Content:
+    if isinstance(item, MessageItem | OutputItem):
+        return item.content
+    return item.arguments if isinstance(item, CallItem) else ()
+
+
+def _is_inline(img: Img) -> bool:
+    return image_of(img) is not None
+
+
+def described(part: Part) -> Any:
+    """A part as JSON: all that it says, not where it stands."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Doc):
+        return ["doc", part.src, part.local, part.strip, part.markdown]
+    if isinstance(part, Img):
+        return ["img", part.src, part.local]
+    return ["agent", part.src, part.local, [described(child) for child in part.content]]
+
+
+def digest(*values: Any) -> str:
+    """A hash of values that JSON can hold."""
+    return hashlib.sha256(json.dumps(values, ensure_ascii=True).encode("ascii")).hexdigest()[:32]
+
+
+FOLDER = ".chatmd"
+"""The folder beside a transcript with all that belongs to it: contents, records, originals."""
+SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
+"""The kinds of images that models see, and how files of them end."""
+
+# -- What documents and agents of a conversation stood for when a model saw them, kept beside the transcript
+#
+# A file may be edited, a page may change, an agent would answer in other words: what a model has once seen stays as
+# it was. ``.chatmd/expansions.jsonl`` has a line for each, the contents are files named by their hash, like those of
+# calls. A copy of a transcript in the same folder finds what the original recorded.
+
+
+INDEX = f"{FOLDER}/expansions.jsonl"
+_KINDS = {Doc: "doc", Img: "img"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One line of the index: in which transcript, at which place, what stood there, and the hash of its content.
+
+    `inputs` is a hash of all that an agent's answer depends on; `media_type` is that of an image.
+    """
+
+    transcript: str
+    key: str
+    kind: str
+    src: str
+    sha256: str
+    media_type: str = ""
+    inputs: str = ""
+
+
+class Recorded:
+    """The record beside a transcript. With `only`, nothing else counts: what is not recorded is an error.
+
+    `keeps` says whether what is new is recorded.
+    """
+
+    def __init__(self, transcript: Path, *, only: bool = False, keeps: bool = True) -> None:
+        self.only, self.keeps = only, keeps and not only
+        self._name, self._below = transcript.name, Folder(transcript.resolve().parent)
+        self._entries = _read_index(self._below)
+
+    def find(self, key: str) -> str | Image | None:
+        """What stood at a place; None if that was not recorded.
+
+        Raises:
+            ChatmdError: the record is damaged.
+        """
+        entries = [entry for entry in self._entries if entry.key == key]
+        own = [entry for entry in entries if entry.transcript == self._name]
+        return self._load((own or entries)[-1]) if entries else None
+
+    def answer(self, inputs: str) -> str | None:
+        """What an agent answered to the same `inputs`, be it in another transcript.
+
+        Raises:
+            ChatmdError: the record is damaged.
+        """
+        entry = next((entry for entry in reversed(self._entries) if inputs and entry.inputs == inputs), None)
+        value = self._load(entry) if entry else None
+        return value if isinstance(value, str) else None
+
+    def keep(self, key: str, part: Expandable, value: str | Image, *, inputs: str = "") -> None:
+        """Record what stood at a place, on the disk when this returns.
+
+        Raises:
+            ChatmdError, FileWriteError: it cannot be written.
+        """
+        if not self.keeps:
+            return
+        data = value.data if isinstance(value, Image) else value.encode("utf-8")
+        media_type = value.media_type if isinstance(value, Image) else ""
+        kind = _KINDS.get(type(part), "agent")
+        entry = _Entry(self._name, key, kind, part.src, hashlib.sha256(data).hexdigest(), media_type, inputs)
+        if entry in self._entries and self._latest(key) == entry:
+            return
+        self._store(entry, data)
+        _append(self._below, json.dumps(asdict(entry), ensure_ascii=True))
+        self._entries.append(entry)
+
+    def carry_over(self, before: Iterable[Item], after: Iterable[Item]) -> None:
+        """Record anew what stands at another place in a conversation of which items were taken away.
+
+        Of messages with the same words, one that was the third may be the first now. `after` holds the very parts of
+        `before` that stay.
+
+        Raises:
+            ChatmdError, FileWriteError: the record is damaged, or cannot be written.
+        """
+        keys = {id(one.part): one.key for one in occurrences(before)}
+        moved = [one for one in occurrences(after) if keys.get(id(one.part), one.key) != one.key]
+        values = [self.find(keys[id(one.part)]) for one in moved]  # all of them, before one takes another's place
+        for one, value in zip(moved, values, strict=True):
+            if value is not None:
+                self.keep(one.key, one.part, value)
+
+    def _latest(self, key: str) -> _Entry | None:
+        return next(
+            (entry for entry in reversed(self._entries) if (entry.transcript, entry.key) == (self._name, key)), None
+        )
+
+    def _store(self, entry: _Entry, data: bytes) -> None:
+        name = _name(entry)
+        if self._below.stat(name) is None:
+            self._below.write(name, data, private=True)
+
+    def _load(self, entry: _Entry) -> str | Image:
+        name = _name(entry)
+        path = self._below.root / name
+        hint = "bring it back, or delete its line in expansions.jsonl to have it read anew"
+        try:
+            data = self._below.read(name)
+        except FileReadError as error:
+            raise ChatmdError(f"what {entry.src} held is not there any more", where=str(path), hint=hint) from error
+        if hashlib.sha256(data).hexdigest() != entry.sha256:
+            raise ChatmdError(f"this is not what {entry.src} held: the file was changed", where=str(path), hint=hint)
+        return Image(data, media_type=entry.media_type) if entry.media_type else decode_document(data, str(path))
+
+
+def _name(entry: _Entry) -> str:
+    return f"{FOLDER}/{entry.sha256[:32]}{SUFFIXES.get(entry.media_type, '.txt')}"
+
+
+def _read_index(below: Folder) -> list[_Entry]:
+    """The lines that can be read: a crash may have torn the last one."""
+    if below.stat(INDEX) is None:
+        return []
+    text = below.read(INDEX).decode("utf-8", "replace")
+    entries = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError, TypeError):
+            entries.append(_entry(json.loads(line)))
+    return entries
+
+
+def _entry(values: Any) -> _Entry:
+    entry = _Entry(**values)
+    if not all(isinstance(value, str) for value in asdict(entry).values()):
+        raise TypeError("all values are texts")
+    if len(entry.sha256) != 64 or not set(entry.sha256) <= set("0123456789abcdef"):
+        raise ValueError("this is no hash")  # it becomes a file's name
+    return entry
+
+
+def _append(below: Folder, line: str) -> None:
+    """Add a line in one piece, so that two runs can write at once."""
+    with write_errors(str(below.root / INDEX)), below.open(INDEX, "a+b", private=True) as file:
+        torn = file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+        os.write(file.fileno(), f"{chr(10) * torn}{line}\n".encode("ascii"))
+        os.fsync(file.fileno())
+
+
+# -- What calls and their results hold, kept in files beside a transcript: ``.chatmd/`` and the hash of the content
+#
+# The transcript refers to them by ``<doc src=".chatmd/…" local/>``, relative to its own folder. Equal contents are
+# one file, and no file changes.
+
+
+_UNFIT = re.compile(r"[^\w-]")
+_MEDIA_TYPES = {suffix: media_type for media_type, suffix in SUFFIXES.items()}
+_NAME = re.compile(rf"{re.escape(FOLDER)}/[0-9a-f]{{32}}\.[a-z]+")
+
+
+def keep_record(folder: Path, name: str, text: str) -> str:
+    """Keep what an agent of that name said and did, for a transcript in `folder`; its path from there."""
+    stem = _UNFIT.sub("_", name.partition(".")[0])[:40]
+    data = text.encode("utf-8")
+    kept = f"{FOLDER}/agents/{stem}-{hashlib.sha256(data).hexdigest()[:16]}.chatmd"
+    _write(folder, kept, data)
+    return kept
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    """Write a file below ``.chatmd``, unless it is there."""
+    below = Folder(folder)
+    if below.stat(name) is None:
+        below.write(name, data, private=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """The payloads of a transcript in `folder`; with None, everything stands in the transcript itself.
+
+    `inline` keeps texts in the transcript too; images are always files, if there can be files.
+    """
+
+    folder: Path | None
+    inline: bool
+
+    def call(self, call: ToolCall) -> Element:
+        """A call as an element, its arguments stored."""
+        call = ToolCall(*map(storable, (call.id, call.name, call.arguments, call.item)))
+        if self.folder is None or self.inline:
+            return call_element(call)
+        return call_element(call, stored_at=self._store(call.arguments.encode("utf-8"), ".json"))
+
+    def result(self, result: ToolResult, records: Sequence[str] = ()) -> Element:
+        """A result as an element, its text and images stored; `records` hold what agents said and did for it."""
+        element = self._result(result)
+        more = (Attribute("record", ", ".join(records)),) if records else ()
+        return replace(element, attributes=(*element.attributes, *more))
+
+    def _result(self, result: ToolResult) -> Element:
+        result = replace(result, call=storable(result.call), name=storable(result.name), text=storable(result.text))
+        if self.folder is None:
+            return result_element(result)
+        stored = "" if self.inline or not result.text else self._store(result.text.encode("utf-8"), ".txt")
+        element = result_element(replace(result, images=()), stored_at=stored)
+        return replace(element, children=(*element.children, *map(self._image, result.images)))
+
+    def read(self, parts: Iterable[Doc | Img | SubAgent]) -> dict[Doc | Img | SubAgent, str | Image]:
+        """What those of `parts` stand for that are payloads.
+
+        Raises:
+            ChatmdError: a file is not there any more, or holds something else: a link could lead anywhere.
+        """
+        if self.folder is None:
+            return {}
+        return {
+            part: self._load(part)
+            for part in parts
+            if isinstance(part, Doc | Img) and part.local and _NAME.fullmatch(part.src)
+        }
+
+    def _load(self, part: Doc | Img) -> str | Image:
+        assert self.folder is not None
+        path = self.folder / part.src
+        try:
+            data = Folder(self.folder).read(part.src)
+        except FileReadError as error:
+            raise ChatmdError(
+                f"{part.src}: {error.message}", where=part.span.where, hint="move it with this file"
+            ) from error
+        if not path.name.startswith(hashlib.sha256(data).hexdigest()[:32]):
+            raise ChatmdError(
+                f"{part.src}: this is not what was kept: the file was changed", where=part.span.where,
+                hint="bring it back, or write what it should hold into the transcript",
+            )  # fmt: skip
+        if isinstance(part, Doc):
+            return decode_document(data, str(path))
+        return Image(data, media_type=_MEDIA_TYPES.get(path.suffix, "image/png"))
+
+    def _image(self, image: Image) -> Element:
+        if image.url or image.media_type not in SUFFIXES:
+            return image_element(image)
+        stored = self._store(image.data, SUFFIXES[image.media_type])
+        return Element("img", (Attribute("src", stored), Attribute("local")))
+
+    def _store(self, data: bytes, suffix: str) -> str:
+        """Write a file, unless it is there; its path as it stands in the transcript."""
+        assert self.folder is not None
+        name = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:32]}{suffix}"
+        _write(self.folder, name, data)
+        return name

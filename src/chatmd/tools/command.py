@@ -1,0 +1,264 @@
+"""Programs as tools: ``<tool name="search" command="rg -n"/>``. No shell ever sees what a model wrote."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from chatmd.context import Workplace
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import Tool
+from chatmd.tools.process import FLOOD, Ended, Program, report, run_program
+from chatmd.tools.registry import FunctionTool, object_schema
+from lmm.config import TIERS, Settings
+from lmm.messages import ToolDefinition, ToolOutput
+from lmm.models.port import RunnableTool
+from lmm.providers import PROVIDERS
+
+# -- The environment that programs get: what programs need, and what a prompt names; never a key of a model's provider
+#
+# What it names is told in the question for consent, and taken out of what the model reads where it is a secret.
+
+
+PASSED_ON = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
+    *("SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"),  # Windows
+)
+"""What every program gets, if it is set, besides all that begins with ``LC_``."""
+ALWAYS = {"TERM": "dumb", "NO_COLOR": "1"}
+"""What every program gets: what it prints is read, not looked at."""
+
+
+SHORTEST_SECRET = 8
+"""What is shorter could stand in any text."""
+
+
+def environment_for(declared: Tool, place: Workplace) -> dict[str, str]:
+    """What the program of a declaration sees: what programs need, and the variables that the declaration names.
+
+    Raises:
+        ChatmdError: as `check_variables`.
+    """
+    check_variables(declared, place)
+    return minimal_environment(place.environment, variables_of(declared))
+
+
+def variables_of(declared: Tool) -> tuple[str, ...]:
+    """The variables that a declaration hands over."""
+    return tuple(filter(None, (*declared.env, declared.client_id_env, declared.client_secret_env)))
+
+
+def check_variables(declared: Tool, place: Workplace) -> None:
+    """See to it that what a declaration hands over, to a program or to a server, is there and may be handed over.
+
+    Raises:
+        ChatmdError: a variable is not set, or is one that holds a key of a model's provider.
+    """
+    keys = keys_of(place.settings)
+    for name in variables_of(declared):
+        if name in keys:
+            attribute = next(one for one in ("env", "client_id_env", "client_secret_env")
+                             if name in getattr(declared, one))  # fmt: skip
+            raise ChatmdError(
+                f'{attribute}="{name}": a key of a model provider is not given to programs or servers',
+                where=declared.span.where,
+                hint="take it out; what needs such a key gets one of its own, from a file or by another name",
+            )
+        if name not in place.environment:
+            raise ChatmdError(
+                f"the environment variable {name} is not set", where=declared.span.where, hint=f"export {name}=…"
+            )
+
+
+def minimal_environment(given: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
+    """The part of an environment that a program gets, the variables `names` among it if they are set.
+
+    Folders of ``PATH`` that are relative are left out: they would mean another one wherever a program runs.
+
+    >>> minimal_environment({"PATH": "/bin:.", "LANG": "de_DE.UTF-8", "OPENAI_API_KEY": "sk", "CI": "1"}, ["CI"])
+    {'PATH': '/bin', 'LANG': 'de_DE.UTF-8', 'CI': '1', 'TERM': 'dumb', 'NO_COLOR': '1'}
+    """
+    passed = {name: value for name, value in given.items() if name in PASSED_ON or name.startswith("LC_")}
+    folders = [folder for folder in passed.get("PATH", os.path.defpath).split(os.pathsep) if Path(folder).is_absolute()]
+    named = {name: given[name] for name in names if name in given}
+    language = {} if any(name == "LANG" or name.startswith("LC_") for name in passed) else {"LANG": "C.UTF-8"}
+    return {**passed, "PATH": os.pathsep.join(folders), **language, **named, **ALWAYS}
+
+
+def keys_of(settings: Settings) -> frozenset[str]:
+    """The variables that hold keys of model providers, in general and in these settings.
+
+    >>> from lmm.config import load_settings
+    >>> "OPENAI_API_KEY" in keys_of(load_settings(env={}))
+    True
+    """
+    configured = (getattr(settings, tier).api_key for tier in TIERS)
+    known = {name for provider in PROVIDERS.values() for name in provider.keys}
+    return frozenset(known | {key.variable for key in configured if key})
+
+
+OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "|&", "&>"))
+"""Words that mean something to a shell only, if they stand unquoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program as it was declared; `timeout` in seconds, `limit` in characters of output."""
+
+    words: tuple[str, ...]
+    folder: Path
+    environment: dict[str, str]
+    timeout: float
+    limit: int
+
+    async def run(self, arguments: Sequence[str], stdin: str | None = None) -> ToolOutput:
+        """Run it with further arguments.
+
+        Raises:
+            ChatmdError: it cannot be started, or something cannot be handed to it.
+        """
+        for argument in arguments:
+            _check_argument(argument)
+        program = Program((*self.words, *arguments), self.folder, self.environment)
+        ended = await run_program(program, stdin=_encoded(stdin), timeout=self.timeout, limit=self.limit)
+        text = report(self._ending(ended), {"stdout": ended.stdout, "stderr": ended.stderr}, self.limit)
+        return ToolOutput(text, failed=bool(ended.stopped))
+
+    def _ending(self, ended: Ended) -> str:
+        left = "; processes that it left running were killed" if ended.left and not ended.stopped else ""
+        if ended.stopped == "time":
+            return f"stopped after {self.timeout:g} s, which is the limit"
+        if ended.stopped == "output":
+            return f"stopped after {FLOOD:,} bytes of output, which is the limit"
+        if ended.code < 0:
+            return f"killed by {_signal_name(-ended.code)}{left}"
+        return f"exit code {ended.code}{left}"
+
+
+def open_command(declared: Tool, place: Workplace) -> AbstractAsyncContextManager[Sequence[RunnableTool]]:
+    """The tool that a declaration with ``command`` makes.
+
+    Raises:
+        ChatmdError: the command cannot be split, its program is not there, its folder neither, or it is to see a
+            variable that is not set or holds a key of a model's provider.
+    """
+    where = declared.span.where
+    words = split_command(declared.command, where)
+    folder = command_folder(declared, place)
+    environment = environment_for(declared, place)
+    program = find_program(words[0], place.folder, environment["PATH"], where)
+    command = Command(
+        (program, *words[1:]),
+        folder,
+        environment,
+        declared.timeout or place.rules.tool_timeout,
+        declared.max_output or place.rules.max_output,
+    )
+    tool: RunnableTool = FunctionTool(_definition(declared, command), command.run)
+    return nullcontext((tool,))
+
+
+def split_command(command: str, where: str = "") -> tuple[str, ...]:
+    """A command's words, as a POSIX shell would split them; nothing is expanded.
+
+    Raises:
+        ChatmdError: there is no word, a quote is not closed, or something is there that only a shell would do.
+
+    >>> split_command("rg -n --glob '*.md' -e \\"a b\\"")
+    ('rg', '-n', '--glob', '*.md', '-e', 'a b')
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise ChatmdError(
+            f'command="{command}" cannot be split: {str(error).lower()}', where=where, hint="close the quotes"
+        ) from None
+    if not words or "\0" in command:
+        raise ChatmdError(f'command="{command}" names no program', where=where, hint='as in command="rg -n"')
+    # Quotes are kept here, so that a word that is an operator stands unquoted.
+    found = OPERATORS.intersection(shlex.split(command, posix=False))
+    if found:
+        raise ChatmdError(
+            f"command=\"{command}\" needs a shell for '{min(found)}', and none is used",
+            where=where,
+            hint="put it into a script and name that, or quote it if it is meant as an argument",
+        )
+    return words
+
+
+def command_folder(declared: Tool, place: Workplace) -> Path:
+    """The folder that a command runs in.
+
+    Raises:
+        ChatmdError: there is no such folder.
+    """
+    folder = (place.folder / (declared.cwd or ".")).resolve()
+    if not folder.is_dir():
+        hint = f"it is relative to {place.folder}"
+        raise ChatmdError(f'cwd="{declared.cwd}" is no folder', where=declared.span.where, hint=hint)
+    return folder
+
+
+def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
+    """The file that a program's name means: found on `path`, or with a slash in it, relative to `folder`.
+
+    A file that is named with its folder may be missing: another tool may be about to build it.
+
+    Raises:
+        ChatmdError: it is not on the path.
+    """
+    if "/" in name or os.sep in name:
+        return str(folder / name)
+    if found := shutil.which(name, path=path):
+        return found
+    beside = folder / name
+    hint = f'the file beside the prompt is command="./{name}"' if beside.is_file() else "install it, or name its file"
+    raise ChatmdError(f"there is no program '{name}' on the PATH", where=where, hint=hint)
+
+
+def _definition(declared: Tool, command: Command) -> ToolDefinition:
+    does = (
+        f"Runs `{declared.command}` with your arguments after it, in {_folder_name(declared)}. "
+        "There is no shell: every argument arrives as it is, without quotes, and | > $ * mean nothing. "
+        f"Returns the exit code, stdout and stderr; it is stopped after {command.timeout:g} s."
+    )
+    schema = object_schema(
+        ("arguments",),
+        arguments={
+            "type": "array",
+            "items": {"type": "string"},
+            "description": f"What follows `{declared.command}` on the command line, a word each; may be empty.",
+        },
+        stdin={"type": "string", "description": "What the program reads from its standard input; nothing by default."},
+    )
+    return ToolDefinition(declared.name, " ".join(filter(None, (declared.description.strip(), does))), schema)
+
+
+def _folder_name(declared: Tool) -> str:
+    return "the working folder" if declared.cwd in ("", ".", "./") else f"the folder `{declared.cwd}`"
+
+
+def _check_argument(argument: str) -> None:
+    if "\0" in argument:
+        raise ChatmdError("an argument holds a NUL character, which no program can be given", hint="leave it out")
+    _encoded(argument)
+
+
+def _encoded(text: str | None) -> bytes | None:
+    try:
+        return text.encode() if text is not None else None
+    except UnicodeEncodeError:
+        raise ChatmdError("a text holds half of a surrogate pair, which is no character", hint="leave it out") from None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,238 @@
+"""The tools that look for files: `read_directory` lists them, `search_files` finds text in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from chatmd.context import Workplace
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import Tool
+from chatmd.tools.files import FileTool
+from chatmd.tools.registry import OpenTools, object_schema
+from chatmd.tools.roots import LOOK, Roots, Target, roots_of
+from lmm.disk.folder import Entry, walk
+from lmm.disk.ignore import Glob
+from lmm.disk.opened import open_folder, read_errors
+from lmm.disk.secrets import is_secret_file
+from lmm.errors import LmmError
+from lmm.messages import ToolDefinition
+from lmm.terminal import visible
+
+DEEPEST = 20
+_LARGEST = 20_000_000  # bytes of a file that is searched
+_LONGEST = 200  # characters of a line that was found
+_PATH: dict[str, Any] = {"type": "string", "description": "the folder; the working folder if left out"}
+_GLOB: dict[str, Any] = {
+    "type": "string",
+    "description": "only files whose path fits, in all folders below: *.md, src/**/*.{py,toml}",
+}
+
+
+def open_read_directory(declared: Tool, place: Workplace) -> OpenTools:
+    """`read_directory`, for the roots of its declaration."""
+    roots, limit = roots_of(declared, place), declared.max_output or place.rules.max_output
+    definition = ToolDefinition(
+        "read_directory",
+        f"List a folder: names in order, folders with '/' at the end, files with their size. {roots.described()}",
+        object_schema(
+            path=_PATH,
+            depth={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": DEEPEST,
+                "description": "how deep; 1 if left out. Hidden and ignored files further down are left out",
+            },
+            glob=_GLOB,
+        ),
+    )
+
+    def read_directory(path: str = "", depth: int | None = None, glob: str = "") -> str:
+        target = _folder(roots, path)
+        pattern = Glob.of(glob) if glob else None
+        return list_folder(roots, target, int(depth or (DEEPEST if glob else 1)), pattern, limit)
+
+    return contextlib.nullcontext([FileTool(definition, read_directory)])
+
+
+def list_folder(roots: Roots, target: Target, depth: int, glob: Glob | None, limit: int) -> str:
+    """The entries of a folder, one a line, in at most `limit` characters.
+
+    Raises:
+        FileReadError: it is no folder, or cannot be read.
+    """
+    lines: list[str] = []
+    size = len(target.name) + _LONGEST
+    with read_errors(target.name, look=LOOK):
+        for entry in walk(target.real, target.root.real, depth=depth):
+            if glob and (entry.kind == "folder" or entry.aside or not glob.fits(entry.parts)):
+                continue
+            line = _listed(entry, roots, target)
+            size += len(line) + 1
+            if size > limit:
+                lines.append("[there is more than can be shown; list one of the folders, or give a glob]")
+                break
+            lines.append(line)
+    if not lines:
+        return f"Nothing in {target.name} fits." if glob else f"{target.name} is empty."
+    return "\n".join([f"{target.name.removesuffix('/')}/:", *lines])
+
+
+def _listed(entry: Entry, roots: Roots, target: Target) -> str:
+    name = visible("/".join(entry.parts), line=True)
+    if entry.kind == "folder":
+        return f"{name}/{' (not looked into)' if entry.closed else ''}"
+    if entry.kind == "link":
+        return f"{name} -> {_end_of_link(entry, roots, target)}"
+    if entry.kind == "other":
+        return f"{name} (no ordinary file)"
+    secret = "; keys or passwords, cannot be read" if is_secret_file(PurePath(*target.inside, *entry.parts)) else ""
+    return f"{name} ({size_in_words(entry.size)}{secret})"
+
+
+def _end_of_link(entry: Entry, roots: Roots, target: Target) -> str:
+    try:
+        return roots.locate(str(target.real.joinpath(*entry.parts))).name
+    except LmmError:
+        return "outside of what the tool may use"
+
+
+def size_in_words(size: int) -> str:
+    """A number of bytes as people read it.
+
+    >>> size_in_words(999), size_in_words(12_345), size_in_words(1_234_567)
+    ('999 B', '12.3 kB', '1.2 MB')
+    """
+    if size < 1000:
+        return f"{size} B"
+    return f"{size / 1000:.1f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+
+
+def open_search_files(declared: Tool, place: Workplace) -> OpenTools:
+    """`search_files`, for the roots of its declaration."""
+    roots, rules = roots_of(declared, place), place.rules
+    limit, seconds = declared.max_output or rules.max_output, 0.9 * (declared.timeout or rules.tool_timeout)
+    definition = ToolDefinition(
+        "search_files",
+        "Find the lines that contain a text, in all text files of a folder and those below, or in one file. Hidden "
+        "files, those that .gitignore names, and this conversation's own transcript and settings are passed over. "
+        f"{roots.described()} Results are PATH:LINE: TEXT.",
+        object_schema(
+            ("text",),
+            text={"type": "string", "minLength": 1, "description": "the text, letter for letter; no pattern"},
+            path={"type": "string", "description": "a folder or a file; the working folder if left out"},
+            glob=_GLOB,
+            ignore_case={"type": "boolean", "description": "true if A and a are the same; false if left out"},
+        ),
+    )
+
+    def search_files(text: str, path: str = "", glob: str = "", ignore_case: bool = False) -> str:
+        target = _folder(roots, path)
+        if not target.real.is_dir():
+            target = roots.readable(path)
+        search = _Search(text, ignore_case, limit, time.monotonic() + seconds)
+        return search.run(roots, target, Glob.of(glob) if glob else None)
+
+    return contextlib.nullcontext([FileTool(definition, search_files, {"pattern": "text", "query": "text"})])
+
+
+@dataclass(slots=True)
+class _Search:
+    """One search: what is looked for, and what was found, in at most `limit` characters and up to `deadline`."""
+
+    text: str
+    ignore_case: bool
+    limit: int
+    deadline: float
+    lines: list[str] = field(default_factory=list)
+    size: int = 0
+    found: int = 0
+    files: int = 0
+    late: bool = False
+
+    def run(self, roots: Roots, target: Target, glob: Glob | None) -> str:
+        """Search, and say what was found."""
+        if "\n" in self.text:
+            raise ChatmdError("the text to be found is on one line", hint="search for its first line")
+        with read_errors(target.name, look=LOOK):
+            one = not target.real.is_dir()
+            for file in [target] if one else _files(roots, target, glob):
+                # In a folder, what cannot be read has no lines.
+                with contextlib.nullcontext() if one else contextlib.suppress(OSError):
+                    self._search(file)
+                if self.late:
+                    break
+        what = f"{self.found} line{'s' * (self.found != 1)} in {self.files} file{'s' * (self.files != 1)}"
+        notes = [f"[{what} contain the text]" if self.found else f"No line in {target.name} contains the text."]
+        if self.found > len(self.lines):
+            notes.append(f"[{self.found - len(self.lines)} of them are left out; give a path or a glob]")
+        if self.late:
+            notes.append("[the time was over before all files were searched; give a path or a glob]")
+        return "\n".join([*self.lines, *notes])
+
+    def _search(self, file: Target) -> None:
+        """Add the lines of one file; one that is no text, or very large, has none."""
+        with open_folder(file.real.parent) as folder, folder.open(file.real.name) as opened:
+            data = opened.read(_LARGEST + 1)
+        if len(data) <= _LARGEST and b"\0" not in data[:8192]:
+            before = self.found
+            for number, line in self._matches(data.decode("utf-8", "replace")):
+                self._add(f"{file.name}:{number}: {line}")
+            self.files += self.found > before
+        self.late = time.monotonic() > self.deadline
+
+    def _matches(self, text: str) -> Iterator[tuple[int, str]]:
+        wanted = self.text.casefold() if self.ignore_case else self.text
+        if wanted not in (text.casefold() if self.ignore_case else text):
+            return
+        for number, line in enumerate(text.split("\n"), 1):
+            folded = line.casefold() if self.ignore_case else line
+            if (at := folded.find(wanted)) >= 0:
+                yield number, _around(line.rstrip("\r"), at)
+
+    def _add(self, line: str) -> None:
+        self.found += 1
+        self.size += len(line) + 1
+        if self.size <= self.limit - _LONGEST - len(self.text):
+            self.lines.append(line)
+
+
+def _around(line: str, at: int) -> str:
+    """A line, or what is around `at` if it is long."""
+    if len(line) <= _LONGEST:
+        return line
+    start = max(at - _LONGEST // 4, 0)
+    return f"{'…' if start else ''}{line[start : start + _LONGEST]}{'…' if start + _LONGEST < len(line) else ''}"
+
+
+def _files(roots: Roots, target: Target, glob: Glob | None) -> Iterator[Target]:
+    """The files below a folder that nobody hides; without the transcript, which holds whatever is looked for."""
+    own = {Path(os.path.realpath(file)) for file in roots.protected}
+    for entry in walk(target.real, target.root.real, depth=DEEPEST):
+        inside = PurePath(*target.inside, *entry.parts)
+        if (
+            entry.kind == "file"
+            and not entry.aside
+            and not is_secret_file(inside)
+            and (not glob or glob.fits(entry.parts))
+        ):
+            name = "/".join((target.name, *entry.parts)).removeprefix("./")
+            real = target.real.joinpath(*entry.parts)
+            if real not in own:
+                yield Target(name, real, target.root)
+
+
+def _folder(roots: Roots, path: str) -> Target:
+    """The folder that is meant; without a path the working folder, or the first root if that is not one of them."""
+    if path:
+        return roots.locate(path)
+    try:
+        return roots.locate(".")
+    except LmmError:
+        first = roots.roots[0]
+        return Target(first.name, first.real, first)
