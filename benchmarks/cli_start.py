@@ -15,10 +15,10 @@ from benchmarks.measure import Row, seconds, show, times
 RUNS = 9
 HEAVY = ("pydantic_ai", "openai", "httpx", "numpy", "wordllama", "fastembed", "sentence_transformers", "model2vec")
 FORBIDDEN: Mapping[str, Sequence[str]] = {
-    "lmm": (*HEAVY, "pydantic", "yaml", "typer"),
-    "lmm.cli.main": (*HEAVY, "pydantic", "yaml", "typer"),
-    "lmm.markdown": (*HEAVY, "pydantic", "typer"),
-    "lmm.scan": (*HEAVY, "pydantic", "typer"),
+    "lmm": (*HEAVY, "pydantic", "yaml"),
+    "lmm.cli.main": (*HEAVY, "pydantic", "yaml"),
+    "lmm.markdown": (*HEAVY, "pydantic"),
+    "lmm.scan": (*HEAVY, "pydantic"),
 }
 SMALL_FILE = "---\ntitle: Cells\ndocid: cells-000000\n---\n\n# Cells\n\nCells divide.\n"
 LIMITS = {"--help": 0.2, "search": 1.0}

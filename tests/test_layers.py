@@ -36,7 +36,7 @@ def test_importing_lmm_imports_no_vendor() -> None:
     code = (
         "import sys, lmm, lmm.markdown, lmm.scan, lmm.providers, lmm.extraction.table, lmm.shortcuts;"
         "import chatmd.language.lint, chatmd.language.imports, chatmd.language.transcript;"
-        "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'typer', 'rich', "
+        "bad = {'pydantic_ai', 'openai', 'pydantic', 'numpy', 'wordllama', 'qdrant_edge', 'rich', "
         "'jsonschema', 'pyarrow', 'mcp'} & set(sys.modules);"
         "sys.exit(f'imported: {bad}' if bad else 0)"
     )
@@ -61,7 +61,7 @@ PRINTING = {
         for stream in ("stdout", "stderr")
         for method in ("write", "writelines", "buffer.write")
     ),
-    *(f"{package}.{function}" for package in ("click", "typer") for function in ("echo", "secho", "prompt", "confirm")),
+    *(f"click.{function}" for function in ("echo", "secho", "prompt", "confirm")),
 }
 
 PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}

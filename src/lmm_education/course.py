@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
     from lmm_education.answer.run import Answering
     from lmm_education.evaluation.calibration import Calibration
+    from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
+    from lmm_education.evaluation.scratch import Progress
     from lmm_education.evaluation.tuning import Tuning
     from lmm_education.search.run import CourseSearch
     from lmm_education.store.transfer import Transfer
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from lmm_education.study.export import Edits, Notes
     from lmm_education.study.material import StudyDocument
     from lmm_education.study.plan import Plan
+    from lmm_education.study.reading import Reading
     from lmm_education.study.run_export import ExportOptions, ExportReport
     from lmm_education.study.toc import Entry
 
@@ -296,15 +299,25 @@ class Course(CourseParts):
 
         return stored_documents(self.store) if self.store.manifest() is not None else []
 
-    def _material(self, paths: Sequence[str | Path]) -> list[StudyDocument]:
-        """The documents at some paths, else those that are stored."""
-        from lmm_education.study.reading import documents_at
+    def read(self, *paths: str | Path) -> Reading:
+        """Read documents for the verbs below: one that cannot be read is told in the result, and stops no other."""
+        from lmm_education.study.reading import read_documents
+
+        return read_documents(paths or [self.root], self.settings)
+
+    def _material(self, paths: Sequence[str | Path | Reading]) -> list[StudyDocument]:
+        """The documents that were read, those at some paths, else those that are stored."""
+        from lmm_education.study.reading import Reading, documents_at
         from lmm_education.study.stored import stored_documents
 
-        return documents_at(paths, self.settings) if paths else stored_documents(self.store)
+        if not paths:
+            return stored_documents(self.store)
+        read = [document for path in paths if isinstance(path, Reading) for document in path.documents]
+        files = [path for path in paths if not isinstance(path, Reading)]
+        return read + documents_at(files, self.settings)
 
-    def toc(self, *paths: str | Path, depth: int = 6) -> list[Entry]:
-        """The table of contents of documents: at these paths, or else all that are stored (so below).
+    def toc(self, *paths: str | Path | Reading, depth: int = 6) -> list[Entry]:
+        """The table of contents of documents: at these paths, or what was `read`; else all that are stored (so below).
 
         Raises:
             DocumentError: a document cannot be read.
@@ -314,7 +327,7 @@ class Course(CourseParts):
 
         return table_of_contents(self._material(paths), depth=depth)
 
-    def plan(self, *paths: str | Path, depth: int = 2, words_per_minute: int | None = None) -> Plan:
+    def plan(self, *paths: str | Path | Reading, depth: int = 2, words_per_minute: int | None = None) -> Plan:
         """The sections of documents in the order in which to read them, and how long that takes."""
         from lmm_education.study.plan import study_plan
 
@@ -327,21 +340,22 @@ class Course(CourseParts):
     ) -> CardReport:
         """The study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
 
+        A document that cannot be read is told in the report, and stops no other.
+
         Args:
-            model: writes cards for sections that have none; needs paths.
+            model: writes cards for sections that have none; without paths, in the documents of the course's folder.
             write: put these cards into the documents too, where they can be corrected.
             again: ask anew what an earlier run got a reply to.
-
-        Raises:
-            ConfigError: a model, and no paths.
         """
         from lmm_education.study.ask_cards import cards_of, write_cards
+        from lmm_education.study.reading import Reading
 
         if model is None:
-            return cards_of(self._material(paths), self.settings.study)
+            reading = self.read(*paths) if paths else Reading(self._material(()))
+            return cards_of(reading, self.settings.study)
         return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
 
-    def exercises(self, *paths: str | Path, types: Collection[str] = ()) -> list[Exercise]:
+    def exercises(self, *paths: str | Path | Reading, types: Collection[str] = ()) -> list[Exercise]:
         """The exercises of documents with their solutions; with `types`, texts of those types."""
         from lmm_education.study.exercises import find_exercises
 
@@ -390,12 +404,19 @@ class Course(CourseParts):
 
     # -- measure -----------------------------------------------------------------------------------
 
-    def evaluate(self, questions: Questions, *, documents: Sequence[str | Path] = ()) -> Evaluation:
+    def evaluate(
+        self,
+        questions: Questions,
+        *,
+        documents: Sequence[str | Path] = (),
+        progress: Progress = lambda what, done, total: None,
+    ) -> Evaluation:
         """Measure how well questions find what answers them.
 
         Args:
             questions: question files, or questions.
-            documents: measure with these in a temporary store, instead of the course's.
+            documents: measure with these in a temporary store, instead of the course's (so below).
+            progress: is told what is being done, how much of it is done, and of how much (so below).
 
         Raises:
             LmmError: a row of a question file cannot be used, or no question has an answer.
@@ -404,34 +425,57 @@ class Course(CourseParts):
         from lmm_education.evaluation.run import evaluate
         from lmm_education.evaluation.scratch import course_of
 
-        with course_of(self, [Path(path) for path in documents]) as chosen:
-            return evaluate(chosen, _questions(questions))
+        with course_of(self, documents, progress=progress) as chosen:
+            return evaluate(chosen, _questions(questions), progress=progress)
 
     aevaluate = loop.threaded(evaluate)
 
-    def compare(self, questions: Questions, *axes: str, documents: Sequence[str | Path] = ()) -> list[Evaluation]:
+    def compare(
+        self,
+        questions: Questions,
+        *axes: str,
+        documents: Sequence[str | Path] = (),
+        progress: Progress = lambda what, done, total: None,
+    ) -> list[Evaluation]:
         """Evaluate other settings, such as ``encoding=content,hybrid``, in temporary stores."""
         from lmm_education.evaluation.run import evaluate_variants
         from lmm_education.evaluation.variants import make_variants
 
         variants = make_variants(axes, self.settings)
-        return evaluate_variants(self, _questions(questions), variants, documents=[Path(path) for path in documents])
+        return evaluate_variants(self, _questions(questions), variants, documents=documents, progress=progress)
 
-    def tune(self, questions: Questions, *, documents: Sequence[str | Path] = ()) -> Tuning:
-        """Try leg weights and chunk sizes, and cross-validate the choice, at the most exact level of the questions."""
-        from lmm_education.evaluation.report import best_mean
+    def tune(
+        self,
+        questions: Questions,
+        *,
+        level: Level | None = None,
+        documents: Sequence[str | Path] = (),
+        progress: Progress = lambda what, done, total: None,
+    ) -> Tuning:
+        """Try leg weights and chunk sizes, and cross-validate the choice.
+
+        At this level (``passage``, ``section``, ``document``), by default the most exact one of the questions.
+        """
+        from lmm_education.evaluation.report import MEASURE, Mean, best_mean
         from lmm_education.evaluation.run import tune
 
         asked = _questions(questions)
-        return tune(self, asked, by=best_mean(asked), documents=[Path(path) for path in documents])
+        by = Mean(level, MEASURE) if level else best_mean(asked)
+        return tune(self, asked, by=by, documents=documents, progress=progress)
 
-    def calibrate(self, questions: Questions, *, documents: Sequence[str | Path] = ()) -> Calibration:
+    def calibrate(
+        self,
+        questions: Questions,
+        *,
+        documents: Sequence[str | Path] = (),
+        progress: Progress = lambda what, done, total: None,
+    ) -> Calibration:
         """Find the relevance below which nothing relevant was found: ``[search] threshold``."""
         from lmm_education.evaluation.run import calibrate_threshold
         from lmm_education.evaluation.scratch import course_of
 
-        with course_of(self, [Path(path) for path in documents]) as chosen:
-            return calibrate_threshold(chosen, _questions(questions))
+        with course_of(self, documents, progress=progress) as chosen:
+            return calibrate_threshold(chosen, _questions(questions), progress=progress)
 
     # -- doors -------------------------------------------------------------------------------------
 

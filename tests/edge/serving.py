@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from lmm_education import Course
-from lmm_education.cli.work.serve import server_options
+from lmm_education.cli.serve import server_options
 from lmm_education.web.app import LOOPBACK, create_app
 
 LEAVES = """---

@@ -13,7 +13,7 @@ from edge.support import lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 import lmm_education
-from lmm_education.cli.work import search
+from lmm.cli.main import main
 
 LEAVES = """---
 title: Botany
@@ -33,10 +33,6 @@ Put a leaf into alcohol and describe the chlorophyll.
 
 Root hairs take up water and minerals.
 """
-OPTIONS: dict[str, Any] = {
-    "types": [], "documents": [], "where": [], "fields": [], "ids": [], "limit": None, "companion": None,
-    "sections": False, "full": False, "as_json": False, "expand": None, "rerank": None, "course": None, "config": None,
-}  # fmt: skip
 LAW = "---\ntitle: Law\n---\n# Tax\n\nThe tax of a couple is computed jointly.\n"
 
 
@@ -166,7 +162,7 @@ def test_in_a_terminal_passages_are_broken_to_fit(here: Path, monkeypatch: pytes
     screen = io.StringIO()
     screen.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr("sys.stdout", screen)
-    assert search.search("", **{**OPTIONS, "where": ["topic=colour"]}) == 0
+    assert main(["search", "--where", "topic=colour"]) == 0
     head, *body = screen.getvalue().rstrip().split("\n")
     assert head == " 1  leaves.md:13  Leaves  [exercise]"
     assert body == ["    Put a leaf into alcohol and describe", "    the chlorophyll."]

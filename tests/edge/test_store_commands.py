@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fakes.qdrant_server import QdrantServer
 
-from lmm_education.cli.work import store as work
+from lmm.cli.main import main
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.ingestion.ids import document_point_id
 from lmm_education.ingestion.writing import find_stored
@@ -104,7 +104,7 @@ def test_status_keeps_a_document_on_one_line_of_a_terminal(course: Path, monkeyp
     screen = io.StringIO()
     screen.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr("sys.stdout", screen)
-    assert work.status(False, None, None) == 0
+    assert main(["store", "status"]) == 0
     rows = [line for line in screen.getvalue().splitlines() if line.startswith("document")]
     assert [len(row) for row in rows] == [23, 23]
     assert rows[0].endswith("…")

@@ -22,7 +22,6 @@ from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
     import click
-    import typer
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
@@ -51,20 +50,26 @@ COMMANDS = (
     Command("extract", "lmm.cli.extract:extract", "structured data from sections, by a Pydantic model or JSON schema"),
     Command("import", "lmm.cli.import_:import_", "turn PDF, Word, HTML, EPUB and Jupyter files into markdown"),
     Command("clear", "lmm.cli.scan:clear", "remove the chats from a document"),
-    Command("ingest", "lmm_education.cli.ingest:app", "prepare documents and store them, so that they can be searched"),
-    Command("search", "lmm_education.cli.search:app", "find passages in what was ingested"),
-    Command("ask", "lmm_education.cli.ask:app", "answer a question from the course, with sources"),
-    Command("serve", "lmm_education.cli.serve:app", "the course as a web chat, and as an API for OpenAI clients"),
-    Command("log", "lmm_education.cli.log:app", "what students asked: show it, export it, delete it"),
-    Command("eval", "lmm_education.cli.evaluation:app", "measure how well your questions find what answers them"),
-    Command("toc", "lmm_education.cli.study:app", "the headings of documents, with their lines"),
-    Command("plan", "lmm_education.cli.study:app", "a study plan: sections in order, with summaries and reading times"),
-    Command("cards", "lmm_education.cli.study:app", "study cards, as CSV or for Anki"),
-    Command("exercises", "lmm_education.cli.study:app", "the exercises, with or without solutions"),
     Command(
-        "export", "lmm_education.cli.export:app", "clean notes for students: no metadata, chats, edits, special texts"
+        "ingest", "lmm_education.cli.ingest:ingest", "prepare documents and store them, so that they can be searched"
     ),
-    Command("store", "lmm_education.cli.store:app", "look at the store, compact it, copy it to a server and back"),
+    Command("search", "lmm_education.cli.search:search", "find passages in what was ingested"),
+    Command("ask", "lmm_education.cli.ask:ask", "answer a question from the course, with sources"),
+    Command("serve", "lmm_education.cli.serve:serve", "the course as a web chat, and as an API for OpenAI clients"),
+    Command("log", "lmm_education.cli.log:log", "what students asked: show it, export it, delete it"),
+    Command("eval", "lmm_education.cli.eval:evaluate", "measure how well your questions find what answers them"),
+    Command("toc", "lmm_education.cli.study:toc", "the headings of documents, with their lines"),
+    Command(
+        "plan", "lmm_education.cli.study:plan", "a study plan: sections in order, with summaries and reading times"
+    ),
+    Command("cards", "lmm_education.cli.study:cards", "study cards, as CSV or for Anki"),
+    Command("exercises", "lmm_education.cli.study:exercises", "the exercises, with or without solutions"),
+    Command(
+        "export",
+        "lmm_education.cli.export:export",
+        "clean notes for students: no metadata, chats, edits, special texts",
+    ),
+    Command("store", "lmm_education.cli.store:store", "look at the store, compact it, copy it to a server and back"),
     Command("run", "chatmd.cli.run:run", "run a ChatMD file: model and tools, everything appended to the file"),
     Command("agents", "chatmd.cli.agents:agents", "ready-made agents: list them, copy one to start from"),
     Command("check", "chatmd.cli.check:check", "report what is wrong with ChatMD files, and what would be dropped"),
@@ -120,29 +125,8 @@ def _meant(word: str) -> str:
 def load(row: Command) -> click.Command:
     """Import the module of a command."""
     module, _, name = row.function.partition(":")
-    found = getattr(importlib.import_module(module), name)
-    if name == "app":
-        return _of_typer(found, row.name)
-    command: click.Command = found
+    command: click.Command = getattr(importlib.import_module(module), name)
     return command
-
-
-def _of_typer(app: typer.Typer, name: str) -> click.Command:
-    """The command of that name, or the group, from a Typer app; usage and errors name `lmm COMMAND`."""
-    import copy
-
-    from typer.main import get_command
-
-    for group in app.registered_groups:
-        if group.name == name and group.typer_instance is not None:
-            return get_command(group.typer_instance)
-    single = copy.copy(app)
-    single.registered_commands = [
-        row
-        for row in app.registered_commands
-        if name == (row.name or getattr(row.callback, "__name__", "").replace("_", "-"))
-    ]
-    return get_command(single)
 
 
 def run(command: click.Command, name: str, words: Sequence[str]) -> int:

@@ -49,13 +49,17 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands under one name."""
+    """Commands under one name, listed in the order in which they were declared."""
 
-    command_class = Command
+    def command(  # type: ignore[override]  # click's may also be used without being called
+        self, name: str | None = None, *, hidden: bool = False
+    ) -> Callable[[Callable[..., int]], click.Command]:
+        """Declare a command of the group, as `command` does."""
+        return super().command(name, cls=Command, context_settings=SETTINGS, hidden=hidden)
 
-    def command(self, *args: Any, **attributes: Any) -> Any:
-        """Declare a command of the group; it explains itself with -h, too."""
-        return super().command(*args, **{"context_settings": SETTINGS, **attributes})
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names for the help."""
+        return list(self.commands)
 
 
 def command(name: str | None = None) -> Callable[[Callable[..., int]], Command]:
@@ -65,7 +69,7 @@ def command(name: str | None = None) -> Callable[[Callable[..., int]], Command]:
 
 def group(name: str | None = None, *, cls: type[Group] = Group) -> Callable[[Callable[..., object]], Group]:
     """Declare a group of commands; the function does nothing, and its docstring is the help."""
-    return click.group(name, cls=cls, context_settings=SETTINGS)
+    return click.group(name, cls=cls, context_settings=SETTINGS, no_args_is_help=False)
 
 
 def argument(name: str, metavar: str, help: str = "", *, many: bool = False, **attributes: Any) -> Decorator:

@@ -3,47 +3,145 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.messages import Retrying, TextDelta, Usage
+from lmm.terminal import DONE, FAILED, usage_text
+from lmm_education.cli import course_options
 
-app = console.make_app()
-work = console.Later("lmm_education.cli.work.ask")
+if TYPE_CHECKING:
+    from lmm_education.answer.answers import Answer, AnswerEvent, History
+    from lmm_education.answer.sources import Source
 
 
-@app.command()
+@options.command()
+@options.argument("question", "QUESTION", "What you want to know; *type* and @document narrow it.")
+@course_options.conditions
+@click.option("--history", metavar="FILE", type=options.PATH, help="The conversation that this question continues.")
+@click.option(
+    "--mode",
+    metavar="MODE",
+    type=click.Choice(["none", "summary", "extraction", "rewrite"]),
+    help="What the history is for: none, summary, extraction, rewrite.",
+)
+@options.flag("--agent", help="Give the model tools to look for itself.")
+@click.option("--budget", metavar="TOKENS", type=click.IntRange(min=1), help="Size of the context.")
+@options.model
+@options.flag("--show-context", help="Print what the model is shown.")
+@options.as_json
+@course_options.course
+@options.config
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know; *type* and @document narrow it.")],
-    types: Annotated[
-        Optional[list[str]], typer.Option("--type", metavar="TYPE", help="Only material of this type; repeat for more.")
-    ] = None,
-    documents: Annotated[
-        Optional[list[str]], typer.Option("--doc", metavar="DOC", help="Only this document: docid, file or its name.")
-    ] = None,
-    where: Annotated[
-        Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="Only passages with this metadata.")
-    ] = None,
-    history: Annotated[
-        Optional[Path], typer.Option(metavar="FILE", help="The conversation that this question continues.")
-    ] = None,
-    mode: Annotated[
-        Optional[str], typer.Option(metavar="MODE", help="What the history is for: none, summary, extraction, rewrite.")
-    ] = None,
-    agent: Annotated[bool, typer.Option("--agent", help="Give the model tools to look for itself.")] = False,
-    budget: Annotated[Optional[int], typer.Option(metavar="TOKENS", min=1, help="Size of the context.")] = None,
-    model: Annotated[Optional[str], typer.Option(metavar="NAME", help="The model that answers.")] = None,
-    show_context: Annotated[bool, typer.Option("--show-context", help="Print what the model is shown.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
-    course: Annotated[Optional[str], typer.Option(metavar="NAME", help="The course.")] = None,
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="The configuration file.")] = None,
+    *,
+    question: str,
+    types: tuple[str, ...],
+    documents: tuple[str, ...],
+    where: tuple[str, ...],
+    history: Path | None,
+    mode: History | None,
+    agent: bool,
+    budget: int | None,
+    model: str | None,
+    show_context: bool,
+    as_json: bool,
+    course: str | None,
+    config: Path | None,
 ) -> int:
     """Answer a question from the course's own material, with numbered sources.
 
     Exit code 1: nothing relevant was found, or the model did not answer.
     """
-    return work.ask(
-        question, types or [], documents or [], where or [], history, mode, agent, budget, model, show_context, as_json,
-        course, config,
-    )  # fmt: skip
+    from lmm_education.answer.history_file import append_history, read_history
+    from lmm_education.course import Course
+    from lmm_education.search.query import read_where
+
+    earlier = read_history(history) if history else []
+    printer = AnswerPrinter(show_context, silent=as_json)
+    with Course.open(config=config, course=course, model=model) as opened:
+        answer = opened.ask(
+            question,
+            history=[(each.question, each.answer) for each in earlier],
+            mode=mode,
+            types=types,
+            documents=documents,
+            where=read_where(where),
+            agent=agent,
+            context_tokens=budget,
+            listener=printer,
+        )
+    if as_json:
+        terminal.say_json(answer.as_json(), indent=2)
+    else:
+        printer.end(answer)
+    if history and answer.found:
+        append_history(history, answer)
+    return DONE if answer.found else FAILED
+
+
+class AnswerPrinter:
+    """Prints an answer while it arrives: the text on standard output, everything else on standard error."""
+
+    def __init__(self, context: bool = False, *, silent: bool = False) -> None:
+        self.context, self.silent = context, silent
+        self.started = False
+
+    def __call__(self, event: AnswerEvent) -> None:
+        """Print what happens."""
+        from lmm_education.answer.answers import Called, Found
+        from lmm_education.answer.context import shown
+
+        match event:
+            case Found(sources=sources) if self.context:
+                self._aside("\n\n".join(map(shown, sources)) + "\n\n")
+            case Called(call):
+                self._break()
+                self._aside(terminal.styled(f"{call.name} {call.arguments}\n", "dim", err=True))
+            case Retrying():
+                self._break()
+                self._aside(terminal.styled(f"{event.reason}; again in {event.wait:.1f} s\n", "yellow", err=True))
+            case TextDelta(text) if not self.silent:
+                terminal.say(text, end="")
+                self.started = True
+
+    def end(self, answer: Answer) -> None:
+        """Print the sources, and what the reader should know of the answer."""
+        if not answer.found:
+            terminal.say(answer.text)
+        self._break()
+        for source in answer.cited:
+            terminal.say(_line(source))
+        for notice in (*answer.notices, *_notices(answer)):
+            self._aside(terminal.styled(f"{notice}\n", "yellow", err=True))
+        if answer.usage != Usage():
+            self._aside(terminal.styled(f"{answer.model}: {usage_text(answer.usage)}\n", "dim", err=True))
+
+    def _break(self) -> None:
+        if self.started:
+            terminal.say("\n")
+            self.started = False
+
+    def _aside(self, text: str) -> None:
+        terminal.say(text, err=True, end="")
+
+
+def _line(source: Source) -> str:
+    place = terminal.styled(str(source.place), "cyan")
+    return f"{terminal.styled(f'[{source.number}]', 'bold')} {place}  {source.path}"
+
+
+def _notices(answer: Answer) -> list[str]:
+    notices = []
+    if answer.removed:
+        numbers = ", ".join(map(str, answer.removed))
+        notices.append(f"the model cited {numbers}, which it was not shown; taken out")
+    if answer.found and not answer.cited:
+        notices.append("the answer cites no source")
+    if answer.cut:
+        notices.append("the model stopped at its output limit: set a larger 'max_tokens'")
+    if answer.stopped:
+        notices.append("the model wanted to go on looking; [answer] turns allows more")
+    return notices

@@ -2,54 +2,81 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError
+from lmm.terminal import DONE, FAILED
 
-app = console.make_app()
-work = console.Later("lmm_education.cli.work.export")
-
-
-class WaitingEdits(StrEnum):
-    """What to do where an edit waits."""
-
-    refuse = "refuse"
-    old = "old"
-    new = "new"
+if TYPE_CHECKING:
+    from lmm_education.study.export import Edits
+    from lmm_education.study.run_export import Exported, ExportReport
 
 
-@app.command()
+@options.command()
+@options.argument("path", "PATH", "A markdown, R Markdown or Quarto file, or a folder.", type=options.PATH)
+@click.option("--output", "-o", metavar="OUT", type=options.PATH, help="Write there; a file without it is printed.")
+@click.option("--keep", metavar="TYPE", multiple=True, help="Leave texts of this type in the notes; may be repeated.")
+@click.option(
+    "--edits",
+    type=click.Choice(["refuse", "old", "new"]),
+    help="Where an edit waits: refuse to export, or take the old or the new text.",
+)
+@options.flag("--keep-lines", help="Blank lines for what is left out, so that lines keep their numbers.")
+@options.config
+@options.as_json
 def export(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A markdown, R Markdown or Quarto file, or a folder.", readable=False)
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="OUT", help="Write there; a file without it is printed."),
-    ] = None,
-    keep: Annotated[
-        list[str], typer.Option(metavar="TYPE", help="Leave texts of this type in the notes; may be repeated.")
-    ] = [],  # noqa: B006  # Typer reads it, nothing writes it
-    edits: Annotated[
-        WaitingEdits | None,
-        typer.Option(
-            help="Where an edit waits: refuse to export, or take the old or the new text.", show_default=False
-        ),
-    ] = None,
-    keep_lines: Annotated[
-        bool,
-        typer.Option("--keep-lines", help="Blank lines for what is left out, so that lines keep their numbers."),
-    ] = False,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Use this config.toml.", readable=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+    *,
+    path: Path,
+    output: Path | None,
+    keep: tuple[str, ...],
+    edits: Edits | None,
+    keep_lines: bool,
+    config: Path | None,
+    as_json: bool,
 ) -> int:
     """Write clean notes: without metadata, chats, edits that wait, and special material such as exercises.
 
     A folder is mirrored, with the pictures and other files that its documents show. Sources are never written
     over. Types that stay in the notes: --keep, or 'keep' under [study] in config.toml.
     """
-    return work.export(path, output, tuple(keep), edits and edits.value, keep_lines, config, as_json)
+    from lmm_education.course import Course
+    from lmm_education.parts import config_for
+
+    if output is None and path.is_dir():
+        raise ConfigError("a folder needs a place to be exported to", where=str(path), hint="name one with -o")
+    with Course.open(config=config_for([path], config)) as course:
+        if output is None:
+            terminal.say_document(course.notes(path, keep=keep, edits=edits, keep_lines=keep_lines).text)
+            return DONE
+        report = course.export(path, output, keep=keep, edits=edits, keep_lines=keep_lines)
+    if as_json:
+        terminal.say_json(report.as_json())
+    else:
+        _tell(report, is_folder=path.is_dir())
+    for error in report.errors:
+        terminal.tell_error(error)
+    return FAILED if report.errors else DONE
+
+
+def _tell(report: ExportReport, *, is_folder: bool) -> None:
+    lines = [describe(each) for each in report.documents]
+    lines += [f"{path}: copied" for path in report.copied]
+    if is_folder:
+        changed = sum(each.changed for each in report.documents)
+        failed = f", {len(report.errors)} failed" if report.errors else ""
+        lines.append(f"{terminal.count(len(report.documents), 'document')}: {changed} written{failed}")
+    terminal.say("".join(f"{line}\n" for line in lines), end="")
+    notes = [*(f"{path}: left out: {reason}" for path, reason in report.skipped), *report.notices]
+    terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")
+
+
+def describe(document: Exported) -> str:
+    """A line about a document: where it went, and what stayed out."""
+    counted = [terminal.count(number, kind) for kind, number in document.left_out.items()]
+    without = f", without {', '.join(counted)}" if counted else ""
+    return f"{document.target}: {'written' if document.changed else 'unchanged'}{without}"

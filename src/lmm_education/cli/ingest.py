@@ -2,57 +2,63 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError, LmmError
+from lmm.terminal import DONE, FAILED, INTERRUPTED
+from lmm_education.cli import course_options
 
-app = console.make_app()
-work = console.Later("lmm_education.cli.work.ingest")
+if TYPE_CHECKING:
+    from lmm_education.course import Course
+    from lmm_education.ingestion.report import DocumentReport, Event, IngestReport, State
+    from lmm_education.ingestion.running import IngestOptions
+
+_STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")
 
 
-@app.command()
+@options.command()
+@course_options.paths
+@options.dry_run("Show what would change, and how many chunks would be embedded.")
+@options.flag("--save-files", help="Write what each step makes, as markdown, beside the document.")
+@click.option("--output", metavar="DIR", type=options.PATH, help="Write these files there (implies --save-files).")
+@options.flag("--no-ingest", help="Prepare only; embed and store nothing.")
+@options.flag("--watch", help="Ingest again on every save; Ctrl-C stops.")
+@options.flag("--prune", help="Remove documents from the store whose files are gone.")
+@click.option(
+    "--moved/--not-moved",
+    default=None,
+    help="A file that may be a stored document under another name or docid: it is, or it is not.",
+)
+@options.flag("--annotate", help="First make missing or stale annotations, as lmm annotate does.")
+@options.flag("--again", help="Embed everything again; after other settings, make the store anew.")
+@course_options.course
+@options.config
+@options.flag("--quiet", "-q", help="No line for each document; only the summary and what is wrong.")
+@options.flag("--json", "as_json", help="Report as JSON.")
 def ingest(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH", help="Markdown, R Markdown or Quarto files, folders, patterns.", readable=False),
-    ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change, and how many chunks would be embedded.")
-    ] = False,
-    save_files: Annotated[
-        bool, typer.Option("--save-files", help="Write what each step makes, as markdown, beside the document.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write these files there (implies --save-files).")
-    ] = None,
-    no_ingest: Annotated[bool, typer.Option("--no-ingest", help="Prepare only; embed and store nothing.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Ingest again on every save; Ctrl-C stops.")] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents from the store whose files are gone.")
-    ] = False,
-    moved: Annotated[
-        bool | None,
-        typer.Option(
-            "--moved/--not-moved",
-            help="A file that may be a stored document under another name or docid: it is, or it is not.",
-            show_default=False,
-        ),
-    ] = None,
-    annotate: Annotated[
-        bool, typer.Option("--annotate", help="First make missing or stale annotations, as lmm annotate does.")
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Embed everything again; after other settings, make the store anew.")
-    ] = False,
-    course: Annotated[str | None, typer.Option(metavar="NAME", help="The course, if there are several.")] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No line for each document; only the summary and what is wrong.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+    *,
+    paths: tuple[Path, ...],
+    dry_run: bool,
+    save_files: bool,
+    output: Path | None,
+    no_ingest: bool,
+    watch: bool,
+    prune: bool,
+    moved: bool | None,
+    annotate: bool,
+    again: bool,
+    course: str | None,
+    config: Path | None,
+    quiet: bool,
+    as_json: bool,
 ) -> int:
     """Prepare documents and store them, so that they can be searched.
 
@@ -60,19 +66,189 @@ def ingest(
     Folders are looked through for .md, .markdown, .Rmd and .qmd files. A document that cannot be read is
     reported, the others go on, and the exit code is 1.
     """
-    return work.ingest(
-        paths,
-        dry_run=dry_run,
+    from lmm_education.course import Course
+    from lmm_education.ingestion.running import IngestOptions
+    from lmm_education.parts import config_for
+
+    if no_ingest and (prune or again):
+        raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
+    if watch and (dry_run or again):
+        raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
+    how = IngestOptions(
         save_files=save_files or output is not None,
         output=output,
-        no_ingest=no_ingest,
-        watch=watch,
+        ingest=not no_ingest,
         prune=prune,
         moved=moved,
         annotate=annotate,
         again=again,
-        course=course,
-        config=config,
-        as_json=as_json,
-        quiet=quiet,
+        dry_run=dry_run,
     )
+    with Course.open(config=config_for(paths, config), course=course) as opened:
+        for hint in opened.models.hints:
+            terminal.say(hint, err=True)
+        work = _watch if watch else ingest_once
+        return work(opened, paths, how, as_json=as_json, quiet=quiet)
+
+
+def ingest_once(
+    course: Course, paths: Sequence[Path], how: IngestOptions, *, as_json: bool = False, quiet: bool = False
+) -> int:
+    """Ingest, showing what happens, and report."""
+    from lmm_education.ingestion.run import ingest_into
+
+    ask = _ask if sys.stdin.isatty() and terminal.is_terminal(err=True) and not as_json else None
+    printer = IngestPrinter(lines=not (as_json or quiet), dry_run=how.dry_run)
+    try:
+        report = ingest_into(course, paths, how, listener=printer, ask=ask)
+    except KeyboardInterrupt:
+        terminal.erase_bar()
+        terminal.say("\nlmm: interrupted; run it again to go on", err=True)
+        return INTERRUPTED
+    finally:
+        terminal.erase_bar()
+    _tell(report, as_json)
+    _notices(course, report)
+    return FAILED if report.failed else DONE
+
+
+def _ask(question: str) -> bool:
+    terminal.say(f"{terminal.ERASE_LINE}{question} [y/N] ", err=True, end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _watch(course: Course, paths: Sequence[Path], how: IngestOptions, *, as_json: bool, quiet: bool) -> int:
+    from lmm_education.ingestion.run import watch_course
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    terminal.say("watching; Ctrl-C stops", err=True)
+    told: set[str] = set()
+
+    def ended(result: IngestReport | LmmError) -> None:
+        terminal.erase_bar()
+        if isinstance(result, LmmError):  # it may be mended until the next save
+            terminal.tell_error(result)
+            return
+        if result.documents or result.lost:
+            _tell(result, as_json)
+        _notices(course, result, told)
+
+    watch_course(
+        course,
+        paths,
+        how,
+        listener=IngestPrinter(lines=not (as_json or quiet), dry_run=False),
+        told=ended,
+        on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
+    )
+    return DONE
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+class IngestPrinter:
+    """Prints a line for every document that something happened to, and a progress bar on a terminal."""
+
+    def __init__(self, *, lines: bool, dry_run: bool) -> None:
+        self.lines, self.dry_run = lines, dry_run
+        self.total, self.done, self.doing = 0, 0, ""
+
+    def __call__(self, event: Event) -> None:
+        """Print what happens."""
+        from lmm_education.ingestion.report import Annotating, Begun, Embedding, Ended
+
+        match event:
+            case Begun(documents):
+                self.total, self.done, self.doing = documents, 0, ""
+            case Annotating(path):
+                self.doing = f"{path}: annotations"
+            case Embedding(path, done, total):
+                self.doing = f"{path}: {done}/{total} chunks"
+            case Ended(document):
+                self.done += document.state != "skipped"
+                self._tell(document)
+        if self.total:
+            terminal.show_bar(self.done, self.total, after=self.doing)
+
+    def _tell(self, document: DocumentReport) -> None:
+        if document.error is not None:
+            terminal.erase_bar()
+            terminal.tell_error(document.error)
+        elif self.lines and (line := describe(document, would=self.dry_run)):
+            terminal.erase_bar()
+            terminal.say(line)
+
+
+def describe(document: DocumentReport, *, would: bool = False) -> str:
+    """What happened to a document, in a line; nothing about one that stayed as it was.
+
+    >>> from lmm_education.ingestion.report import DocumentReport
+    >>> describe(DocumentReport(Path("a.md"), "a.md", "a.md", "changed", chunks=40, embedded=2, removed=1))
+    'a.md: 2 of 40 chunks embedded, 1 removed'
+    """
+    from lmm_education.ingestion.report import OUR_OWN
+
+    saved = f"; wrote {', '.join(path.name for path in document.saved)}" if document.saved else ""
+    if document.state == "skipped":
+        return "" if document.reason == OUR_OWN else f"{document.path}: skipped: {document.reason}"
+    if document.state == "unchanged":
+        return f"{document.path}: unchanged{saved}" if saved else ""
+    if document.state == "prepared":
+        parts = [f"{terminal.count(document.chunks, 'chunk')} in {terminal.count(document.sections, 'section')}"]
+    else:
+        parts = [
+            f"{document.embedded} of {terminal.count(document.chunks, 'chunk')} {'to embed' if would else 'embedded'}"
+        ]
+        for number, what in ((document.reused, "reused"), (document.updated, "updated"), (document.removed, "removed")):
+            parts += [f"{number} {'to be ' if would else ''}{what}"] if number else []
+    moved = f"was {document.moved_from}; " if document.moved_from else ""
+    new = "new, " if document.state == "new" else ""
+    return f"{document.path}: {moved}{new}{', '.join(parts)}{saved}"
+
+
+def _tell(report: IngestReport, as_json: bool) -> None:
+    if as_json:
+        terminal.say_json(report.as_json())
+    else:
+        terminal.say("".join(f"{line}\n" for line in summary(report)), end="")
+
+
+def summary(report: IngestReport) -> list[str]:
+    """The lines at the end."""
+    gone = [
+        f"{lost.file}: gone; {_pruned(report)}" if lost.pruned else f"{lost.file}: gone, and still stored"
+        for lost in report.lost
+    ]
+    if any(not lost.pruned for lost in report.lost):
+        gone.append("(--prune removes what is gone from the store)")
+    return [*gone, f"{'; '.join(_counts(report))} ({report.seconds:.1f} s)"]
+
+
+def _pruned(report: IngestReport) -> str:
+    return "would be removed from the store" if report.dry_run else "removed from the store"
+
+
+def _counts(report: IngestReport) -> list[str]:
+    from lmm_education.ingestion.report import OUR_OWN
+
+    shown = [d for d in report.documents if d.state != "skipped"]
+    states = [f"{n} {state}" for state in _STATES if (n := report.count(state))]
+    parts = [f"{terminal.count(len(shown), 'document')}" + (f": {', '.join(states)}" if states else "")]
+    if any(d.state in ("new", "changed") for d in shown):
+        verb = "would be embedded" if report.dry_run else "embedded"
+        parts.append(f"{report.embedded} of {terminal.count(sum(d.chunks for d in shown), 'chunk')} {verb}")
+    if ours := sum(d.reason == OUR_OWN for d in report.documents):
+        parts.append(f"passed over {terminal.count(ours, 'prepared file')}")
+    return parts
+
+
+def _notices(course: Course, report: IngestReport, told: set[str] | None = None) -> None:
+    for error in report.errors:
+        terminal.tell_error(error)
+    notices = [*report.notices, *(course.encoder.notices if report.location else ())]
+    for notice in dict.fromkeys(notices):
+        if told is None or notice not in told:
+            terminal.say(notice, err=True)
+    if told is not None:
+        told.update(notices)

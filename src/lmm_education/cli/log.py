@@ -2,102 +2,259 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError
+from lmm.terminal import DONE
 
-app = console.make_app()
-log = console.make_app()
-app.add_typer(log, name="log")
-work = console.Later("lmm_education.cli.work.log")
+if TYPE_CHECKING:
+    from lmm_education.exchange_log.exchanges import LoggedExchange
+    from lmm_education.exchange_log.figures import Figures
+    from lmm_education.exchange_log.schema import LogFilter
 
+_THUMBS = {1: "up", -1: "down", 0: ""}
+_WIDTH = 100
 
-class Kind(StrEnum):
-    """What a log can be exported as."""
-
-    csv = "csv"
-    jsonl = "jsonl"
-    questions = "questions"
-
-
-Since = Annotated[str, typer.Option(metavar="TIME", help="From then on: 2026-11-01, 7d, 12h.", show_default=False)]
-Until = Annotated[str, typer.Option(metavar="TIME", help="Up to then.", show_default=False)]
-Unanswered = Annotated[bool, typer.Option("--unanswered", help="Nothing was found, or the answer cites nothing.")]
-Up = Annotated[bool, typer.Option("--up", help="With thumbs up.")]
-Down = Annotated[bool, typer.Option("--down", help="With thumbs down.")]
-Errors = Annotated[bool, typer.Option("--errors", help="That could not be answered.")]
-Contains = Annotated[
-    str, typer.Option(metavar="TEXT", help="With this in question, answer or comment.", show_default=False)
-]
-LogPath = Annotated[
-    Optional[Path], typer.Option("--log", metavar="FILE", help="This log, instead of the configured one.")
-]
-Config = Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_chosen = options.together(
+    click.option("--since", metavar="TIME", help="From then on: 2026-11-01, 7d, 12h."),
+    click.option("--until", metavar="TIME", help="Up to then."),
+    options.flag("--unanswered", help="Nothing was found, or the answer cites nothing."),
+    options.flag("--up", help="With thumbs up."),
+    options.flag("--down", help="With thumbs down."),
+    options.flag("--errors", help="That could not be answered."),
+    click.option("--contains", metavar="TEXT", help="With this in question, answer or comment."),
+)
+_file = options.together(
+    click.option("--log", "file", metavar="FILE", type=options.PATH, help="This log, instead of the configured one."),
+    options.config,
+)
 
 
-@log.callback()
-def about() -> None:
+class _Chosen(TypedDict):
+    """Which exchanges are wanted, as the options say it."""
+
+    since: str | None
+    until: str | None
+    unanswered: bool
+    up: bool
+    down: bool
+    errors: bool
+    contains: str | None
+
+
+@options.group()
+def log() -> None:
     """What students asked on the pages of lmm serve, if 'log' under [serve] in config.toml names a file for it."""
 
 
 @log.command()
+@options.argument(
+    "exchange",
+    "[ID]",
+    "All of this exchange; the beginning of its id is enough.",
+    required=False,
+    default="",
+)
+@click.option("--latest", "-n", metavar="N", type=click.IntRange(min=1), default=50, help="So many, the latest.")
+@_chosen
+@options.as_json
+@_file
 def show(
-    exchange: Annotated[
-        str, typer.Argument(metavar="ID", help="All of this exchange; the beginning of its id is enough.")
-    ] = "",
-    latest: Annotated[int, typer.Option("-n", "--latest", metavar="N", min=1, help="So many, the latest.")] = 50,
-    since: Since = "",
-    until: Until = "",
-    unanswered: Unanswered = False,
-    up: Up = False,
-    down: Down = False,
-    errors: Errors = False,
-    contains: Contains = "",
-    as_json: Json = False,
-    file: LogPath = None,
-    config: Config = None,
+    *, exchange: str, latest: int, as_json: bool, file: Path | None, config: Path | None, **chosen: Unpack[_Chosen]
 ) -> int:
     """Show the latest exchanges as a table, or one of them with its answer."""
-    chosen = (since, until, unanswered, up, down, errors, contains)
-    return work.show(exchange, latest, chosen, as_json, file, config)
+    from lmm_education.errors import LogError
+    from lmm_education.exchange_log.export import as_values
+    from lmm_education.exchange_log.figures import figures
+    from lmm_education.exchange_log.log_file import read_log
+
+    path, _ = _log_file(file, config)
+    if exchange:
+        found = [each for each in read_log(path) if each.id.startswith(exchange)]
+        if len(found) != 1:
+            raise LogError(f"{len(found) or 'no'} exchanges have ids that begin with '{exchange}'", where=str(path))
+    else:
+        found = read_log(path, _filter(chosen, latest))
+    if as_json:
+        terminal.say_json([as_values(each) for each in found], indent=2)
+    elif exchange:
+        terminal.say(exchange_text(found[0]), end="")
+    else:
+        terminal.say(table_text(found), end="")
+        terminal.say(f"{figures_text(figures(found))}", err=True)
+    return DONE
 
 
 @log.command()
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(["csv", "jsonl", "questions"]),
+    default="csv",
+    help="A table, JSON lines, a question file for lmm eval.",
+)
+@click.option("--output", "-o", metavar="FILE", type=options.PATH, help="Write it there.")
+@_chosen
+@_file
 def export(
-    kind: Annotated[Kind, typer.Option("--as", help="A table, JSON lines, a question file for lmm eval.")] = Kind.csv,
-    output: Annotated[Optional[Path], typer.Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
-    since: Since = "",
-    until: Until = "",
-    unanswered: Unanswered = False,
-    up: Up = False,
-    down: Down = False,
-    errors: Errors = False,
-    contains: Contains = "",
-    file: LogPath = None,
-    config: Config = None,
+    *,
+    kind: Literal["csv", "jsonl", "questions"],
+    output: Path | None,
+    file: Path | None,
+    config: Path | None,
+    **chosen: Unpack[_Chosen],
 ) -> int:
     """Write the exchanges as CSV, as JSON lines, or their questions for lmm eval.
 
     A question file proposes for each question the section that its answer cites, to be checked by you.
     """
-    chosen = (since, until, unanswered, up, down, errors, contains)
-    return work.export(kind.value, output, chosen, file, config)
+    from lmm.disk.files import replace
+    from lmm_education.exchange_log.export import WRITERS
+    from lmm_education.exchange_log.log_file import read_log
+
+    path, _ = _log_file(file, config)
+    found = read_log(path, _filter(chosen))
+    text = WRITERS[kind](found)
+    if output is None:
+        terminal.say_document(text)
+    else:
+        replace(output, text)
+        terminal.say(f"{output}: {terminal.count(len(found), 'exchange')}")
+    return DONE
 
 
 @log.command()
-def clear(
-    before: Annotated[
-        str, typer.Option(metavar="TIME", help="Older than this: 2026-11-01, 30d. Unset: older than 'log_days'.")
-    ] = "",
-    everything: Annotated[bool, typer.Option("--all", help="All of it.")] = False,
-    as_json: Json = False,
-    file: LogPath = None,
-    config: Config = None,
-) -> int:
+@click.option("--before", metavar="TIME", help="Older than this: 2026-11-01, 30d. Unset: older than 'log_days'.")
+@options.flag("--all", "everything", help="All of it.")
+@options.as_json
+@_file
+def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | None, config: Path | None) -> int:
     """Delete old exchanges, so that nothing of them is left in the file. The server does it by itself every hour."""
-    return work.clear(before, everything, as_json, file, config)
+    import time
+
+    from lmm_education.errors import LogMissing
+    from lmm_education.exchange_log.dates import time_of
+    from lmm_education.exchange_log.log_file import LogFile
+    from lmm_education.exchange_log.writer import DAY
+
+    if before and everything:
+        raise ConfigError("--before and --all exclude each other")
+    path, days = _log_file(file, config)
+    if not path.is_file():
+        raise LogMissing("there is no log yet", where=str(path))
+    now = time.time()
+    limit = time_of(before, datetime.now().astimezone(), where="--before") if before else now - days * DAY
+    with LogFile(path) as opened:
+        deleted = opened.delete(before=float("inf") if everything else limit, now=now, compact=True)
+    if as_json:
+        terminal.say_json({"deleted": deleted.exchanges, "gone": deleted.gone}, indent=2)
+    else:
+        terminal.say(f"{terminal.count(deleted.exchanges, 'exchange')} deleted")
+    if not deleted.gone:
+        terminal.say("somebody is reading the log: to overwrite what was deleted, do this again", err=True)
+    return DONE
+
+
+def _filter(chosen: _Chosen, latest: int | None = None) -> LogFilter:
+    """The options as the log takes them.
+
+    Raises:
+        ConfigError: a time is none, or two options exclude each other.
+    """
+    from lmm_education.exchange_log.dates import time_of
+    from lmm_education.exchange_log.schema import LogFilter
+
+    if chosen["up"] and chosen["down"]:
+        raise ConfigError("--up and --down exclude each other")
+    now = datetime.now().astimezone()
+    since, until = chosen["since"], chosen["until"]
+    return LogFilter(
+        since=time_of(since, now, where="--since") if since else None,
+        until=time_of(until, now, where="--until") if until else None,
+        unanswered=chosen["unanswered"],
+        reaction=1 if chosen["up"] else -1 if chosen["down"] else None,
+        errors=chosen["errors"],
+        contains=chosen["contains"] or "",
+        latest=latest,
+    )
+
+
+def _log_file(log: Path | None, config: Path | None) -> tuple[Path, int]:
+    """The log, and for how many days it is kept."""
+    from lmm.disk.folder import check_named, configured
+    from lmm.powers import require
+    from lmm_education.parts import find_course
+
+    file, settings = find_course(config)
+    if log is not None:
+        return check_named(log), settings.serve.log_days
+    if not settings.serve.log:
+        hint = 'set log = "course-log.sqlite" under [serve], or name one with --log'
+        raise ConfigError("no log is kept", where=str(file.path or "config.toml"), hint=hint)
+    require(settings.serve.powers, "serve.log")
+    return configured(settings.root, settings.serve.log), settings.serve.log_days
+
+
+# -- for people ------------------------------------------------------------------------------------
+
+
+def table_text(exchanges: Sequence[LoggedExchange]) -> str:
+    """A line for each exchange.
+
+    >>> from lmm_education.exchange_log.exchanges import LoggedExchange
+    >>> table_text([LoggedExchange("1f00aa", 0.0, "Why green?", outcome="not found")]).splitlines()[1].split()[2:]
+    ['1f00aa', 'not', 'found', 'Why', 'green?']
+    """
+    lines = [f"{'time':<16}  {'id':<6}  {'outcome':<9}  {'thumbs':<6}  {'question'}"] if exchanges else []
+    for each in exchanges:
+        when = datetime.fromtimestamp(each.time).strftime("%Y-%m-%d %H:%M")
+        outcome = "uncited" if each.outcome == "answered" and not each.is_answered else each.outcome
+        question = terminal.clipped(" ".join(each.question.split()), _WIDTH)
+        lines.append(f"{when:<16}  {each.id[:6]:<6}  {outcome:<9}  {_THUMBS[each.reaction]:<6}  {question}")
+        if each.comment:
+            lines.append(f"{'':<45}  > {terminal.clipped(' '.join(each.comment.split()), _WIDTH)}")
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def exchange_text(exchange: LoggedExchange) -> str:
+    """All of an exchange."""
+    waited = "" if exchange.first_word is None else f", first word after {exchange.first_word:.1f} s"
+    price = "" if exchange.cost is None else f", {exchange.cost:.4f} $"
+    tokens = exchange.input_tokens + exchange.output_tokens
+    rows = [
+        ("id", exchange.id),
+        ("time", f"{datetime.fromtimestamp(exchange.time):%Y-%m-%d %H:%M:%S} ({exchange.via}, {exchange.session})"),
+        ("question", exchange.question),
+        ("searched", exchange.searched if exchange.searched != exchange.question else ""),
+        ("outcome", f"{exchange.outcome}{waited}, {exchange.total:.1f} s in all"),
+        ("error", exchange.error),
+        ("model", f"{exchange.model}, {tokens} tokens{price}" if exchange.model else ""),
+        ("reaction", _THUMBS[exchange.reaction]),
+        ("comment", exchange.comment),
+    ]
+    lines = [f"{name + ':':<10} {value}" for name, value in rows if value]
+    for source in exchange.sources:
+        mark = "cited" if source.cited else "shown"
+        lines.append(f"{f'[{source.number}]':<10} {mark}: {' > '.join((source.file, *source.headings))}")
+    return "\n".join(lines) + (f"\n\n{exchange.answer}\n" if exchange.answer else "\n")
+
+
+def figures_text(of: Figures) -> str:
+    """In a line.
+
+    >>> from lmm_education.exchange_log.figures import Figures
+    >>> figures_text(Figures(questions=1, answered=1, up=1, students=1))
+    '1 question, answered: 1, not found: 0, refused: 0, without a source: 0, failed: 0, left: 0; thumbs up: 1, down: 0'
+    """
+    return (
+        f"{terminal.count(of.questions, 'question')}, answered: {of.answered}, not found: {of.not_found}, "
+        f"refused: {of.refused}, without a source: {of.uncited}, failed: {of.failed}, left: {of.left}; "
+        f"thumbs up: {of.up}, down: {of.down}"
+    )

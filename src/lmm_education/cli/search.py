@@ -2,74 +2,181 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.terminal import DONE, FAILED
+from lmm_education.cli import course_options
 
-app = console.make_app()
-work = console.Later("lmm_education.cli.work.search")
+if TYPE_CHECKING:
+    from lmm_education.material import Hit, Place
+    from lmm_education.search.found import FoundSection, SearchResult
+
+WIDTH = 400
+"""How much of a passage is shown, in characters."""
+_INDENT = "    "
+_PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each with a space after it
 
 
-@app.command()
+@options.command()
+@options.argument(
+    "question",
+    "[QUESTION]",
+    "What you look for; *type* prefers that material, @document searches only it.",
+    required=False,
+    default="",
+)
+@course_options.conditions
+@click.option(
+    "--fields", metavar="A,B", multiple=True, help="Show these fields of each passage: metadata keys, file, …"
+)
+@click.option("--id", "ids", metavar="ID", multiple=True, help="Fetch the passage or section with this id.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most so many results.")
+@click.option("--documents/--chunks", "companion", default=None, help="Whole sections, or passages.")
+@options.flag("--sections", help="Also rank the sections that were hit.")
+@options.flag("--full", help="Show whole passages.")
+@options.as_json
+@click.option("--expand", metavar="N", type=click.IntRange(min=0), help="Let the aux model write N sub-questions.")
+@click.option("--rerank", metavar="NAME", help="Rank anew: none, model, http, FastEmbed/….")
+@course_options.course
+@options.config
 def search(
-    question: Annotated[
-        Optional[str],
-        typer.Argument(help="What you look for; *type* prefers that material, @document searches only it."),
-    ] = None,
-    types: Annotated[
-        Optional[list[str]], typer.Option("--type", metavar="TYPE", help="Only material of this type; repeat for more.")
-    ] = None,
-    documents: Annotated[
-        Optional[list[str]], typer.Option("--doc", metavar="DOC", help="Only this document: docid, file or its name.")
-    ] = None,
-    where: Annotated[
-        Optional[list[str]], typer.Option(metavar="KEY=VALUE", help="Only passages with this metadata.")
-    ] = None,
-    fields: Annotated[
-        Optional[list[str]],
-        typer.Option(metavar="A,B", help="Show these fields of each passage: metadata keys, file, …"),
-    ] = None,
-    ids: Annotated[
-        Optional[list[str]], typer.Option("--id", metavar="ID", help="Fetch the passage or section with this id.")
-    ] = None,
-    limit: Annotated[Optional[int], typer.Option(metavar="N", min=1, help="At most so many results.")] = None,
-    companion: Annotated[
-        Optional[bool], typer.Option("--documents/--chunks", help="Whole sections, or passages.", show_default=False)
-    ] = None,
-    sections: Annotated[bool, typer.Option("--sections", help="Also rank the sections that were hit.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Show whole passages.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    expand: Annotated[
-        Optional[int], typer.Option(metavar="N", min=0, help="Let the aux model write N sub-questions.")
-    ] = None,
-    rerank: Annotated[
-        Optional[str], typer.Option(metavar="NAME", help="Rank anew: none, model, http, FastEmbed/….")
-    ] = None,
-    course: Annotated[Optional[str], typer.Option(metavar="NAME", help="The course, if there are several.")] = None,
-    config: Annotated[Optional[Path], typer.Option(metavar="FILE", help="Use this config.toml.")] = None,
+    *,
+    question: str,
+    types: tuple[str, ...],
+    documents: tuple[str, ...],
+    where: tuple[str, ...],
+    fields: tuple[str, ...],
+    ids: tuple[str, ...],
+    limit: int | None,
+    companion: bool | None,
+    sections: bool,
+    full: bool,
+    as_json: bool,
+    expand: int | None,
+    rerank: str | None,
+    course: str | None,
+    config: Path | None,
 ) -> int:
     """Find passages: score, file:lines, headings, and the words that match.
 
     Without a question, --type, --doc and --where list what fits, in the order of the documents. Exit code 1:
     nothing was found.
     """
-    return work.search(
-        question or "",
-        types=types or [],
-        documents=documents or [],
-        where=where or [],
-        fields=fields or [],
-        ids=ids or [],
-        limit=limit,
-        companion=companion,
-        sections=sections,
-        full=full,
-        as_json=as_json,
-        expand=expand,
-        rerank=rerank,
-        course=course,
-        config=config,
-    )
+    from lmm_education.course import Course
+    from lmm_education.search.query import read_where
+
+    wanted = tuple(name.strip() for some in fields for name in some.split(",") if name.strip())
+    with Course.open(config=config, course=course) as opened:
+        result = (
+            opened.fetch(*ids, fields=wanted)
+            if ids
+            else opened.search(
+                question,
+                types=types,
+                documents=documents,
+                where=read_where(where),
+                fields=wanted,
+                limit=limit,
+                companion=companion,
+                sections=sections or as_json,
+                expand=expand,
+                reranker=rerank,
+            )
+        )
+        notices = [*opened.encoder.notices, *result.notices]
+        threshold = opened.settings.search.threshold
+    if threshold is not None and result.relevance is not None and result.relevance < threshold:
+        notices.append(f"nothing fits well: relevance {result.relevance:.2f}, the threshold is {threshold:g}")
+    for notice in notices:
+        terminal.note(notice)
+    if as_json:
+        terminal.say_json(result.as_json(), indent=1)
+    else:
+        terminal.say("".join(_shown(result, sections=sections, full=full or bool(ids))), end="")
+    return DONE if result.hits else FAILED
+
+
+def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]:
+    if result.questions:
+        yield "also asked:\n" + "".join(f"  {q}\n" for q in result.questions) + "\n"
+    if not result.hits:
+        yield "nothing was found\n"
+        return
+    for rank, hit in enumerate(result.hits, 1):
+        yield _hit(rank, hit, result, full=full)
+    if sections:
+        yield terminal.styled("sections", "bold") + "\n"
+        yield from (_section(rank, section) for rank, section in enumerate(result.sections, 1))
+
+
+def _hit(rank: int, hit: Hit, result: SearchResult, *, full: bool) -> str:
+    from lmm_education.search.highlight import excerpt, marked, matching_words
+
+    score = f"  {hit.score:.3f}" if result.text else ""
+    kind = f"  [{hit.kind}]" if hit.kind != "text" else ""
+    head = f"{rank:>2}{terminal.styled(score, 'green')}  {_place(hit.place, hit.title)}{kind}\n"
+    languages = (hit.language,) if hit.language else result.languages
+    spans = matching_words(hit.text, result.text, languages) if result.text else []
+    part = (0, len(hit.text)) if full else excerpt(hit.text, spans, WIDTH)
+    text = marked(hit.text, spans, part, _mark, terminal.visible, keep_lines=full)
+    fields = "".join(f"    {terminal.styled(name, 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
+    return f"{head}{_indented(text)}{fields}\n"
+
+
+def _section(rank: int, section: FoundSection) -> str:
+    passages = terminal.count(len(section.hits), "passage")
+    beside = [f"{word} “{title}”" for word, title in (("after", section.before), ("before", section.after)) if title]
+    more = f"; {', '.join(beside)}" if beside else ""
+    return f"{rank:>2}  {_place(section.place, section.title)}  ({passages}{more})\n"
+
+
+def _place(place: Place, title: str) -> str:
+    path = " > ".join(place.headings) or title
+    return f"{terminal.styled(str(place), 'cyan')}  {terminal.styled(path, 'bold')}"
+
+
+def _mark(word: str) -> str:
+    """A word that matches: in a terminal in yellow, else as markdown emphasises."""
+    styled = terminal.styled(word, "yellow")
+    return styled if styled != word else f"**{word}**"
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return " ".join(text.split())
+
+
+def _indented(text: str) -> str:
+    """In a terminal also broken into lines that fit."""
+    width = terminal.width() - len(_INDENT) if terminal.is_terminal() else 0
+    lines = [part for line in text.split("\n") for part in (wrapped(line, width) if width > 0 else [line])]
+    return "".join(f"{_INDENT}{line}\n" for line in lines)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in lines of at most `width` columns, broken at spaces; styles take no room, longer words stay whole.
+
+    >>> wrapped("one two three four", 8)
+    ['one two', 'three', 'four']
+    >>> wrapped("    x <- 1", 80)
+    ['    x <- 1']
+    """
+    lines, used = [""], 0
+    for piece in _PIECES.findall(line):
+        room = terminal.columns(piece)
+        if used and lines[-1].strip() and used + terminal.columns(piece.rstrip()) > width:
+            lines[-1] = lines[-1].rstrip()
+            lines.append("")
+            used = 0
+        lines[-1] += piece
+        used += room
+    lines[-1] = lines[-1].rstrip()
+    return lines

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import socket
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import typer
-from typer.core import TyperGroup
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError, LmmError
+from lmm.terminal import DONE
+from lmm_education.cli import course_options
 
-work = console.Later("lmm_education.cli.work.serve")
-logins = console.Later("lmm_education.cli.work.logins")
+if TYPE_CHECKING:
+    from lmm.powers import Config
+    from lmm_education.course import Course
+    from lmm_education.web.logins import LoginFile, Logins
+
+T = TypeVar("T")
+_NEEDED = ("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments")
+_PATIENCE = 5  # seconds for answers on their way when the server is stopped
 _SERVE = "serve"
-
-Course = Annotated[Optional[str], typer.Option("--course", metavar="NAME", help="The course.")]
-Config = Annotated[Optional[Path], typer.Option("--config", metavar="FILE", help="The configuration file.")]
-Name = Annotated[str, typer.Argument(metavar="NAME")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME...")]
+_which = options.together(course_options.course, options.config)
+_names = options.argument("names", "NAME...", many=True)
 
 
-class _Serve(TyperGroup):
+class _Serve(options.Group):
     """Serves, unless the first word is one of the commands' names."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -31,30 +43,27 @@ class _Serve(TyperGroup):
         return super().parse_args(ctx, [_SERVE, *args])
 
 
-app = console.make_app()
-serve = console.make_app()
-users = console.make_app()
-keys = console.make_app()
-serve.info.cls = _Serve
-app.add_typer(serve, name="serve")
-serve.add_typer(users, name="users")
-serve.add_typer(keys, name="keys")
-
-
-@serve.callback()
-def about() -> None:
+@options.group(cls=_Serve)
+def serve() -> None:
     """Serve courses."""
 
 
 @serve.command(_SERVE, hidden=True)
+@options.argument("courses", "[COURSE]...", many=True, required=False, type=options.PATH)
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen.")
+@click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any that is free.")
+@options.flag("--public", help="Let others in without a login.")
+@options.model
+@_which
 def run(
-    courses: Annotated[Optional[list[Path]], typer.Argument(metavar="[COURSE]...", show_default=False)] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="NUMBER", min=0, max=65535, help="0: any that is free.")] = 8000,
-    public: Annotated[bool, typer.Option("--public", help="Let others in without a login.")] = False,
-    model: Annotated[Optional[str], typer.Option(metavar="NAME", help="The model that answers.")] = None,
-    course: Course = None,
-    config: Config = None,
+    *,
+    courses: tuple[Path, ...],
+    host: str,
+    port: int,
+    public: bool,
+    model: str | None,
+    course: str | None,
+    config: Path | None,
 ) -> int:
     """Serve a course: a page on which students ask and read, and an API for OpenAI clients.
 
@@ -64,74 +73,313 @@ def run(
     What `lmm ingest` stores meanwhile counts for the next answer. Who may log in, where [serve] says that one has to:
     `lmm serve password`, `lmm serve users`, `lmm serve keys`. Needs the extra `web`.
     """
-    return work.serve(list(courses or ()), host, port, public, model, course, config)
+    from lmm.config_files import read_config
+    from lmm.listening import listen, url_of
+    from lmm_education.course import Course
+
+    if courses and (config or course):
+        raise ConfigError("name the courses, or use --config and --course", where="--config")
+    _check_installed()
+    with ExitStack() as closing:
+        opened: dict[str, Course] = {}
+        files: list[Path | Config | None] = [read_config(file) for file in course_files(courses)] or [config]
+        for file in files:
+            one = closing.enter_context(Course.open(config=file, course=course, model=model))
+            opened[_new_name(one.root, opened)] = one
+        _check_logins(opened.values(), host, public)
+        app = _application(opened, host, public)
+        for one in opened.values():
+            _check_course(one)
+        with listen(host, port) as listener:
+            names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
+            terminal.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
+            _run(app, listener)
+    return DONE
+
+
+def course_files(paths: Sequence[Path]) -> list[Path]:
+    """The configuration files of courses: files, folders with one, and folders of such folders.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    from lmm.config_files import CONFIG
+
+    found: list[Path] = []
+    for path in paths:
+        here = [path] if path.is_file() else [path / CONFIG] if (path / CONFIG).is_file() else []
+        here = here or [file for file in sorted(path.glob(f"*/{CONFIG}")) if not file.parent.is_symlink()]
+        if not here:
+            raise ConfigError("there is no config.toml, nor a folder with one", where=str(path))
+        found += here
+    return found
+
+
+def _new_name(root: Path, others: Mapping[str, Course]) -> str:
+    """Under what a course stands in the addresses: its folder's name."""
+    name = root.name or "course"
+    if name in others:
+        where = f"{root} and {others[name].root}"
+        raise ConfigError(f"two courses would stand under /{name}/", where=where, hint="rename one of the folders")
+    return name
+
+
+def _application(courses: Mapping[str, Course], host: str, public: bool) -> Any:
+    """The application of one course, or of several under their names."""
+    from lmm_education.web.app import LOOPBACK, create_app
+    from lmm_education.web.site import create_site
+
+    apps = {}
+    for name, course in courses.items():
+        anyone = public or course.settings.serve.login != "none"
+        apps[name] = create_app(course, hosts=("*",) if anyone else (*LOOPBACK, host))
+    return create_site(apps) if len(apps) > 1 else next(iter(apps.values()))
+
+
+def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
+    """Refuse to let strangers in by oversight."""
+    from lmm.listening import is_loopback
+
+    if is_loopback(host):
+        return
+    for course in courses:
+        settings = course.settings.serve
+        if settings.login == "none" and not public:
+            raise ConfigError(
+                f"{host} can be reached by others, and {course.settings.storage.course} has no login",
+                where="--host",
+                hint="set login under [serve], or add --public if everybody who reaches it may ask, at your cost",
+            )
+        if settings.login in ("password", "users") and not settings.trusted_proxy:
+            terminal.note("without TLS, passwords can be read on their way: see Recipes in docs/serve.md")
+
+
+def _check_course(course: Course) -> None:
+    """Open the models now: what is missing is told here, and no student waits for it."""
+    from lmm.models.chat import shared_chat
+
+    models, history = course.models, course.settings.answer.history
+    for settings in (models.major, *([models.aux] if history != "none" else [])):
+        shared_chat(settings)
+    for notice in course.encoder.notices:
+        terminal.note(notice)
+    if course.store.manifest() is None:
+        name = course.settings.storage.course
+        terminal.note(f"there is nothing to ask about yet in {name}: lmm ingest PATH, which needs no restart")
+
+
+def _check_installed() -> None:
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise LmmError(f"{', '.join(missing)} is not installed", hint="pip install 'lmmarkdown[web]'")
+
+
+def server_options(patience: float | None = None) -> dict[str, Any]:
+    """How uvicorn is run; a request has `patience` seconds to arrive. Headers of proxies are read where it is known who
+    may be believed: web/identify.py."""
+    from lmm.listening import PATIENCE, patient_protocol
+
+    return {
+        "http": patient_protocol(PATIENCE if patience is None else patience),
+        "log_level": "warning",
+        "access_log": False,
+        "proxy_headers": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": _PATIENCE,
+    }
+
+
+def _run(app: Any, listener: socket.socket) -> None:
+    import uvicorn
+
+    terminal.log_to_stderr("%(asctime)s %(levelname)s %(message)s")
+    config = uvicorn.Config(app, **server_options())
+    with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises again when all is closed
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+# -- who may log in --------------------------------------------------------------------------------
 
 
 @serve.command()
-def password(course: Course = None, config: Config = None) -> int:
+@_which
+def password(*, course: str | None, config: Path | None) -> int:
     """Set the course's password, which all students share; it is asked for, or read from a pipe."""
-    return logins.password(course, config)
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        given = _asked(f"Password for {opened.settings.storage.course}: ")
+        _logins(opened).change(lambda logins: logins.with_password(given))
+        _remind(opened, "password")
+    return DONE
 
 
 @serve.command()
-def teacher(course: Course = None, config: Config = None) -> int:
+@_which
+def teacher(*, course: str | None, config: Path | None) -> int:
     """Set the teacher's password: for the page /teacher, which tells what students ask, and for /metrics."""
-    return logins.teacher(course, config)
+    from lmm_education.course import Course
+    from lmm_education.web.logins import LoginFile
+    from lmm_education.web.state import serve_state
+
+    with Course.open(config=config, course=course) as opened:
+        given = _asked(f"Teacher's password for {opened.settings.storage.course}: ")
+        state = serve_state(opened.root, opened.settings.storage.course)
+        LoginFile(state.teacher).change(lambda logins: logins.with_password(given))
+        if not opened.settings.serve.log:
+            terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
+    return DONE
 
 
-@users.callback()
-def about_users() -> None:
+@options.group()
+def users() -> None:
     """Students who log in with a name of their own."""
 
 
+serve.add_command(users)
+
+
 @users.command("add")
-def add_users(
-    names: Names,
-    generate: Annotated[bool, typer.Option("--generate", help="Make the passwords, and print them.")] = False,
-    course: Course = None,
-    config: Config = None,
-) -> int:
+@_names
+@options.flag("--generate", help="Make the passwords, and print them.")
+@_which
+def add_users(*, names: tuple[str, ...], generate: bool, course: str | None, config: Path | None) -> int:
     """Add users, or give them other passwords. NAME may be a file with a name a line, as @FILE."""
-    return logins.add_users(names, generate, course, config)
+    from lmm_education.course import Course
+    from lmm_education.web.logins import checked_name, new_password
+
+    checked = [checked_name(name) for name in _all_names(names)]
+    with Course.open(config=config, course=course) as opened:
+        passwords = {name: new_password() if generate else _asked(f"Password for {name}: ") for name in checked}
+
+        def change(logins: Logins) -> Logins:
+            for name, given in passwords.items():
+                logins = logins.with_user(name, given)
+            return logins
+
+        _logins(opened).change(change)
+        if generate:
+            terminal.say("".join(f"{name}\t{made}\n" for name, made in passwords.items()), end="")
+        _remind(opened, "users")
+    return DONE
 
 
 @users.command("remove")
-def remove_users(names: Names, course: Course = None, config: Config = None) -> int:
+@_names
+@_which
+def remove_users(*, names: tuple[str, ...], course: str | None, config: Path | None) -> int:
     """Remove users; their sessions end at once."""
-    return logins.remove_users(names, course, config)
+    return _change(course, config, lambda logins: replace(logins, users=_without(logins.users, names, "user")))
 
 
 @users.command("list")
-def list_users(course: Course = None, config: Config = None) -> int:
+@_which
+def list_users(*, course: str | None, config: Path | None) -> int:
     """Print the users' names."""
-    return logins.list_users(course, config)
+    return _show(course, config, lambda logins: logins.users)
 
 
-@keys.callback()
-def about_keys() -> None:
+@options.group()
+def keys() -> None:
     """Keys with which programs ask over the API, where students log in."""
 
 
+serve.add_command(keys)
+
+
 @keys.command("add")
-def add_key(
-    name: Name,
-    questions_per_minute: Annotated[
-        Optional[int], typer.Option(metavar="NUMBER", min=0, help="Instead of the students' limit; 0: no limit.")
-    ] = None,
-    course: Course = None,
-    config: Config = None,
-) -> int:
+@options.argument("name", "NAME")
+@click.option(
+    "--questions-per-minute",
+    metavar="NUMBER",
+    type=click.IntRange(min=0),
+    help="Instead of the students' limit; 0: no limit.",
+)
+@_which
+def add_key(*, name: str, questions_per_minute: int | None, course: str | None, config: Path | None) -> int:
     """Make a key, instead of one of that name, and print it: it cannot be printed again."""
-    return logins.add_key(name, questions_per_minute, course, config)
+    from lmm_education.course import Course
+    from lmm_education.web.logins import new_key
+
+    key = new_key()
+    with Course.open(config=config, course=course) as opened:
+        _logins(opened).change(lambda logins: logins.with_key(name, key, questions_per_minute))
+        terminal.say(key)
+    return DONE
 
 
 @keys.command("remove")
-def remove_keys(names: Names, course: Course = None, config: Config = None) -> int:
+@_names
+@_which
+def remove_keys(*, names: tuple[str, ...], course: str | None, config: Path | None) -> int:
     """Remove keys; they count no more."""
-    return logins.remove_keys(names, course, config)
+    return _change(course, config, lambda logins: replace(logins, keys=_without(logins.keys, names, "key")))
 
 
 @keys.command("list")
-def list_keys(course: Course = None, config: Config = None) -> int:
+@_which
+def list_keys(*, course: str | None, config: Path | None) -> int:
     """Print the keys' names."""
-    return logins.list_keys(course, config)
+    return _show(course, config, lambda logins: logins.keys)
+
+
+def _change(course: str | None, config: Path | None, change: Callable[[Logins], Logins]) -> int:
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        _logins(opened).change(change)
+    return DONE
+
+
+def _show(course: str | None, config: Path | None, part: Callable[[Logins], Collection[str]]) -> int:
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        names = sorted(part(_logins(opened).read()))
+    terminal.say("".join(f"{name}\n" for name in names), end="")
+    return DONE
+
+
+def _logins(course: Course) -> LoginFile:
+    from lmm_education.web.logins import LoginFile
+    from lmm_education.web.state import serve_state
+
+    return LoginFile(serve_state(course.root, course.settings.storage.course).logins)
+
+
+def _without(known: Mapping[str, T], names: Collection[str], what: str) -> dict[str, T]:
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"there is no {what} '{name}'", hint=f"lmm serve {what}s list")
+    return {name: value for name, value in known.items() if name not in names}
+
+
+def _all_names(names: Sequence[str]) -> list[str]:
+    """The names, with those in files that are named as ``@FILE``."""
+    from lmm.disk.files import read_document
+
+    found: list[str] = []
+    for name in names:
+        lines = read_document(Path(name[1:])).splitlines() if name.startswith("@") else [name]
+        found += [line.strip() for line in lines if line.strip()]
+    return found
+
+
+def _asked(prompt: str) -> str:
+    """A password that is typed twice, or one line of what is piped in."""
+    import getpass
+
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    given = getpass.getpass(terminal.visible(prompt), sys.stderr)
+    if getpass.getpass("Again: ", sys.stderr) != given:
+        raise LmmError("the two are not the same")
+    return given
+
+
+def _remind(course: Course, login: str) -> None:
+    """Say so if the configuration does not ask for what was just set."""
+    if course.settings.serve.login != login:
+        terminal.say(
+            f'note: it is asked for when config.toml has, under [serve]: login = "{login}"\n', err=True, end=""
+        )

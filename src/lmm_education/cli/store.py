@@ -2,97 +2,210 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.terminal import DONE
+from lmm_education.cli import course_options
 
-app = console.make_app()
-store = console.make_app()
-app.add_typer(store, name="store")
-work = console.Later("lmm_education.cli.work.store")
+if TYPE_CHECKING:
+    from lmm_education.store.port import StoreStatus
+    from lmm_education.store.transfer import Transfer
 
-Course = Annotated[str | None, typer.Option("--course", metavar="NAME", help="The course, if there are several.")]
-Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Use this config.toml.")]
+_NOTHING = "nothing was ingested yet; make a store with: lmm ingest PATH"
+_which = options.together(course_options.course, options.config)
 
 
-@store.callback()
-def about() -> None:
+@options.group()
+def store() -> None:
     """Look at the store of a course, check it, make it anew, compact it, copy it to a Qdrant server and back."""
 
 
 @store.command()
-def status(
-    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
-    course: Course = None,
-    config: Config = None,
-) -> int:
+@options.flag("--json", "as_json", help="Report as JSON.")
+@_which
+def status(*, as_json: bool, course: str | None, config: Path | None) -> int:
     """Show where the store is, what it was made with, and what is in it."""
-    return work.status(as_json, course, config)
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        found = opened.status()
+        documents = [(each.file, each.id, each.title) for each in opened.documents()]
+    if as_json:
+        terminal.say_json(_as_json(found, documents), indent=2)
+    else:
+        terminal.say(_as_text(found, documents), end="")
+    return DONE
 
 
 @store.command()
-def check(course: Course = None, config: Config = None) -> int:
+@_which
+def check(*, course: str | None, config: Path | None) -> int:
     """Read all that is stored, and compare it with what was written. If anything is damaged, the exit code is 1."""
-    return work.check(course, config)
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        terminal.say(f"{opened.store.location} is as it was written: {opened.check()}")
+    return DONE
 
 
 @store.command()
-def repair(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[PATH]…", help="The documents, where the store cannot tell which it had.", readable=False
-        ),
-    ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Go on without documents whose files are gone.")] = False,
-    course: Course = None,
-    config: Config = None,
-) -> int:
+@options.argument(
+    "paths",
+    "[PATH]…",
+    "The documents, where the store cannot tell which it had.",
+    many=True,
+    required=False,
+    type=options.PATH,
+)
+@options.flag("--prune", help="Go on without documents whose files are gone.")
+@_which
+def repair(*, paths: tuple[Path, ...], prune: bool, course: str | None, config: Path | None) -> int:
     """Make the store anew from its documents, opening nothing of what is there.
 
     Whoever reads the old one keeps it until the end. If a document is missing or fails, nothing is changed.
     """
-    return work.repair(paths or [], prune, course, config)
+    from lmm_education.cli.ingest import ingest_once
+    from lmm_education.course import Course
+    from lmm_education.errors import StoreMissing
+    from lmm_education.ingestion.running import IngestOptions
+    from lmm_education.parts import config_for
+
+    with Course.open(config=config_for(paths, config), course=course) as opened:
+        if not paths and not opened.store.records():
+            hint = "name them: lmm store repair PATH…"
+            raise StoreMissing("which documents were stored cannot be told", where=opened.store.location, hint=hint)
+        return ingest_once(opened, paths, IngestOptions(again=True, repair=True, prune=prune))
 
 
 @store.command()
-def compact(course: Course = None, config: Config = None) -> int:
+@_which
+def compact(*, course: str | None, config: Path | None) -> int:
     """Write everything into new files with new indexes, and remove what is no longer needed."""
-    return work.compact(course, config)
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        before = opened.status().size
+        opened.compact()
+        after = opened.status().size
+        place = opened.store.location
+    gained = f": {_size(before)} before, {_size(after)} now" if before is not None and after is not None else ""
+    terminal.say(f"compacted {place}{gained}")
+    return DONE
 
 
 @store.command()
-def push(
-    to: Annotated[str, typer.Option("--to", metavar="URL", help="A Qdrant server, or a folder.")],
-    course: Course = None,
-    config: Config = None,
-) -> int:
+@click.option("--to", metavar="URL", required=True, help="A Qdrant server, or a folder.")
+@_which
+def push(*, to: str, course: str | None, config: Path | None) -> int:
     """Copy this store to a server or into a folder, which then holds the same.
 
     What is there already is not sent again, so a copy that was cut off goes on. The server's key is taken from
     the environment variable that 'api_key_env' under [storage] names.
     """
-    return work.push(to, course, config)
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        return _copied(opened.push(to, on_points=_progress()))
 
 
 @store.command()
-def pull(
-    source: Annotated[str, typer.Option("--from", metavar="URL", help="A Qdrant server, or a folder.")],
-    course: Course = None,
-    config: Config = None,
-) -> int:
+@click.option("--from", "source", metavar="URL", required=True, help="A Qdrant server, or a folder.")
+@_which
+def pull(*, source: str, course: str | None, config: Path | None) -> int:
     """Copy the store of a server or folder into this one, which then holds the same."""
-    return work.pull(source, course, config)
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        return _copied(opened.pull(source, on_points=_progress()))
 
 
 @store.command()
-def delete(
-    document: Annotated[str, typer.Argument(metavar="DOC", help="A document's id, its file, or a folder of files.")],
-    course: Course = None,
-    config: Config = None,
-) -> int:
+@options.argument("document", "DOC", "A document's id, its file, or a folder of files.")
+@_which
+def delete(*, document: str, course: str | None, config: Path | None) -> int:
     """Remove a document from the store; its file stays."""
-    return work.delete(document, course, config)
+    from lmm_education.course import Course
+
+    with Course.open(config=config, course=course) as opened:
+        chosen = opened.remove(document)
+    terminal.say("".join(f"removed {each.file} from the store\n" for each in chosen), end="")
+    return DONE
+
+
+def _progress() -> Callable[[int], None]:
+    done = 0
+    shown = terminal.is_terminal(err=True)
+
+    def on_points(count: int) -> None:
+        nonlocal done
+        done += count
+        if shown:
+            terminal.say(f"{terminal.ERASE_LINE}{done:,} points", err=True, end="")
+
+    return on_points
+
+
+def _copied(copied: Transfer) -> int:
+    terminal.erase_bar()
+    terminal.say(
+        f"{copied.target} is up to date: {terminal.count(copied.written, 'point')} written, "
+        f"{copied.same:,} there already, {copied.removed:,} removed"
+    )
+    return DONE
+
+
+def _as_json(status: StoreStatus, documents: list[tuple[str, str, str]]) -> dict[str, object]:
+    return {
+        "location": status.location,
+        "manifest": status.manifest.as_json() if status.manifest else None,
+        "documents": status.documents,
+        "sections": status.sections,
+        "chunks": status.chunks,
+        "points": {"chunks": status.chunks, "documents": status.documents + status.sections},
+        "size": status.size,
+        "details": dict(status.details),
+        "files": [{"file": file, "document": each, "title": title} for file, each, title in documents],
+    }
+
+
+def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
+    rows = [("store", status.location)]
+    if status.manifest is None:
+        rows.append(("content", _NOTHING))
+    else:
+        manifest = status.manifest
+        model = f"{manifest.embedding} ({manifest.dimensions} numbers)" if manifest.embedding else ""
+        made = [manifest.encoding, model, manifest.sparse, f"language {manifest.language}"]
+        counted = [(status.documents, "document"), (status.sections, "section"), (status.chunks, "chunk")]
+        rows.append(("made with", ", ".join(part for part in made if part)))
+        rows.append(
+            ("content", ", ".join(f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in counted))
+        )
+        rows += [("size", f"{_size(status.size)} on the disk")] if status.size is not None else []
+    rows.append(("engine", ", ".join(_detail(name, value) for name, value in status.details.items())))
+    rows += [("document", f"{file}  {each}  {title}".rstrip()) for file, each, title in documents]
+    return "".join(f"{name:<10}  {_fitting(value) if name == 'document' else value}\n" for name, value in rows)
+
+
+def _fitting(value: str) -> str:
+    """On a terminal what its line has room for, so that rows stay rows."""
+    return terminal.clipped(value, terminal.width() - 13) if terminal.is_terminal() else value
+
+
+def _detail(name: str, value: object) -> str:
+    return str(value) if name == "engine" else f"{name} {value}"
+
+
+def _size(size: int | None) -> str:
+    """A number of bytes for people.
+
+    >>> _size(3_460_000), _size(90_000)
+    ('3.5 MB', '0.1 MB')
+    """
+    return f"{(size or 0) / 1e6:,.1f} MB"

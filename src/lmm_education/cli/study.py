@@ -2,44 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from lmm.cli import console
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError, LmmError
+from lmm.messages import Usage
+from lmm.terminal import DONE, FAILED, usage_text
+from lmm_education.cli import course_options
 
-app = console.make_app()
-work = console.Later("lmm_education.cli.work.study")
-Paths = Annotated[
-    list[Path],
-    typer.Argument(metavar="PATH", help="Markdown, R Markdown or Quarto files, folders, patterns.", readable=False),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Config = Annotated[Path | None, typer.Option(metavar="FILE", help="Use this config.toml.", readable=False)]
+if TYPE_CHECKING:
+    from lmm_education.study.cards import Card
+    from lmm_education.study.reading import Reading
 
 
-@app.command()
-def toc(
-    paths: Paths,
-    depth: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="Down to headings of this level.")] = 6,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a nested list with links.")] = False,
-    as_json: Json = False,
-    config: Config = None,
-) -> int:
+def _depth(default: int, help: str) -> options.Decorator:
+    return click.option("--depth", metavar="N", type=click.IntRange(1, 6), default=default, help=help)
+
+
+@options.command()
+@course_options.paths
+@_depth(6, "Down to headings of this level.")
+@options.flag("--markdown", help="Print a nested list with links.")
+@options.as_json
+@options.config
+def toc(*, paths: tuple[Path, ...], depth: int, markdown: bool, as_json: bool, config: Path | None) -> int:
     """Print the headings of documents as a tree, each with its line."""
-    return work.toc(paths, depth, markdown, as_json, config)
+    from lmm_education.course import Course
+    from lmm_education.parts import config_for
+    from lmm_education.study.toc import toc_as_markdown, toc_as_text, toc_as_values
+
+    with Course.open(config=config_for(paths, config)) as course:
+        reading = course.read(*paths)
+        entries = course.toc(reading, depth=depth)
+    if as_json:
+        _print_json(toc_as_values(entries))
+    else:
+        _print(toc_as_markdown(entries) if markdown else toc_as_text(entries))
+    return _ended(reading)
 
 
-@app.command()
+@options.command()
+@course_options.paths
+@_depth(2, "A step for each heading to this level.")
+@click.option(
+    "--words-per-minute", metavar="N", type=click.IntRange(min=1), help="How fast one reads (200, unless set)."
+)
+@options.as_json
+@options.config
 def plan(
-    paths: Paths,
-    depth: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="A step for each heading to this level.")] = 2,
-    words_per_minute: Annotated[
-        int | None, typer.Option("--words-per-minute", metavar="N", min=1, help="How fast one reads (200, unless set).")
-    ] = None,
-    as_json: Json = False,
-    config: Config = None,
+    *, paths: tuple[Path, ...], depth: int, words_per_minute: int | None, as_json: bool, config: Path | None
 ) -> int:
     """Print a study plan, in markdown: what to read in which order, how long it takes, what it is about.
 
@@ -47,47 +63,127 @@ def plan(
     a document or a heading names documents or sections to read before it. The pace may also be set under [study]
     in config.toml.
     """
-    return work.plan(paths, depth, words_per_minute, as_json, config)
+    from lmm_education.course import Course
+    from lmm_education.parts import config_for
+    from lmm_education.study.plan import plan_as_markdown, plan_as_values
+
+    with Course.open(config=config_for(paths, config)) as course:
+        reading = course.read(*paths)
+        made = course.plan(reading, depth=depth, words_per_minute=words_per_minute)
+    if as_json:
+        _print_json(plan_as_values(made))
+    else:
+        _print(plan_as_markdown(made))
+    return _ended(reading, [LmmError(problem) for problem in made.problems])
 
 
-@app.command()
+@options.command()
+@course_options.paths
+@click.option(
+    "--output", "-o", metavar="FILE", type=options.PATH, help="Write a .csv, .apkg (Anki), .md or .json file."
+)
+@click.option(
+    "--deck",
+    metavar="NAME",
+    default="",
+    show_default=False,
+    help="The deck in Anki; each document is a deck below it.",
+)
+@click.option("--model", metavar="NAME", help="Let this model write cards for sections that have none.")
+@options.flag("--write", help="Write the model's cards into the documents too, to be corrected there.")
+@options.flag("--again", help="Ask the model anew what it was asked before.")
+@options.as_json
+@options.config
 def cards(
-    paths: Paths,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write a .csv, .apkg (Anki), .md or .json file."),
-    ] = None,
-    deck: Annotated[str, typer.Option(metavar="NAME", help="The deck in Anki; each document is a deck below it.")] = "",
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Let this model write cards for sections that have none.")
-    ] = None,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the model's cards into the documents too, to be corrected there.")
-    ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Ask the model anew what it was asked before.")] = False,
-    as_json: Json = False,
-    config: Config = None,
+    *,
+    paths: tuple[Path, ...],
+    output: Path | None,
+    deck: str,
+    model: str | None,
+    write: bool,
+    again: bool,
+    as_json: bool,
+    config: Path | None,
 ) -> int:
     """Make study cards from the questions and answers in metadata, and print them or write them to a file.
 
     'cards:' holds questions with answers; 'questions:' are answered by 'answers:' beside them, else by their text.
     Imported into Anki again, cards that changed are updated, and keep what Anki recorded about them.
     """
-    return work.cards(paths, output, deck, model, write, again, as_json, config)
+    from lmm_education.course import Course
+    from lmm_education.parts import config_for
+    from lmm_education.study.card_files import check_output
+
+    if (write or again) and model is None:
+        raise ConfigError("--write and --again are about a model's cards", hint="name one with --model")
+    if output is not None:
+        check_output(output)
+    with Course.open(config=config_for(paths, config)) as course:
+        report = course.cards(*paths, model=model, write=write, again=again)
+    told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
+    told += [usage_text(report.usage)] if report.usage != Usage() else []
+    terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
+    _show(report.cards, output, deck, as_json)
+    return _ended(report.reading, report.failures)
 
 
-@app.command()
+def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -> None:
+    from lmm_education.study.card_files import save_cards
+    from lmm_education.study.cards import card_as_values, cards_as_markdown
+
+    if output is not None:
+        save_cards(output, made, deck=deck)
+        terminal.say(f"{output}: {terminal.count(len(made), 'card')}", err=as_json)
+    if as_json:
+        _print_json([card_as_values(card) for card in made])
+    elif output is None:
+        _print(cards_as_markdown(made))
+    if not made:
+        terminal.say("no questions in the metadata: lmm annotate --questions, or --model, makes some", err=True)
+
+
+@options.command()
+@course_options.paths
+@options.flag("--solutions", help="With their solutions.")
+@click.option("--type", "types", metavar="TYPE", multiple=True, help="Texts of this type instead; may be repeated.")
+@options.as_json
+@options.config
 def exercises(
-    paths: Paths,
-    solutions: Annotated[bool, typer.Option("--solutions", help="With their solutions.")] = False,
-    kind: Annotated[
-        list[str], typer.Option("--type", metavar="TYPE", help="Texts of this type instead; may be repeated.")
-    ] = [],  # noqa: B006  # Typer reads it, nothing writes it
-    as_json: Json = False,
-    config: Config = None,
+    *, paths: tuple[Path, ...], solutions: bool, types: tuple[str, ...], as_json: bool, config: Path | None
 ) -> int:
     """Print the exercises by section, in markdown.
 
     A solution stands under 'solution:' in an exercise's metadata, or follows it as a text of type 'solution'.
     """
-    return work.exercises(paths, solutions, tuple(kind), as_json, config)
+    from lmm_education.course import Course
+    from lmm_education.parts import config_for
+    from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values
+
+    with Course.open(config=config_for(paths, config)) as course:
+        reading = course.read(*paths)
+        found = course.exercises(reading, types=types)
+    if as_json:
+        _print_json(exercises_as_values(found, solutions=solutions))
+    else:
+        _print(exercises_as_markdown(found, solutions=solutions))
+        without = sum(not exercise.solution for exercise in found)
+        if solutions and without:
+            terminal.say(f"{without} of {terminal.count(len(found), 'exercise')} without a solution", err=True)
+    return _ended(reading)
+
+
+def _ended(reading: Reading, failures: Sequence[LmmError] = ()) -> int:
+    """Tell what was passed over and what failed; the exit code."""
+    for path, reason in reading.skipped:
+        terminal.say(f"{path}: left out: {reason}", err=True)
+    for error in (*reading.errors, *failures):
+        terminal.tell_error(error)
+    return FAILED if reading.errors or failures else DONE
+
+
+def _print(text: str) -> None:
+    terminal.say(text, end="")
+
+
+def _print_json(value: Any) -> None:
+    terminal.say_json(value, indent=2)

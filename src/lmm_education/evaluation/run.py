@@ -132,7 +132,7 @@ def evaluate_variants(
     questions: Sequence[Question],
     variants: Iterable[Variant],
     *,
-    documents: Sequence[Path] = (),
+    documents: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> list[Evaluation]:
     """Evaluate each variant of a course in a temporary store, made from `documents` or those of its store.
@@ -150,7 +150,7 @@ def tune(
     questions: Sequence[Question],
     *,
     by: Mean,
-    documents: Sequence[Path] = (),
+    documents: Sequence[str | Path] = (),
     progress: Progress = silent,
 ) -> Tuning:
     """Try leg weights and chunk sizes, and cross-validate the choice.

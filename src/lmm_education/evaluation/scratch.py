@@ -30,7 +30,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def scratch_courses(
-    course: CourseParts, paths: Sequence[Path] = (), *, progress: Progress = silent
+    course: CourseParts, paths: Sequence[str | Path] = (), *, progress: Progress = silent
 ) -> Iterator[Callable[[Variant], CourseParts]]:
     """A function that makes a course out of a variant, its documents ingested into a temporary store.
 
@@ -41,7 +41,7 @@ def scratch_courses(
         StoreMissing: no paths, and nothing was ingested.
         LmmError: a document cannot be ingested.
     """
-    documents = [check_named(path).resolve() for path in paths] or _stored_files(course)
+    documents = [check_named(Path(path)).resolve() for path in paths] or _stored_files(course)
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="lmm-eval-")))
         stores: dict[object, Path] = {}
@@ -66,7 +66,9 @@ def scratch_courses(
 
 
 @contextmanager
-def course_of(course: CourseParts, paths: Sequence[Path], *, progress: Progress = silent) -> Iterator[CourseParts]:
+def course_of(
+    course: CourseParts, paths: Sequence[str | Path], *, progress: Progress = silent
+) -> Iterator[CourseParts]:
     """The course as it is, or, where documents are named, with those in a temporary store."""
     if not paths:
         yield course

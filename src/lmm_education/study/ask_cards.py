@@ -29,7 +29,7 @@ from lmm_education.ingestion.identity import error_of
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.settings import StudySettings
 from lmm_education.study.cards import Card, study_cards
-from lmm_education.study.material import StudyDocument, study_document
+from lmm_education.study.material import study_document
 from lmm_education.study.reading import Reading, read_documents, settings_at
 
 FIELD = "cards"
@@ -84,15 +84,14 @@ def write_cards(
             continue
         report.reading.documents[number] = study_document(text, file=document.file, id=document.id)
     report.hints = list(dict.fromkeys(report.hints))
-    report.cards = cards_of(report.reading.documents, settings.study).cards
+    report.cards = cards_of(report.reading, settings.study).cards
     return report
 
 
-def cards_of(documents: Iterable[StudyDocument], study: StudySettings) -> CardReport:
+def cards_of(reading: Reading, study: StudySettings) -> CardReport:
     """The cards that documents have."""
-    documents = list(documents)
     without = (*study.exercises, *study.solutions, "topic")
-    return CardReport(Reading(documents), cards=study_cards(documents, without=without))
+    return CardReport(reading, cards=study_cards(reading.documents, without=without))
 
 
 def _config_for(file: Path, config: str | Path | Config | None) -> Config:

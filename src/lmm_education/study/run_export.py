@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from typing import Any
 
 from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, Folder, check_named
@@ -69,6 +70,24 @@ class ExportReport:
     skipped: list[tuple[Path, str]] = field(default_factory=list)
     errors: list[LmmError] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for ``--json``."""
+        return {
+            "documents": [
+                {
+                    "source": str(each.source),
+                    "target": str(each.target),
+                    "changed": each.changed,
+                    "left_out": [{"type": item.kind, "line": item.line} for item in each.notes.left_out],
+                }
+                for each in self.documents
+            ],
+            "copied": [str(path) for path in self.copied],
+            "skipped": [{"file": str(path), "reason": reason} for path, reason in self.skipped],
+            "notices": self.notices,
+            "errors": [str(error) for error in self.errors],
+        }
 
 
 def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> Notes:

@@ -1,0 +1,210 @@
+"""`lmm eval`: measure how well a course's passages are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lmm import terminal
+from lmm.cli import options
+from lmm.errors import ConfigError
+from lmm.terminal import DONE, FAILED
+from lmm_education.cli import course_options
+
+if TYPE_CHECKING:
+    from lmm_education.evaluation.judge import Level
+    from lmm_education.evaluation.questions import Question
+    from lmm_education.evaluation.report import Mean
+    from lmm_education.evaluation.results import Evaluation
+
+_TOLD = 5
+
+
+@options.command("eval")
+@options.argument(
+    "words", "QUESTIONS", "JSONL, CSV or YAML files: question, and document, section, passage or answers.", many=True
+)
+@click.option(
+    "--documents",
+    metavar="PATH",
+    multiple=True,
+    type=options.PATH,
+    help="Measure on these files or folders in a temporary store; may be repeated.",
+)
+@click.option(
+    "--compare",
+    metavar="KEY=A,B",
+    multiple=True,
+    help="Compare settings side by side, such as: --compare encoding=content,hybrid max_size=1000,2000",
+)
+@options.flag("--tune", help="Choose leg weights and chunk sizes, and say whether it matters.")
+@options.flag("--calibrate", help="Find the threshold below which nothing relevant was found.")
+@options.flag("--failures", help="Show the questions that failed, and what was found instead.")
+@click.option(
+    "--level",
+    type=click.Choice(["passage", "section", "document"]),
+    help="What --compare, --tune and --failures look at.",
+)
+@click.option("--plot", metavar="FILE", type=options.PATH, help="Draw the comparison into a .png, .svg or .pdf file.")
+@course_options.course
+@options.config
+@options.flag("--json", "as_json", help="Report as JSON.")
+def evaluate(
+    *,
+    words: tuple[str, ...],
+    documents: tuple[Path, ...],
+    compare: tuple[str, ...],
+    tune: bool,
+    calibrate: bool,
+    failures: bool,
+    level: Level | None,
+    plot: Path | None,
+    course: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure how well questions find what answers them: recall, MRR, nDCG, with 95 % intervals, and latency.
+
+    Without a question file of your own there is no telling: some thirty questions that students asked, each
+    with the passage or section that answers it, are enough to see large differences. Settings are compared
+    in temporary stores, the course's own store stays as it is.
+    """
+    from lmm_education.course import Course
+    from lmm_education.evaluation.read_questions import read_questions
+    from lmm_education.evaluation.report import MEASURE, Mean, best_mean, calibration_text, tuning_text
+    from lmm_education.evaluation.variants import is_axis
+    from lmm_education.parts import config_for
+
+    axes = [axis for text in compare for axis in text.split()]
+    if axes:  # what the shell took for further arguments
+        axes += [word for word in words if is_axis(word)]
+    files = [Path(word) for word in words if word not in axes]
+    modes = [name for name, on in (("--compare", bool(axes)), ("--tune", tune), ("--calibrate", calibrate)) if on]
+    _check(modes, files, failures, plot)
+    questions, problems = read_questions(files)
+    if problems:
+        terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
+        terminal.say(f"lmm: {terminal.count(len(problems), 'row')} cannot be used; nothing was measured", err=True)
+        return FAILED
+    by = Mean(level, MEASURE) if level else best_mean(questions)
+    if level is None and (axes or tune) and (note := left_out(questions, by.level)):
+        terminal.say(note, err=True)
+    with Course.open(config=config_for(documents, config), course=course) as opened:
+        for hint in opened.models.hints:
+            terminal.say(hint, err=True)
+        if axes:
+            compared = opened.compare(questions, *axes, documents=documents, progress=_bar)
+            _say_comparison(compared, by, plot=plot, as_json=as_json)
+        elif tune:
+            tuning = opened.tune(questions, level=by.level, documents=documents, progress=_bar)
+            _say(tuning_text(tuning, by), tuning.as_json(), as_json)
+        elif calibrate:
+            calibration = opened.calibrate(questions, documents=documents, progress=_bar)
+            _say(calibration_text(calibration), calibration.as_json(), as_json)
+        else:
+            found = opened.evaluate(questions, documents=documents, progress=_bar)
+            _say_evaluation(found, level, failures=failures, as_json=as_json)
+    return DONE
+
+
+def _check(modes: Sequence[str], files: Sequence[Path], failures: bool, plot: Path | None) -> None:
+    if not files:
+        raise ConfigError("there is no question file", hint="lmm eval questions.csv --compare encoding=content,hybrid")
+    if len(modes) > 1:
+        raise ConfigError(f"{modes[0]} and {modes[1]} are different questions", hint="run them one after the other")
+    if modes and failures:
+        raise ConfigError(f"--failures does not go with {modes[0]}", hint="show the failures of one setting by itself")
+    if plot is not None:
+        if modes != ["--compare"]:
+            raise ConfigError("--plot draws a comparison", hint="add --compare KEY=A,B")
+        from lmm_education.evaluation.plot import check_plot
+
+        check_plot(plot)
+
+
+def left_out(questions: Sequence[Question], level: Level) -> str:
+    """A line on the questions that do not count at a level; empty if all do.
+
+    >>> from lmm_education.evaluation.questions import Question
+    >>> left_out([Question("?", document="a.md", section=("A",)), Question("?", document="b.md")], "section")
+    'note: not counted, because no section is given: 1 of 2 questions; all count with --level document'
+    """
+    from lmm_education.evaluation.judge import LEVELS
+    from lmm_education.evaluation.report import names_level
+
+    answerable = [question for question in questions if not question.unanswerable]
+    missing = sum(not names_level(question, level) for question in answerable)
+    if not missing:
+        return ""
+    every = next((each for each in LEVELS if all(names_level(question, each) for question in answerable)), None)
+    counted = f"{missing} of {terminal.count(len(answerable), 'question')}"
+    advice = f"; all count with --level {every}" if every else ""
+    return f"note: not counted, because no {level} is given: {counted}{advice}"
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def _say(text: str, values: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        terminal.say_json(values, indent=2)
+    else:
+        terminal.say(text, end="")
+
+
+def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, as_json: bool) -> None:
+    from lmm_education.evaluation.report import evaluation_text
+    from lmm_education.evaluation.results import as_json as values_of
+    from lmm_education.evaluation.results import failures_json
+
+    _tell([found])
+    more = {"failures": failures_json(found, level)} if failures else {}
+    _say(evaluation_text(found), values_of(found) | more, as_json)
+    if failures and not as_json:
+        _say_failures(found, level)
+
+
+def _say_failures(found: Evaluation, level: Level | None) -> None:
+    """At a level, or each at the most exact level at which it can be judged."""
+    from lmm_education.evaluation.judge import LEVELS
+    from lmm_education.evaluation.report import failure_text
+
+    judged = found.judged(level) if level else found.outcomes
+    used = [each for each in LEVELS if any((level or outcome.exact) == each for outcome in judged)]
+    failed = found.failures(level)
+    terminal.say(f"\n{len(failed)} of {len(judged)} failed ({', '.join(used)})")
+    for outcome in failed:
+        terminal.say("\n" + failure_text(outcome, level or outcome.exact), end="")
+
+
+def _say_comparison(found: Sequence[Evaluation], by: Mean, *, plot: Path | None, as_json: bool) -> None:
+    from lmm_education.evaluation.plot import save_plot
+    from lmm_education.evaluation.report import comparison_text
+    from lmm_education.evaluation.results import comparison_json
+
+    _tell(found)
+    _say(comparison_text(found, by), comparison_json(found), as_json)
+    if plot is not None:
+        save_plot(plot, found, by)
+        terminal.say(f"{plot} drawn", err=True)
+
+
+def _tell(evaluations: Sequence[Evaluation]) -> None:
+    """What may explain the figures: advice on models, and answers that are not in the store."""
+    for notice in dict.fromkeys(notice for evaluation in evaluations for notice in evaluation.notices):
+        terminal.say(notice, err=True)
+    missing = evaluations[0].missing
+    for question, problem in missing[:_TOLD]:
+        terminal.say(f"{question.where}: {problem}; it counts as not found", err=True)
+    if len(missing) > _TOLD:
+        terminal.say(f"… and {len(missing) - _TOLD} more (--json has them all)", err=True)
+
+
+def _bar(what: str, done: int, total: int) -> None:
+    if done == total:
+        terminal.erase_bar()
+    else:
+        terminal.show_bar(done, total, after=what)
