@@ -25,8 +25,8 @@ from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
 from lmm.messages import Listener, Notice, Waiting, ignore
-from lmm.models.client import Ask, Client
-from lmm.models.port import ChatModel
+from lmm.models.client import Client
+from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
 from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations

@@ -20,7 +20,8 @@
         ├── ModelBusy           429: too many requests, or no quota left
         ├── ModelUnavailable    5xx, refused or broken connection
         ├── ModelTimeout        nothing came for the configured time
-        ├── ModelRejected       any other refusal (the text is too long, a bad parameter)
+        ├── ModelRejected       any other refusal (a bad parameter, a filter)
+        │   └── TooLong         the request does not fit into the model's window
         ├── EmptyReply          the model answered with nothing
         ├── NoValidReply        no reply was what had been asked for: no JSON, or not by the schema
         └── Interrupted         the call was ended from outside: Ctrl-C, a cancelled task
@@ -189,6 +190,14 @@ class ModelTimeout(ModelError):
 
 class ModelRejected(ModelError):
     """The provider refused the request for another reason (400, 413, 422)."""
+
+
+class TooLong(ModelRejected):
+    """The request is longer than the model's window, which is so many tokens where the server says so, else 0."""
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "", window: int = 0) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.window = window
 
 
 class EmptyReply(ModelError):

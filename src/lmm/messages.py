@@ -128,13 +128,15 @@ class Message:
 class ChatRequest:
     """What a model is asked. `task` tells models without a language what is wanted; others ignore it.
 
-    `tools` are offered to it; with `parallel`, it may ask for several calls at once.
+    `tools` are offered to it; with `parallel`, it may ask for several calls at once. With `schema`, a JSON schema of
+    type object, a server that can is told to answer with nothing but such JSON; the messages have to ask for it too.
     """
 
     messages: tuple[Message, ...]
     task: Task = "answer"
     tools: tuple[ToolDefinition, ...] = ()
     parallel: bool = True
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

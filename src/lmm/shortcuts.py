@@ -21,8 +21,8 @@ from lmm.extraction.records import Record, Source, plan_records, read_records
 from lmm.loop import background, blocking
 from lmm.markdown.tree import HeadingNode
 from lmm.messages import ChatRequest, Reply
-from lmm.models.client import Ask, Client
-from lmm.models.port import ChatModel
+from lmm.models.client import Client
+from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import make_schema
 from lmm.notebook.answers import Subject, chat_request, edit_request
 from lmm.notebook.edits import unwrapped

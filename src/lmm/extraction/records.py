@@ -12,7 +12,8 @@ from lmm.errors import Interrupted, LmmError, Place
 from lmm.markdown.blocks import Block, TextBlock
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, own_text, preorder, without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Progress, Usage
-from lmm.models.client import Ask, Client
+from lmm.models.client import Client
+from lmm.models.port import Ask
 from lmm.models.structured import Schema, structured
 from lmm.pipeline import Failure, Report
 from lmm.prompts.templates import Prompts
@@ -197,8 +198,11 @@ async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any
         place = job.ask.place
         told = job.source.prompts
         try:
-            flow = structured(job.ask, schema, again=lambda problem: told.fill("extract_again", error=problem))
-            values = await job.source.client.run(flow)
+            client = job.source.client
+            flow = structured(
+                job.ask, schema, tier=client.tier_name, again=lambda problem: told.fill("extract_again", error=problem)
+            )
+            values = await client.run(flow)
         except Interrupted:
             return None
         except LmmError as error:

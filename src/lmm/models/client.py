@@ -18,56 +18,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable
-from dataclasses import dataclass
+import functools
+from collections.abc import AsyncGenerator, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from lmm.config import ModelSettings, Settings
+from lmm.config import ModelSettings, Settings, load_settings
 from lmm.disk import journal
 from lmm.errors import Interrupted, LmmError, Place
-from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Message, Reply, Usage, ignore, render
+from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Reply, Usage, ignore, render
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, ask
+from lmm.models.port import Ask, ChatModel, Flow, ask
+from lmm.models.structured import Schema, structured
 
 T = TypeVar("T")
-NOWHERE = Place()
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A request to a model, and whose it is.
-
-    `text` is the prompt in the user's words, `about` what it is about, for whoever watches. `key` is what the journal
-    goes by, with the model's name: what was asked of what; by default, the request.
-    """
-
-    request: ChatRequest
-    place: Place = NOWHERE
-    text: str = ""
-    about: str = ""
-    key: tuple[Any, ...] = ()
-    again: bool = False  # whether the journal's reply does not do
-
-    @classmethod
-    def of(cls, prompt: str, place: Place = NOWHERE) -> Ask:
-        """Ask with nothing but a prompt."""
-        return cls(ChatRequest((Message("user", prompt),)), place, prompt)
-
-    def journal_key(self, model: str) -> str:
-        """The name under which the journal keeps the reply of this model."""
-        kind, *rest = self.key or (self.request.task, [[m.role, render(m)] for m in self.request.messages])
-        return journal.key_of(kind, model, *rest)
-
-
-Flow = Generator[Ask, Reply, T]
-"""Asks without I/O; what it asks next may depend on the reply before. A `ModelError` is raised in it at ``yield``."""
 
 
 class Client:
     """Asks the model of one tier, for one run; `other` asks another one, on the same account.
 
     Nothing is opened before the first question. `model` is used in place of the configured one; `again` asks anew
-    what the journal could answer; `estimate` asks nobody: it counts what would be sent.
+    what the journal could answer; `estimate` asks nobody: it counts what would be sent. Without `journal`, nothing is
+    remembered: what students say is in none.
     """
 
     def __init__(
@@ -78,14 +49,21 @@ class Client:
         model: ChatModel | None = None,
         again: bool = False,
         estimate: bool = False,
+        journal: bool = True,
         listener: Listener = ignore,
     ) -> None:
         self.settings, self.again, self.estimate, self.listener = settings, again, estimate, listener
         self.tier: ModelSettings = getattr(settings, tier)
+        self.tier_name, self.journal = tier, journal
         self.usage, self.interrupted = Usage(), False
         self._told: dict[int, LmmError] = {}
         self._given, self._root = model, self
         self._opened: ChatModel | None = Estimate(self.name) if estimate else model
+
+    @classmethod
+    def of(cls, model: ChatModel, tier: str = "aux", *, journal: bool = False) -> Client:
+        """A client for a model that is open already, whatever the settings say; it remembers nothing."""
+        return cls(_unset(), tier=tier, model=model, journal=journal)
 
     @property
     def name(self) -> str:
@@ -119,6 +97,7 @@ class Client:
             model=self._given,
             again=self.again,
             estimate=self.estimate,
+            journal=self.journal,
             listener=self.listener if listener is None else listener,
         )
         client._root = self._root
@@ -151,7 +130,7 @@ class Client:
         if self._root.interrupted:  # the reply before came through all the same
             raise asyncio.CancelledError
         key = ask.journal_key(self.name)
-        remembered = None if self.again or ask.again else _remembered(key)
+        remembered = _remembered(key) if self.journal and not (self.again or ask.again) else None
         self._tell(Asked(ask.request, self.name, ask.text, ask.about), ask.place)
         if remembered is not None:
             self._tell(remembered, ask.place)
@@ -161,7 +140,7 @@ class Client:
             async for event in events:
                 if isinstance(event, Reply):
                     self._root.usage += event.usage
-                    if not self.estimate and not await _kept(key, event):
+                    if self.journal and not self.estimate and not await _kept(key, event):
                         self._root.interrupted = True
                 self._tell(event, ask.place)
                 yield event
@@ -177,6 +156,16 @@ class Client:
     def _tell(self, event: Event, place: Place) -> None:
         if not self.estimate:
             self.listener(event, place)
+
+    async def value(self, ask: Ask, schema: Schema, *, retries: int = 1) -> Any:
+        """What the model says, as data that fits `schema` (see `structured`).
+
+        Raises:
+            NoValidReply: no reply was valid, or one was cut off.
+            ModelError: the model did not answer.
+        """
+        (found,) = await self.run(structured(ask, schema, tier=self.tier_name, retries=retries))
+        return found
 
     # -- flows -----------------------------------------------------------------------------------------
 
@@ -232,6 +221,11 @@ class Client:
             return error
         except asyncio.CancelledError:
             return Interrupted("interrupted")
+
+
+@functools.cache
+def _unset() -> Settings:
+    return load_settings(env={})
 
 
 async def ask_once(model: ChatModel, request: ChatRequest, key: str) -> Reply:

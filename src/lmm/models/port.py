@@ -6,11 +6,17 @@ time-outs and limits wrap any model (see `lmm.models.resilience`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
 
-from lmm.messages import ChatEvent, ChatRequest, Reply, ToolDefinition, ToolOutput
+from lmm.disk import journal
+from lmm.errors import Place
+from lmm.messages import ChatEvent, ChatRequest, Message, Reply, ToolDefinition, ToolOutput, render
+
+T = TypeVar("T")
+NOWHERE = Place()
 
 Side = Literal["query", "document"]
 Progress = Callable[[int, int], None]  # how many are done, of how many
@@ -30,9 +36,6 @@ class RunnableTool(Protocol):
         Raises: children of `lmm.errors.LmmError`, which the model reads as the call's failure.
         """
         ...
-
-
-"""What a stream is made of; a `Reasoning` or a `ToolCall` comes when it is complete."""
 
 
 class ChatModel(Protocol):
@@ -85,6 +88,36 @@ class Embedder(Protocol):
         answer it. Raises children of `lmm.errors.ModelError`, never a vendor's exception.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request to a model, and whose it is.
+
+    `text` is the prompt in the user's words, `about` what it is about, for whoever watches. `key` is what the journal
+    goes by, with the model's name: what was asked of what; by default, the request.
+    """
+
+    request: ChatRequest
+    place: Place = NOWHERE
+    text: str = ""
+    about: str = ""
+    key: tuple[Any, ...] = ()
+    again: bool = False  # whether the journal's reply does not do
+
+    @classmethod
+    def of(cls, prompt: str, place: Place = NOWHERE) -> Ask:
+        """Ask with nothing but a prompt."""
+        return cls(ChatRequest((Message("user", prompt),)), place, prompt)
+
+    def journal_key(self, model: str) -> str:
+        """The name under which the journal keeps the reply of this model."""
+        kind, *rest = self.key or (self.request.task, [[m.role, render(m)] for m in self.request.messages])
+        return journal.key_of(kind, model, *rest)
+
+
+Flow = Generator[Ask, Reply, T]
+"""Asks without I/O; what it asks next may depend on the reply before. A `ModelError` is raised in it at ``yield``."""
 
 
 async def ask(model: ChatModel, request: ChatRequest) -> Reply:

@@ -10,8 +10,11 @@ breaks off without a finish reason is a complete reply unless the profile says o
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from pydantic_ai import exceptions
@@ -57,6 +60,7 @@ def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
         openai_supports_strict_tool_definition=False,
         openai_chat_supports_multiple_system_messages=False,
         openai_chat_streaming_requires_finish_reason=True,
+        supports_json_schema_output=True,
     )
     provider = OpenAICompatibleProvider("local", base_url=base_url or "", api_key=api_key or "no-key", profile=profile)
     provider.client.max_retries = 0
@@ -131,6 +135,7 @@ class PydanticAIModel:
         self._name = name
         self._base_url = base_url
         self._api_key = api_key
+        self._refused: set[str] = set()  # schemas that the server does not take
         self._settings = ModelSettings()
         if temperature is not None:
             self._settings["temperature"] = temperature
@@ -171,7 +176,34 @@ class PydanticAIModel:
         return self._model
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Ask; yields pieces as they arrive, thoughts and calls when they are complete, then one `Reply`."""
+        """Ask; yields pieces as they arrive, thoughts and calls when they are complete, then one `Reply`.
+
+        A schema that the server refuses is left out: the request is made once more without, and from then on.
+        """
+        schema = "" if request.schema is None else json.dumps(request.schema)
+        if schema and (schema in self._refused or not self._model.profile.get("supports_json_schema_output")):
+            schema, request = "", replace(request, schema=None)
+        told = False
+        try:
+            async with aclosing(self._stream(request)) as events:
+                async for event in events:
+                    told = True
+                    yield event
+            return
+        except errors.ModelRejected as error:
+            refused = isinstance(error.__cause__, exceptions.ModelHTTPError) and not isinstance(error, errors.TooLong)
+            if not schema or told or not refused:
+                raise
+            refusal = error
+        try:
+            async with aclosing(self._stream(replace(request, schema=None))) as events:
+                async for event in events:
+                    yield event
+        except errors.ModelRejected:
+            raise refusal from None  # the schema was not what it minded
+        self._refused.add(schema)
+
+    async def _stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
@@ -228,6 +260,8 @@ class PydanticAIModel:
         message = f"{self.name}: {_summary(error)}"
         if self._api_key and len(self._api_key) > 7:  # some servers quote the key that they refuse
             message = message.replace(self._api_key, "…")
+        if isinstance(error, exceptions.ModelContextWindowExceededError) or _TOO_LONG.search(message):
+            return errors.TooLong(message, hint=_SHORTER, window=_window_in(error, message))
         for kinds, make, hint in _ERRORS:
             if isinstance(error, kinds):
                 return make(
@@ -240,11 +274,6 @@ class PydanticAIModel:
 _ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] = [
     ((exceptions.ModelAuthenticationError,), errors.ModelKeyMissing, "check the API key: lmm status"),
     ((exceptions.ModelNotFoundError,), errors.ModelNotFound, "check the model's name and the server: lmm status"),
-    (
-        (exceptions.ModelContextWindowExceededError,),
-        errors.ModelRejected,
-        "the text is too long for this model: ask about a section, or set a model with a larger window",
-    ),
     ((exceptions.ModelQuotaExceededError,), errors.ModelRejected, "the account's quota or credit is used up"),
     ((exceptions.ModelRateLimitError,), errors.ModelBusy, "try again later"),
     (
@@ -256,6 +285,36 @@ _ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] 
     ((exceptions.ModelUnavailableError, exceptions.ModelServerError), errors.ModelUnavailable, "try again later"),
     ((exceptions.ModelHTTPError,), errors.ModelRejected, "change the request or the model"),
 ]
+
+
+_SHORTER = "the text is too long for this model: ask about a section, or set a model with a larger window"
+# Servers that pydantic-ai does not know by their code: llama.cpp, Ollama, LM Studio, vLLM, text-generation-inference.
+_TOO_LONG = re.compile(
+    r"exceeds? (?:the )?(?:available |maximum )?context (?:size|length|window)"
+    r"|context (?:size|length|window)(?: has been| is| was)? exceeded"
+    r"|maximum (?:context|model) length|prompt is too long|too long to fit into the model|context the overflows"
+    r"|cannot truncate prompt with n_keep|`?inputs`? (?:tokens )?\+ `?max_new_tokens`? must be",
+    re.IGNORECASE,
+)
+_WINDOW = re.compile(
+    r"(?:context size|context length|context window|model length)(?: is|:| of)?:? \(?(\d[\d,]*)|> (\d[\d,]*) maximum",
+    re.IGNORECASE,
+)
+
+
+def _window_in(error: exceptions.ModelAPIError, message: str) -> int:
+    """The window that a server tells when it refuses what is too long; 0 if it does not.
+
+    >>> _window_in(exceptions.ModelAPIError("m", "no"), "prompt is too long: 210000 tokens > 200000 maximum")
+    200000
+    """
+    body = error.body
+    body = body.get("error", body) if isinstance(body, dict) else body
+    told = body.get("n_ctx") if isinstance(body, dict) else None
+    if isinstance(told, int):
+        return told
+    found = _WINDOW.search(message)
+    return int((found[1] or found[2]).replace(",", "")) if found else 0
 
 
 def _summary(error: exceptions.ModelAPIError) -> str:

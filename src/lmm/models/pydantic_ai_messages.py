@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pydantic_ai import messages as vendor
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition as VendorTool
 
 from lmm.messages import (
@@ -85,7 +86,7 @@ def _tool_return(result: ToolResult) -> vendor.ToolReturnPart:
 
 
 def parameters_of(request: ChatRequest) -> ModelRequestParameters:
-    """The tools that are offered."""
+    """The tools that are offered, and the schema that the reply has to fit."""
     tools = [
         VendorTool(
             name=tool.name,
@@ -95,7 +96,10 @@ def parameters_of(request: ChatRequest) -> ModelRequestParameters:
         )
         for tool in request.tools
     ]
-    return ModelRequestParameters(function_tools=tools)
+    if request.schema is None:
+        return ModelRequestParameters(function_tools=tools)
+    wanted = OutputObjectDefinition(json_schema=dict(request.schema), name="reply")
+    return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=wanted)
 
 
 def event_of(event: object) -> ChatEvent | None:

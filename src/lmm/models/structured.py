@@ -21,11 +21,12 @@ from typing import Any
 
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, NoValidReply, nearest
-from lmm.messages import Message
-from lmm.models.client import Ask, Flow
+from lmm.messages import ChatRequest, Message
+from lmm.models.port import Ask, Flow
 
+RECORDS = "records"  # the key of an object around data that is no object: servers only take schemas of objects
+_AT_THE_TOP = ("$schema", "$defs", "definitions")
 _MOST_ERRORS = 10
-_RETRIES = 2
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(
     r"^[ \t]*(?P<fence>```+|~~~+)[^\n`]*\n(?P<code>(?:(?![ \t]*(?P=fence)).*\n)*)[ \t]*(?P=fence)[ \t]*\r?$",
@@ -44,14 +45,21 @@ class Mismatch(ValueError):
 class Schema:
     """What data has to look like.
 
-    `text` is the JSON schema that the model is shown; `many` says whether it is a list of records; `fields`
-    are the names in a record; `validate` turns JSON into the value, or raises `Mismatch`.
+    `sent` is the JSON schema that the model gets, always one of an object; `wrapped` says that what was asked for
+    is in it under ``records``; `many`, whether that is a list of records; `fields` are the names in a record;
+    `validate` turns JSON into the value, or raises `Mismatch`.
     """
 
-    text: str
+    sent: Mapping[str, Any]
+    wrapped: bool
     many: bool
     fields: tuple[str, ...]
     validate: Callable[[Any], Any]
+
+    @property
+    def text(self) -> str:
+        """What is sent, as the model reads it in the prompt."""
+        return json.dumps(self.sent, indent=2, ensure_ascii=False)
 
     def records(self, value: Any) -> list[Any]:
         """The valid records in a JSON value.
@@ -59,6 +67,8 @@ class Schema:
         Raises:
             Mismatch: it is not valid.
         """
+        if self.wrapped and isinstance(value, dict) and value.keys() == {RECORDS}:
+            value = value[RECORDS]
         valid = self.validate(value)
         return list(getattr(valid, "root", valid)) if self.many else [valid]
 
@@ -166,7 +176,7 @@ def _from_type(source: Any, where: str) -> Schema:
             faults = error.errors(include_url=False, include_context=False)
             raise Mismatch(_listed((_path(fault["loc"]), fault["msg"], fault["input"]) for fault in faults)) from error
 
-    return Schema(_shown(shown), _is_list(shown), _fields(named), validate)
+    return _schema(shown, _fields(named), validate)
 
 
 # -- JSON schema -----------------------------------------------------------------------------------
@@ -196,14 +206,28 @@ def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
             raise Mismatch(_listed((_path(fault.absolute_path), fault.message, None) for fault in faults))
         return value
 
-    return Schema(_shown(schema), _is_list(schema), _fields(schema), validate)
+    return _schema(schema, _fields(schema), validate)
 
 
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _shown(schema: Mapping[str, Any]) -> str:
-    return json.dumps(schema, indent=2, ensure_ascii=False)
+def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callable[[Any], Any]) -> Schema:
+    resolved = _resolved(source, source)
+    is_object = resolved.get("type") == "object" or "properties" in resolved
+    return Schema(source if is_object else _wrapped(source), not is_object, _is_list(source), fields, validate)
+
+
+def _wrapped(source: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of an object that holds what `source` describes; what is referred to stays at the top."""
+    inside = {key: value for key, value in source.items() if key not in _AT_THE_TOP}
+    above = {key: source[key] for key in _AT_THE_TOP if key in source}
+    return {
+        "type": "object",
+        "properties": {RECORDS: inside},
+        "required": [RECORDS],
+        "additionalProperties": False,
+    } | above
 
 
 def _listed(faults: Iterator[tuple[str, str, Any]]) -> str:
@@ -310,20 +334,28 @@ def _checked(value: Any) -> Any:
 
 # -- asking ----------------------------------------------------------------------------------------
 
+_SHOWN = "Reply with JSON only, without a comment or a code fence, that is valid by this JSON schema:"
+_AGAIN = "This reply is not valid:\n\n{}\n\nReply with the corrected JSON only.".format
 
-def structured(ask: Ask, schema: Schema, *, again: Callable[[str], str]) -> Flow[list[Any]]:
+
+def structured(
+    ask: Ask, schema: Schema, *, tier: str = "", retries: int = 2, again: Callable[[str], str] = _AGAIN
+) -> Flow[list[Any]]:
     """Ask for data that fits a schema: the valid records of the first reply that has any.
 
-    A reply that is not valid is sent back, twice, with what `again` makes of the error. What the journal remembers as
-    invalid to the end is asked anew.
+    The schema goes to the server and, where the prompt does not hold it, into the prompt: a model that is kept to a
+    grammar still has to know what is wanted, and a server may refuse the schema. A reply that is not valid is sent
+    back, `retries` times, with what `again` makes of the error. What the journal remembers as invalid to the end is
+    asked anew. `tier` is for the hint where a reply was cut off.
 
     Raises:
         NoValidReply: no reply was valid, or one was cut off.
     """
-    request, fresh, new = ask.request, False, False
+    first = _with_schema(ask.request, schema)
+    request, fresh, new = first, False, False
     while True:
         problem = ""
-        for _ in range(1 + _RETRIES):
+        for _ in range(1 + retries):
             reply = yield replace(ask, request=request, again=ask.again or fresh)
             new |= not reply.remembered
             try:
@@ -336,16 +368,26 @@ def structured(ask: Ask, schema: Schema, *, again: Callable[[str], str]) -> Flow
             exchange = (Message("assistant", reply.text), Message("user", again(problem)))
             request = replace(request, messages=(*request.messages, *exchange))
         if new or fresh:
-            raise _never_valid(problem)
-        request, fresh = ask.request, True
+            raise _never_valid(problem, retries, tier)
+        request, fresh = first, True
 
 
-def _never_valid(problem: str) -> NoValidReply:
+def _with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
+    """The request with the schema, which its last message shows."""
+    *earlier, last = request.messages
+    if schema.text not in last.text:
+        last = replace(last, text=f"{last.text}\n\n{_SHOWN}\n\n{schema.text}")
+    return replace(request, messages=(*earlier, last), schema=schema.sent)
+
+
+def _never_valid(problem: str, retries: int, tier: str) -> NoValidReply:
     if problem:
-        return NoValidReply(f"no valid reply in {1 + _RETRIES}; the last one:\n{problem}")
+        replies = f" in {1 + retries}; the last one" if retries else ""
+        return NoValidReply(f"no valid reply{replies}:\n{problem}")
+    where = f"under [{tier}]" if tier else "for this model"
     return NoValidReply(
         "the reply was cut off at the model's output limit",
-        hint="set a larger max_tokens under [minor], or choose smaller sections",
+        hint=f"set a larger max_tokens {where} in config.toml, or give it a shorter text",
     )
 
 

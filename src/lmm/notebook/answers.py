@@ -28,7 +28,8 @@ from lmm.markdown.tree import (
     without_metadata,
 )
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore
-from lmm.models.client import Ask, Client, Flow
+from lmm.models.client import Client
+from lmm.models.port import Ask, Flow
 from lmm.notebook.annotations import NOTICE, condensed, fits, room
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import Exchange, current_chat, place_reply, read_log

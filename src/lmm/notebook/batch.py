@@ -27,7 +27,8 @@ from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, tree_to_blocks, without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Task, render
-from lmm.models.client import Ask, Client
+from lmm.models.client import Client
+from lmm.models.port import Ask
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import (
     Field,
