@@ -11,7 +11,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -41,22 +41,33 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     if threading.current_thread() is _thread:
         coroutine.close()
         raise RuntimeError("this runs on the background loop, which would wait for itself: await the coroutine instead")
-    done, cancel = _start(coroutine)
+    # Not a Future: its condition is entered by Python code, and a signal between entering and leaving that code would
+    # leave it locked for ever, with the loop waiting for it. A lock's own `acquire` is left by a signal as it was.
+    ended = threading.Lock()
+    ended.acquire()
+    done: list[asyncio.Task[T]] = []
+
+    def hand_over(task: asyncio.Task[T]) -> None:
+        done.append(task)
+        ended.release()
+
+    start, cancel = _prepare(coroutine, hand_over)
     try:
-        return _result(done)
+        start()
+        return _result(done, ended)
     except KeyboardInterrupt:
         cancel()
         try:
-            return _result(done)
+            return _result(done, ended)
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
 
-def _result(done: Future[T]) -> T:
+def _result(done: list[asyncio.Task[T]], ended: threading.Lock) -> T:
     """The result, when it is there. A signal that another thread gets is seen when this one wakes up: so it does."""
-    while not wait([done], timeout=_AWAKE).done:
-        pass
-    return done.result()
+    while not done:
+        ended.acquire(timeout=_AWAKE)
+    return done[0].result()
 
 
 async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -66,7 +77,9 @@ async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
     """
     if asyncio.get_running_loop() is _background():
         return await coroutine
-    done, cancel = _start(coroutine)
+    done = Future[T]()
+    start, cancel = _prepare(coroutine, lambda task: _hand_over(task, done))
+    start()
     result = asyncio.wrap_future(done)
     try:
         return await asyncio.shield(result)
@@ -77,18 +90,23 @@ async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _start(coroutine: Coroutine[Any, Any, T]) -> tuple[Future[T], Callable[[], object]]:
-    """The future result of a coroutine on the background loop, and a function that cancels it."""
-    loop, done = _background(), Future[T]()
+def _prepare(
+    coroutine: Coroutine[Any, Any, T], hand_over: Callable[[asyncio.Task[T]], object]
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Two functions: one starts a coroutine on the background loop, one cancels it, started or not."""
+    loop = _background()
     started: list[asyncio.Task[T]] = []
 
     def start() -> None:
-        task = loop.create_task(coroutine)
-        started.append(task)
-        task.add_done_callback(lambda t: _hand_over(t, done))
+        if not started:
+            started.append(loop.create_task(coroutine))
+            started[0].add_done_callback(hand_over)
 
-    loop.call_soon_threadsafe(start)
-    return done, lambda: loop.call_soon_threadsafe(lambda: started[0].cancel())
+    def cancel() -> None:
+        start()
+        started[0].cancel()
+
+    return lambda: loop.call_soon_threadsafe(start), lambda: loop.call_soon_threadsafe(cancel)
 
 
 def _hand_over(task: asyncio.Task[T], done: Future[T]) -> None:

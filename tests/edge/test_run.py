@@ -332,13 +332,15 @@ def test_what_the_user_says_while_the_last_reply_comes(game: ScriptedServer, fol
     """Without a further call, it is a message of its own, and the model answers that."""
     path = folder / "x.chatmd"
     path.write_text("<user>Hi</user>")
-    game.queue("Hello.", "Yes.")
+    said = threading.Event()
+    game.queue(Action(pieces=("Hel", "lo."), hold=said, hold_after=1), "Yes.")
 
     async def talk() -> None:
         runner = chatmd.open_run(path)
         async for event, _ in runner.stream():
-            if isinstance(event, TextDelta) and len(game.requests) == 1:
+            if isinstance(event, TextDelta) and not said.is_set():
                 runner.steer("Really?")
+                said.set()
 
     asyncio.run(talk())
     assert conversation(game.requests[1].body)[-2:] == [("assistant", "Hello."), ("user", "Really?")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -46,3 +48,28 @@ def test_waiting_for_itself_is_refused() -> None:
 
     with pytest.raises(RuntimeError, match="await the coroutine instead"):
         loop.run(wrong())
+
+
+_SIGNALS = """
+import asyncio, random, signal
+from lmm import loop
+
+loop._AWAKE = 0.00005
+
+def end(number, frame):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, end)
+for _ in range(500):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0005, 0.006))
+        loop.run(asyncio.sleep(0.01))
+    except KeyboardInterrupt:
+        continue
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no timer that sends signals")
+def test_a_signal_at_any_moment_ends_it() -> None:
+    """None finds the background loop and its caller waiting for each other (one in 200 did)."""
+    subprocess.run([sys.executable, "-c", _SIGNALS], check=True, timeout=60)
