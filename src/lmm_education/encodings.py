@@ -102,7 +102,7 @@ def find_encoding(name: str, *, where: str = "") -> Encoding:
 
 
 def uses_idf(sparse_model: str) -> bool:
-    """Whether a store has to weigh words by how rare they are; learned models that weigh words themselves do without.
+    """Whether the words of a question are weighed by how rare they are; learned models that weigh them do without.
 
     >>> uses_idf("Builtin/bm25"), uses_idf("FastEmbed/prithivida/Splade_PP_en_v1")
     (True, False)

@@ -4,6 +4,7 @@ LmmError
 ├── StoreError             the store
 │   ├── StoreMissing       nothing was ingested yet
 │   ├── StoreMismatch      made with other settings
+│   │   └── StoreOutdated  in a format of an older version
 │   ├── StoreBusy          another process writes
 │   ├── StoreDamaged       cannot be read
 │   └── StoreUnavailable   the server does not answer, or refuses
@@ -33,6 +34,10 @@ class StoreMissing(StoreError):
 
 class StoreMismatch(StoreError):
     """The store was made with other settings than those in force."""
+
+
+class StoreOutdated(StoreMismatch):
+    """An older version of lmm wrote the store, in a format that is not read any more."""
 
 
 class StoreBusy(StoreError):

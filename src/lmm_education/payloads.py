@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lmm_education.frequencies import Frequencies
 from lmm_education.material import Chunk, Hit, Lines, Place, PreparedDocument, Section
 
 Payload = Mapping[str, Any]
 _LARGEST = 2**63
+WORDS = "words"
+"""The field of a document's record that has its chunks' document frequencies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,10 @@ class StoredDocument:
     sections: int = 0
     prepared: str = ""
     metadata: Mapping[str, Any] | None = None
+
+
+RECORD = ("document", *StoredDocument.__slots__[1:])
+"""The fields of a document's record that make a `StoredDocument`."""
 
 
 # -- what is stored --------------------------------------------------------------------------------
@@ -89,8 +96,10 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
     }
 
 
-def document_payload(document: PreparedDocument, *, hash: str, prepared: str = "") -> dict[str, Any]:
-    """The record of a document; see `StoredDocument`."""
+def document_payload(
+    document: PreparedDocument, *, hash: str, prepared: str = "", words: Frequencies = Frequencies()
+) -> dict[str, Any]:
+    """The record of a document; see `StoredDocument`. `words` are those of its chunks."""
     return {
         "what": "document",
         "document": plain(document.id),
@@ -102,7 +111,13 @@ def document_payload(document: PreparedDocument, *, hash: str, prepared: str = "
         "sections": len(document.sections),
         "prepared": plain(prepared),
         "metadata": plain(document.metadata),
+        WORDS: words.to_text(),
     }
+
+
+def words_of(payload: Payload) -> Frequencies:
+    """The document frequencies in the record of a document; none in any other payload."""
+    return Frequencies.from_text(payload.get(WORDS, ""))
 
 
 def _place(place: Place) -> dict[str, Any]:

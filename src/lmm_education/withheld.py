@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import types_in
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import (
@@ -96,6 +97,10 @@ class WithheldStore:
         # Of several types of one text, the others are counted with it.
         shown = [(name, number) for name, number in found.items() if key != "kind" or not self._is_withheld(name)]
         return dict(shown[:limit])
+
+    def frequencies(self) -> Frequencies:
+        """See `Reader.frequencies`: those of the whole course, so that words weigh the same for everybody."""
+        return self._store.frequencies()
 
     # -- the rest of a store -----------------------------------------------------------------------
 

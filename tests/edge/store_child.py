@@ -32,9 +32,9 @@ def version_of(store: Store) -> int:
     return int(chunks[0])
 
 
-def write_run(store: EdgeStore, version: int) -> None:
+def write_run(store: EdgeStore, version: int, *, anew: bool = False) -> None:
     """Write a run: all points anew, half of them under other ids than the run before."""
-    with store.writing(MANIFEST) as writer:
+    with store.writing(MANIFEST, anew=anew) as writer:
         old = [point.id for point in writer.scroll("chunks", where=[Match("turn", ((version + 1) % 2,))])]
         points = [chunk(version, i) for i in range(CHUNKS)]
         writer.upsert("chunks", points[: CHUNKS // 2])

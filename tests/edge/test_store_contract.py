@@ -13,7 +13,9 @@ import pytest
 from fakes.qdrant_server import QdrantServer
 
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing
+from lmm_education.frequencies import Frequencies
 from lmm_education.material import SparseVector
+from lmm_education.payloads import WORDS
 from lmm_education.settings import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
@@ -138,17 +140,9 @@ def test_legs_are_answered_each_in_its_place(store: Store) -> None:
     assert store.search([Leg("sparse", sparse(), 5)]) == [[]]
 
 
-def test_a_rare_word_decides(store: Store) -> None:
-    """Sparse vectors are weighed by IDF: one word that few points have beats one that all have."""
-    fill(store, *(chunk(i, 1) for i in range(1, 9)), chunk(9, 2))
-    assert leg_ids(store, Leg("sparse", sparse(1, 2), 1)) == [9]
-
-
-def test_a_learned_sparse_model_has_weighed_its_words_itself(store: Store) -> None:
-    """There, a rare word counts what the model says, no more."""
-    learned = replace(HYBRID, sparse="FastEmbed/prithivida/Splade_PP_en_v1")
-    common = [chunk(number, 1, 3) for number in range(1, 10)]
-    fill(store, *common, chunk(10, 2), manifest=learned)
+def test_words_weigh_what_the_question_says(store: Store) -> None:
+    """A store adds up products, no more: how rare a word is, whoever asks knows from the course's frequencies."""
+    fill(store, *(chunk(number, 1, 3) for number in range(1, 10)), chunk(10, 2))
     (hits,) = store.search([Leg("sparse", sparse(1, 2, 3), 20)])
     assert hits[-1].id == point_id(10)
     assert [hit.score for hit in hits] == [2.0] * 9 + [1.0]
@@ -415,3 +409,32 @@ def test_ids_must_be_uuids(store: Store) -> None:
     """What is stored under another id would not be found again."""
     with pytest.raises(StoreError), store.writing(HYBRID) as writer:
         writer.upsert("chunks", [Point("größer", {})])
+
+
+# -- document frequencies -----------------------------------------------------------------------------
+
+
+def record(number: int, *vectors: SparseVector) -> Point:
+    """The record of a document whose chunks have these words."""
+    payload = {"what": "document", "document": f"d{number}", WORDS: Frequencies.of(vectors).to_text()}
+    return Point(point_id(number), payload)
+
+
+def test_frequencies_are_the_sum_of_the_records(opening: Open, store: Store) -> None:
+    """Of what is stored now, whatever was replaced and removed; another reader has them too."""
+    assert store.frequencies() == Frequencies()
+    one, two, other = record(1, sparse(1, 2), sparse(2)), record(2, sparse(2, 7)), record(2, sparse(9), sparse(9))
+    with store.writing(HYBRID) as writer:
+        writer.upsert("documents", [one, two, Point(point_id(3), {"what": "section"})])
+        assert writer.frequencies().chunks == 3
+    assert [store.frequencies()[word] for word in (1, 2, 7, 8)] == [1, 3, 1, 0]
+    reader = opening()
+    assert reader.frequencies() == store.frequencies()
+    fill(store, other, into="documents")
+    assert [reader.frequencies()[word] for word in (2, 7, 9)] == [2, 0, 2]
+    with store.writing(HYBRID) as writer:
+        writer.delete("documents", [point_id(1), point_id(3), point_id(99)])
+    assert reader.frequencies() == store.frequencies() == Frequencies.of([sparse(9), sparse(9)])
+    store.compact()
+    assert store.frequencies() == Frequencies.of([sparse(9), sparse(9)])
+    reader.close()

@@ -377,7 +377,7 @@ def refused(folder: Path, kind: type[StoreError], message: str) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"format": 1, "generation": "../../etc"}'])
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", f'{{"format": {FORMAT}, "generation": "../../etc"}}'])
 def test_a_damaged_pointer(store: EdgeStore, folder: Path, text: str) -> None:
     """It is not taken for an empty store."""
     (folder / "current").write_text(text)
@@ -509,7 +509,7 @@ def test_a_copy_without_holes_is_the_same_store(store: EdgeStore, folder: Path, 
     copy.close()
 
 
-@pytest.mark.parametrize(("number", "hint"), [(FORMAT + 1, "update lmm"), (FORMAT - 1, "ingest again")])
+@pytest.mark.parametrize(("number", "hint"), [(FORMAT + 1, "update lmm"), (FORMAT - 1, "lmm ingest makes it anew")])
 def test_a_store_of_another_version(store: EdgeStore, folder: Path, number: int, hint: str) -> None:
     """Neither read nor written."""
     pointer = json.loads((folder / "current").read_text())

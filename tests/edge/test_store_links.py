@@ -11,6 +11,7 @@ import pytest
 from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 from edge.support import Ran, run_here
 
+from lmm_education.errors import StoreOutdated
 from lmm_education.settings import StorageSettings
 from lmm_education.store.checksums import checksum_of
 from lmm_education.store.edge import EdgeStore
@@ -230,7 +231,7 @@ def test_what_is_not_provably_ours_stays(
 
 
 def test_generations_of_versions_without_a_marker(store: EdgeStore, folder: Path, tmp_path: Path) -> None:
-    """They are read, replaced by the next run and removed: whole ones, half of one, half removed ones, empty ones."""
+    """They are removed when the store is made anew: whole ones, half of one, half removed ones, empty ones."""
     old = current(folder)
     (old / "in-use").write_bytes(b"")
     for path in (old / "files.json", old / "documents.json", folder / "documents.json"):
@@ -247,8 +248,9 @@ def test_generations_of_versions_without_a_marker(store: EdgeStore, folder: Path
     (place / "000001-00000003").mkdir()
     store.close()
     again = EdgeStore(folder)
-    assert version_of(again) == 1
-    write_run(again, 2)
+    with pytest.raises(StoreOutdated):
+        version_of(again)
+    write_run(again, 2, anew=True)
     again.settled()
     assert [path.name for path in place.iterdir()] == [current(folder).name]
     assert again.count("chunks") == CHUNKS

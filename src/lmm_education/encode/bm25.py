@@ -1,7 +1,7 @@
 """``Builtin/bm25``: Qdrant's own BM25 in process, with stemming and stop words of the text's language.
 
-The inverse document frequency, which makes a rare word decide, is not in these vectors: the store adds it when
-it is asked, from all it holds.
+The inverse document frequency, which makes a rare word decide, is not in these vectors: `Frequencies.weigh` adds it to
+a question, from all that the course holds.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from lmm_education.encodings import (
     VectorName,
     find_encoding,
     source_text,
+    uses_idf,
 )
 from lmm_education.material import Chunk, Dense
 from lmm_education.settings import CourseSettings
@@ -68,6 +69,11 @@ class Encoder:
             "sparse": self.sparse.name if self.sparse else "",
             "language": self.language,
         }
+
+    @property
+    def weighs_words(self) -> bool:
+        """Whether the words of a question count by how rare they are (`Frequencies.weigh`)."""
+        return self.sparse is not None and uses_idf(self.sparse.name)
 
     @property
     def space(self) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lmm.disk.folder import SUFFIXES, check_named
 from lmm.errors import LmmError
-from lmm_education.errors import IngestError, StoreDamaged, StoreMissing
+from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreOutdated
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.reading import stamp_of
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
@@ -59,7 +59,7 @@ def ingest_into(
     sources = find_sources(paths, course.root)
     if only is not None:
         sources.keep(only)
-    stored, run.report.rebuilt = _stored(course, options) if options.ingest else ([], False)
+    stored, run.report.rebuilt = _stored(course, options, run.report.notices) if options.ingest else ([], False)
     if options.prune:
         sources.allow_gone(document.file for document in stored)
     run.report.errors += sources.errors
@@ -124,7 +124,7 @@ def watch_course(
     watch(paths, work, quiet=quiet, on_poll=on_poll, stop=stop)
 
 
-def _stored(course: CourseParts, options: IngestOptions) -> tuple[list[StoredDocument], bool]:
+def _stored(course: CourseParts, options: IngestOptions, notices: list[str]) -> tuple[list[StoredDocument], bool]:
     """The documents that the store has, and whether it has to be made anew.
 
     Raises:
@@ -136,6 +136,8 @@ def _stored(course: CourseParts, options: IngestOptions) -> tuple[list[StoredDoc
                 course.store.check()
             stored = stored_documents(course.store)
             return stored, bool(stored) and options.again and is_made_otherwise(course)
+        except StoreOutdated as error:
+            notices.append(f"the store is made anew from its documents: {error.message}")
         except StoreMissing:
             return [], False
         except StoreDamaged:

@@ -41,7 +41,8 @@ def store_documents(
         run.fail(document.source, error)
     for document, reason in settlement.skipped:
         run.skip(document.source, reason)
-    changed = [s for s in settlement.documents if options.again or not _is_unchanged(s, run.course)]
+    every = options.again or run.report.rebuilt
+    changed = [s for s in settlement.documents if every or not _is_unchanged(s, run.course)]
     for settled in settlement.documents:
         if settled not in changed:
             _leave(run, settled)

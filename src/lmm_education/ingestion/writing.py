@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TypeVar
 
 from lmm_education.encode.encoder import Encoder
 from lmm_education.errors import StoreError, StoreMissing
+from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.changes import Plan, Stored, plan_changes
 from lmm_education.ingestion.ids import document_point_id
-from lmm_education.material import Chunk, PreparedDocument
-from lmm_education.payloads import StoredDocument, document_of, document_payload
+from lmm_education.material import Chunk, PreparedDocument, SparseVector
+from lmm_education.payloads import RECORD, StoredDocument, document_of, document_payload
 from lmm_education.store.port import Match, Point, Reader, Store, Vector, Writer
 
 BATCH = 256  # chunks that are encoded and written at once
@@ -45,7 +47,7 @@ class Pending:
 
 def stored_documents(reader: Reader) -> list[StoredDocument]:
     """The records of all documents in a store, by file."""
-    points = reader.scroll("documents", where=[Match("what", ("document",))])
+    points = reader.scroll("documents", where=[Match("what", ("document",))], fields=RECORD)
     return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
 
 
@@ -120,7 +122,7 @@ def write_documents(
     """
     known = {} if again else known_vectors(writer, group)
     vectors = _encode(group, known, encoder, on_embedded)
-    _mark(writer, group, finished=False)
+    _mark(writer, group)
     writer.upsert("documents", [Point(id, p) for item in group for id, p in item.plan.sections.items()])
     writer.upsert("chunks", _points(group, vectors))
     writer.set_payload("chunks", {id: p for item in group for id, p in item.plan.updated.items()})
@@ -129,7 +131,7 @@ def write_documents(
     for item in group:
         if item.replaces:
             remove_document(writer, item.replaces)
-    _mark(writer, group, finished=True)
+    _mark(writer, group, {item.document.id: _words_of(writer, item, vectors) for item in group})
 
 
 def remove_document(writer: Writer, docid: str) -> None:
@@ -140,12 +142,26 @@ def remove_document(writer: Writer, docid: str) -> None:
     writer.delete("documents", [document_point_id(docid)])
 
 
-def _mark(writer: Writer, group: Sequence[Pending], *, finished: bool) -> None:
-    records = (
-        (item.document.id, document_payload(item.document, hash=item.hash if finished else "", prepared=item.prepared))
-        for item in group
-    )
-    writer.upsert("documents", [Point(document_point_id(docid), payload) for docid, payload in records])
+def _mark(writer: Writer, group: Sequence[Pending], finished: Mapping[str, Frequencies] | None = None) -> None:
+    """Write the documents' records: as unfinished, or, with the document frequencies of each, as finished."""
+    records = []
+    for item in group:
+        if finished is None:
+            payload = document_payload(item.document, hash="", prepared=item.prepared)
+        else:
+            words = finished[item.document.id]
+            payload = document_payload(item.document, hash=item.hash, prepared=item.prepared, words=words)
+        records.append(Point(document_point_id(item.document.id), payload))
+    writer.upsert("documents", records)
+
+
+def _words_of(reader: Reader, item: Pending, vectors: Mapping[str, Vectors]) -> Frequencies:
+    """The document frequencies of a document that is written, of chunks that stay as they were too."""
+    encoded = {chunk.id: vectors[item.plan.payloads[chunk.id]["hash"]] for chunk in item.plan.encode}
+    kept = [chunk.id for chunk in item.document.chunks if chunk.id not in encoded]
+    stored = (point.vectors for point in reader.get("chunks", kept, fields=False, vectors=True))
+    words = (each.get("sparse") for each in chain(encoded.values(), stored))
+    return Frequencies.of(each for each in words if isinstance(each, SparseVector))
 
 
 def _points(group: Sequence[Pending], vectors: Mapping[str, Vectors]) -> Iterator[Point]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmm_education.encode.encoder import Encoder
+from lmm_education.encodings import SPARSE
 from lmm_education.errors import SearchError, StoreMissing
-from lmm_education.material import Hit
+from lmm_education.material import Hit, SparseVector
 from lmm_education.payloads import hit_of
 from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.fuse import Fused, Ranking, fuse
@@ -218,6 +219,9 @@ class Searcher:
     def _fused_for(self, plan: Plan, text: str) -> list[Fused]:
         """The candidates of one question, out of all legs."""
         vectors = self._encoder.encode_query(text, languages=plan.languages)
+        words = vectors.get(SPARSE)
+        if isinstance(words, SparseVector) and self._encoder.weighs_words:
+            vectors[SPARSE] = self.store.frequencies().weigh(words)
         weights = {name: self._weight(name) for name in vectors}
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if weights[name] > 0]
         if not legs:

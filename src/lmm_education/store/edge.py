@@ -13,17 +13,20 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from lmm_education.errors import StoreBusy, StoreError, StoreMissing
+from lmm_education.frequencies import Frequencies
+from lmm_education.payloads import WORDS, words_of
 from lmm_education.store.folders import check_space, copy_folder, files_of, link_folder, size_on_disk
 from lmm_education.store.generations import Generation, Generations, Lease, check_files, remove_generation
 from lmm_education.store.layout import COLLECTIONS, as_stored, check_same, vectors_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
-from lmm_education.store.shard import NEVER_WRITTEN, ROOM, Shard
-from lmm_education.store.view import View, telling_of_files, write_manifest
+from lmm_education.store.shard import NEVER_WRITTEN, PAGE, ROOM, Shard
+from lmm_education.store.view import View, telling_of_files, write_frequencies, write_manifest
 
 # What the record of a document says besides its metadata: by these, a store can be made anew.
 _OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sections", "prepared")
@@ -76,6 +79,10 @@ class EdgeReader:
         with self._reading("chunks") as shard:
             return self._there(shard).facet(key, where, limit)
 
+    def frequencies(self) -> Frequencies:
+        """See `port.Reader.frequencies`."""
+        raise NotImplementedError
+
     @property
     def location(self) -> str:
         """Where the store is."""
@@ -94,6 +101,8 @@ class EdgeWriter(EdgeReader):
         self._generations, self._base, self._manifest = generations, base, manifest
         self._begun: tuple[Generation, Lease] | None = None
         self._shards: dict[CollectionName, Shard] = {}
+        self._frequencies = base.frequencies if base else Frequencies()
+        self._counted = list[Frequencies](), list[Frequencies]()  # what came, and what went, since then
 
     @property
     def location(self) -> str:
@@ -104,6 +113,12 @@ class EdgeWriter(EdgeReader):
         """What the store is made with."""
         return self._manifest
 
+    def frequencies(self) -> Frequencies:
+        """See `port.Reader.frequencies`."""
+        came, went = self._counted
+        self._frequencies, self._counted = self._frequencies.changed(came, went), ([], [])
+        return self._frequencies
+
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
         own = self._shards.get(collection)
@@ -112,8 +127,19 @@ class EdgeWriter(EdgeReader):
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`."""
         given = iter(points)
-        for first in given:
-            self._changing(collection).upsert(_chained(first, given))
+        while some := list(islice(given, PAGE)):
+            if collection == "documents":
+                records = [point for point in some if WORDS in point.payload]
+                self._recount([point.id for point in records], [words_of(point.payload) for point in records])
+            self._changing(collection).upsert(some)
+
+    def _recount(self, ids: Collection[str], now: Iterable[Frequencies] = ()) -> None:
+        """Count the words of these records as they are now, and no longer as they were."""
+        came, went = self._counted
+        came += now
+        went += [words_of(record.payload) for record in self.get("documents", list(ids), fields=(WORDS,))]
+        if len(came) + len(went) > PAGE:
+            self.frequencies()
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -126,8 +152,11 @@ class EdgeWriter(EdgeReader):
 
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
-        if ids:
-            self._changing(collection).delete(ids)
+        if not ids:
+            return
+        if collection == "documents":
+            self._recount(ids)
+        self._changing(collection).delete(ids)
 
     def _changing(self, collection: CollectionName) -> Shard:
         """The collection of the new generation."""
@@ -165,6 +194,7 @@ class EdgeWriter(EdgeReader):
             elif self._base:  # nobody writes into a published file, so that two generations may share it
                 link_folder(self._base.generation.path / collection, self._folder() / collection)
         write_manifest(self._folder(), self._manifest)
+        write_frequencies(self._folder(), self.frequencies())
         self._generations.publish(self._begun[0], records, self._base.generation.path if self._base else None)
         self._begun[1].release()
         self._begun = None
@@ -215,6 +245,11 @@ class EdgeStore(EdgeReader):
         """See `port.Reader.manifest`."""
         with self._viewing() as view:
             return view.manifest if view else None
+
+    def frequencies(self) -> Frequencies:
+        """See `port.Reader.frequencies`."""
+        with self._viewing() as view:
+            return view.frequencies if view else Frequencies()
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
@@ -313,10 +348,7 @@ class EdgeStore(EdgeReader):
             check_files(view.generation, again=True)
             files = list(files_of(view.generation.path))
             size = size_on_disk(view.generation.path)
-            compared = (
-                "sizes only: an older lmm wrote it" if view.generation.checksum is None else f"{size / 1e6:,.1f} MB"
-            )
-            return f"{len(files)} files, {compared}"
+            return f"{len(files)} files, {size / 1e6:,.1f} MB"
 
     def records(self) -> list[dict[str, Any]] | None:
         """See `port.Store.records`: read from lists beside what the engine has."""
@@ -328,7 +360,6 @@ class EdgeStore(EdgeReader):
             details: dict[str, Any] = {"engine": f"Qdrant Edge {version('qdrant-edge-py')}"}
             if view:
                 details |= {"generation": view.generation.name, "generations": self._generations.kept()}
-                details |= {} if view.generation.checksum is not None else {"checksums": "none yet"}
                 details |= view.shard("chunks").details()
             return StoreStatus(
                 self.location,
@@ -346,8 +377,3 @@ class EdgeStore(EdgeReader):
         with self._lock:
             self._closed = True
             self._retire()
-
-
-def _chained(first: Point, rest: Iterable[Point]) -> Iterator[Point]:
-    yield first
-    yield from rest

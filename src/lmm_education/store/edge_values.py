@@ -36,10 +36,9 @@ def config_for(vectors: Vectors, *, graph: bool) -> engine.EdgeConfig:
             hnsw_config=_hnsw(_NO_GRAPH),
         )
     name = "sparse" if vectors.sparse else UNUSED
-    modifier = engine.Modifier.Idf if vectors.idf else None
     return engine.EdgeConfig(
         vectors=dense or None,
-        sparse_vectors={name: engine.EdgeSparseVectorParams(modifier=modifier)},
+        sparse_vectors={name: engine.EdgeSparseVectorParams()},
         hnsw_config=_hnsw(_GRAPH if graph else _NO_GRAPH),
         optimizers=_OPTIMIZERS,
         payload_memory=engine.Memory.Cold,

@@ -3,7 +3,7 @@
 ::
 
     course/
-      current              {"format": 1, "generation": "000012-3f2a9c1e", …checksums}, replaced in one step
+      current              {"format": 2, "generation": "000012-3f2a9c1e", …checksums}, replaced in one step
       documents.json       which documents are stored, once more: `lmm store repair` begins with them
       writing.lock         held by the one process that writes
       generations/
@@ -53,14 +53,14 @@ try:
 except ImportError:  # Windows, which does not remove files that somebody has open
     fcntl = None  # type: ignore[assignment,unused-ignore]
 
-POINTER, LOCK, FOLDER, IN_USE, SIZES = "current", "writing.lock", "generations", "in-use", "sizes.json"
+POINTER, LOCK, FOLDER, IN_USE = "current", "writing.lock", "generations", "in-use"
 MANIFEST, RECORDS = "manifest.json", "documents.json"
 GONE = ".gone"  # ends the name of a generation that is being removed
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
 _MARK = "a generation of a store of lmm: "
 # What a generation consists of, for those of versions that did not mark them: beside its own files, one folder for
 # each collection with what the engine has there.
-_PARTS = frozenset({IN_USE, SIZES, MANIFEST, *COLLECTIONS})  # SIZES: where LISTING is now
+_PARTS = frozenset({IN_USE, "sizes.json", MANIFEST, *COLLECTIONS})
 _PARTS_OF_A_SHARD = frozenset({"edge_config.json", "segments"})
 _TRIES, _PAUSE = 500, 0.01  # how often, and after how many seconds, opening is tried again while writers go on
 
@@ -70,11 +70,11 @@ REPAIR = "make it anew from your documents: lmm store repair"
 
 
 class Generation(NamedTuple):
-    """A complete state on the disk. `checksum` is that of its listing; versions before had none."""
+    """A complete state on the disk. `checksum` is that of its listing."""
 
     name: str
     path: Path
-    checksum: int | None = None
+    checksum: int = 0
 
 
 class Lease:
@@ -161,12 +161,12 @@ class Generations:
             raise damaged(self._pointer, "this file was changed")
         if "format" in values:
             check_format(values["format"], str(self.folder))
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if own is None or not isinstance(name, str) or not _NAME.fullmatch(name):
             raise damaged(self._pointer, "this file does not name a generation")
         path = self.folder / FOLDER / name
         refuse_link(path)
         refuse_link(path / IN_USE)
-        return Generation(name, path, values.get("files"))
+        return Generation(name, path, values["files"])
 
     def hold_current(self) -> tuple[Generation, Lease, Stamp] | None:
         """The generation that counts, and a hold on it; None where nothing was ever stored.
@@ -330,31 +330,10 @@ def check_files(generation: Generation, *, again: bool = False) -> None:
         StoreDamaged: there are such files.
         StoreError: there are links.
     """
-    if generation.checksum is None:
-        _check_sizes(generation)
-        return
     found = list(find_damage(generation.path, generation.checksum, IN_USE, again=again))
     if found:
         more = f" ({len(found) - 1} more files are damaged)" if len(found) > 1 else ""
         raise damaged(found[0].path, found[0].message + more)
-
-
-def _check_sizes(generation: Generation) -> None:
-    """What versions before, which kept no checksums, could notice."""
-    refuse_links_below(generation.path)
-    try:
-        sizes = _json_object((generation.path / SIZES).read_bytes())
-    except OSError as error:
-        raise damaged(generation.path, f"{SIZES} cannot be read") from error
-    for name, size in sizes.items():
-        try:
-            found = os.stat(generation.path / name).st_size  # noqa: PTH116
-        except OSError:
-            found = None
-        if found != size:
-            raise damaged(generation.path / name, "the file is missing" if found is None else "its size is wrong")
-    if not sizes:
-        raise damaged(generation.path, f"{SIZES} is not what we wrote")
 
 
 def damaged(path: Path, message: str) -> StoreDamaged:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from lmm_education.encodings import find_encoding, uses_idf
-from lmm_education.errors import StoreMismatch
+from lmm_education.encodings import find_encoding
+from lmm_education.errors import StoreMismatch, StoreOutdated
 from lmm_education.store.manifest import FORMAT, Manifest, mismatch
 from lmm_education.store.port import CollectionName
 
@@ -41,13 +41,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+(\[\])?")
 
 
 class Vectors(NamedTuple):
-    """The vectors of a collection: lengths of the dense and the multi vector (0: there is none), whether there is a
-    sparse one, and whether the store weighs its words by how rare they are."""
+    """The vectors of a collection: lengths of the dense and the multi vector (0: there is none), and whether there is a
+    sparse one."""
 
     dense: int = 0
     multi: int = 0
     sparse: bool = False
-    idf: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +58,7 @@ def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
     """The vectors that points of a collection have. Without an embedding model, there are no dense ones.
 
     >>> vectors_of(Manifest("hybrid", dimensions=256), "chunks")
-    Vectors(dense=256, multi=0, sparse=True, idf=True)
+    Vectors(dense=256, multi=0, sparse=True)
     >>> vectors_of(Manifest("hybrid"), "chunks").names, vectors_of(Manifest("hybrid"), "documents").names
     (('sparse',), ())
     """
@@ -67,8 +66,7 @@ def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
         return Vectors()
     named = find_encoding(manifest.encoding, where="manifest").vectors
     size = manifest.dimensions
-    idf = not manifest.sparse or uses_idf(manifest.sparse)
-    return Vectors(size if "dense" in named else 0, size if "multi" in named else 0, "sparse" in named, idf)
+    return Vectors(size if "dense" in named else 0, size if "multi" in named else 0, "sparse" in named)
 
 
 def check_same(manifest: Manifest, stored: Manifest | None, where: str) -> None:
@@ -91,16 +89,15 @@ def check_format(number: object, where: str) -> None:
     """Refuse what another version of lmm wrote in a way that we do not read.
 
     Raises:
-        StoreMismatch: the format is older or newer than ours.
+        StoreOutdated: the format is older than ours.
+        StoreMismatch: it is newer.
     """
     if number == FORMAT:
         return
-    newer = isinstance(number, int) and number > FORMAT
-    raise StoreMismatch(
-        f"the store has format {number}, this version of lmm reads format {FORMAT}",
-        where=where,
-        hint="update lmm: pip install --upgrade lmmarkdown" if newer else f"remove {where}, and ingest again",
-    )
+    message = f"the store has format {number}, this version of lmm reads format {FORMAT}"
+    if isinstance(number, int) and number < FORMAT:
+        raise StoreOutdated(message, where=where, hint="lmm ingest makes it anew from its documents")
+    raise StoreMismatch(message, where=where, hint="update lmm: pip install --upgrade lmmarkdown")
 
 
 _UNINDEXED = frozenset('"\\')  # the engine has no way to write these in a path

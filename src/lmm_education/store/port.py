@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from lmm_education.frequencies import Frequencies
 from lmm_education.material import Dense, SparseVector
 from lmm_education.store.manifest import Manifest
 
@@ -34,7 +35,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a leg found. `score` is the engine's: BM25's sum, or a cosine."""
+    """What a leg found. `score` is the engine's: the sum over the words that both have, or a cosine."""
 
     id: str
     score: float
@@ -125,6 +126,13 @@ class Reader(Protocol):
 
     def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
         """The values of a payload field among the chunks, and how many chunks have each, most first."""
+        ...
+
+    def frequencies(self) -> Frequencies:
+        """In how many chunks each word stands, by the records of the documents (`payloads.words_of`).
+
+        The store does not weigh words by it: whoever asks does (`Frequencies.weigh`).
+        """
         ...
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm.listening import is_loopback_url
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing
+from lmm_education.frequencies import Frequencies
+from lmm_education.payloads import WORDS, words_of
 from lmm_education.settings import StorageSettings
 from lmm_education.store import server_values as values
 from lmm_education.store.layout import (
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
 MANIFEST_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:manifest"))
+STAMP_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:stamp"))
+"""A point whose payload is another whenever the record of a document was written or removed."""
 PAGE = 256
 POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
-_NOT_MANIFEST = Match("what", ("manifest",), negate=True)
+_VISIBLE = Match("what", ("manifest", "stamp"), negate=True)
 T = TypeVar("T")
 
 
@@ -49,6 +53,7 @@ class ServerReader:
     def __init__(self, requests: Requests, settings: StorageSettings) -> None:
         self._requests, self._settings = requests, settings
         self._names = {"chunks": settings.course, "documents": f"{settings.course}_documents"}
+        self._counted = "", Frequencies()
 
     @property
     def location(self) -> str:
@@ -143,6 +148,15 @@ class ServerReader:
         found = self.scroll("chunks", where=where, fields=(key,))
         return tally((value for point in found for value in values_at(point.payload, key)), limit)
 
+    def frequencies(self) -> Frequencies:
+        """See `port.Reader.frequencies`. They are read again when a document has changed."""
+        found = self._call("retrieve", "documents", ids=[STAMP_ID], with_payload=True)
+        stamp = str((found[0].payload or {}).get("stamp", "")) if found else ""
+        if stamp != self._counted[0]:
+            records = self.scroll("documents", where=[Match("what", ("document",))], fields=(WORDS,))
+            self._counted = stamp, Frequencies().changed(words_of(record.payload) for record in records)
+        return self._counted[1]
+
 
 class ServerWriter(ServerReader):
     """A run of changes; each holds when its call returns."""
@@ -156,6 +170,8 @@ class ServerWriter(ServerReader):
         for batch in values.batches(points, POINTS, BYTES, values.point_size):
             if collection == "chunks":
                 self._index(metadata_kinds(point.payload for point in batch))
+            elif any(WORDS in point.payload for point in batch):
+                batch.append(_stamp())
             self._call("upsert", collection, points=[values.to_point(point) for point in batch], wait=True)
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
@@ -187,6 +203,8 @@ class ServerWriter(ServerReader):
         known = [each for each in map(_canonical, ids) if each]
         for batch in values.batches(known, 4 * POINTS, 4 * POINTS, lambda _: 1):
             self._call("delete", collection, points_selector=batch, wait=True)
+        if known and collection == "documents":
+            self._call("upsert", "documents", points=[values.to_point(_stamp())], wait=True)
 
     def prepare(self, manifest: Manifest, *, anew: bool) -> None:
         """Make the collections where they are not there, and see that they fit.
@@ -344,8 +362,13 @@ def store_on(client: QdrantClient, settings: StorageSettings) -> ServerStore:
 
 
 def _visible(collection: CollectionName, where: Where) -> Where:
-    """Without the manifest, which is no document's."""
-    return (*where, _NOT_MANIFEST) if collection == "documents" else where
+    """Without the manifest and the stamp, which are no document's."""
+    return (*where, _VISIBLE) if collection == "documents" else where
+
+
+def _stamp() -> Point:
+    """The point at `STAMP_ID`, as it never was before."""
+    return Point(STAMP_ID, {"what": "stamp", "stamp": uuid.uuid4().hex})
 
 
 def _canonical(text: str) -> str | None:

@@ -35,11 +35,10 @@ def vector_params(vectors: Vectors) -> dict[str, models.VectorParams]:
 
 
 def sparse_params(vectors: Vectors) -> dict[str, models.SparseVectorParams]:
-    """The sparse vector of a collection; a learned model has weighed the words itself."""
+    """The sparse vector of a collection. Whoever asks has weighed the words: the server's own IDF differs by shard."""
     from qdrant_client import models
 
-    modifier = models.Modifier.IDF if vectors.idf else None
-    return {"sparse": models.SparseVectorParams(modifier=modifier)} if vectors.sparse else {}
+    return {"sparse": models.SparseVectorParams()} if vectors.sparse else {}
 
 
 def quantization(kind: str) -> models.ScalarQuantization | models.BinaryQuantization | None:
@@ -84,8 +83,8 @@ def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
     sparse = info.config.params.sparse_vectors or {}
     if vectors.sparse and "sparse" not in sparse:
         wrong.append("it has no sparse vector 'sparse'")
-    elif vectors.sparse and (getattr(sparse["sparse"].modifier, "value", None) == "idf") != vectors.idf:
-        wrong.append(f"'sparse' is {'not ' if vectors.idf else ''}weighed by IDF")
+    elif vectors.sparse and getattr(sparse["sparse"].modifier, "value", None) == "idf":
+        wrong.append("'sparse' is weighed by the server's IDF")
     return wrong
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lmm_education.errors import StoreError
+from lmm_education.frequencies import Frequencies
 from lmm_education.store.folders import copy_folder, disk_full
 from lmm_education.store.generations import MANIFEST, Generation, Lease, Stamp, cannot_write, check_files, damaged
 from lmm_education.store.layout import check_format, vectors_of
@@ -22,6 +24,7 @@ from lmm_education.store.port import CollectionName
 from lmm_education.store.shard import Shard
 
 _TO_OPEN = 1 << 20  # bytes that must be free where a shard is opened in place
+FREQUENCIES = "frequencies.bin"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -39,6 +42,19 @@ class View:
         except BaseException:
             lease.release()
             raise
+
+    @functools.cached_property
+    def frequencies(self) -> Frequencies:
+        """The sum of the frequencies in the records of its documents.
+
+        Raises:
+            StoreDamaged: the file that has them is not there, or not what was written.
+        """
+        path = self.generation.path / FREQUENCIES
+        try:
+            return Frequencies.from_bytes(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise damaged(path, "these are no document frequencies of ours") from error
 
     def shard(self, collection: CollectionName) -> Shard:
         """A collection, opened when it is first asked for.
@@ -112,6 +128,11 @@ def read_manifest(path: Path) -> Manifest:
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Write the manifest into a generation."""
     (path / MANIFEST).write_text(json.dumps(manifest.as_json(), ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def write_frequencies(path: Path, frequencies: Frequencies) -> None:
+    """Write the sum of all documents' frequencies into a generation."""
+    (path / FREQUENCIES).write_bytes(frequencies.to_bytes())
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from typing import Any
 
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text
 from lmm_education.material import Chunk, Lines, Section
-from lmm_education.payloads import StoredDocument, chunk_of, document_of, section_of
+from lmm_education.payloads import RECORD, StoredDocument, chunk_of, document_of, section_of
 from lmm_education.store.port import Match, Reader
 from lmm_education.study.material import StudyDocument, type_in
 
+_RECORDS = (Match("what", ("document",)),)
 _SUMMARY = "summary"
 _MISSING = object()
 _BLOCK = 4  # lines from a heading to its text, if there is a metadata block between them
@@ -29,7 +30,7 @@ def stored_documents(store: Reader) -> list[StudyDocument]:
     Raises:
         StoreError: it cannot be read.
     """
-    documents = [document_of(p.payload) for p in store.scroll("documents", where=[Match("what", ("document",))])]
+    documents = [document_of(p.payload) for p in store.scroll("documents", where=_RECORDS, fields=RECORD)]
     held = {document.id: ([], []) for document in documents}  # type: dict[str, tuple[list[Section], list[Chunk]]]
     for point in store.scroll("documents", where=[Match("what", ("section",))]):
         section = section_of(point.id, point.payload)

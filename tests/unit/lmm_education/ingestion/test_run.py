@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from fakes.courses import Course, folder_in_memory
 
 from lmm.errors import ModelRejected, ModelUnavailable
-from lmm_education.errors import IngestError, StoreMismatch
+from lmm_education.course import open_course
+from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
 from lmm_education.ingestion import writing
 from lmm_education.ingestion.report import IngestReport
+from lmm_education.store.checksums import checksum_of
+from lmm_education.store.manifest import FORMAT
 
 PARAGRAPH = "Cell number {0} divides, and what it was made of is shared between two of them. " * 4
 
@@ -455,3 +461,62 @@ def test_nothing_is_stored_without_ingest(course: Course) -> None:
     assert states(report) == {"a.md": "prepared"}
     assert course.embedder.seen == []
     assert not (course.folder / ".lmm").exists()
+
+
+# -- document frequencies --------------------------------------------------------------------------
+
+WORDS = ["spindle", "cell", "gene", "root", "leaf", "enzyme", "membrane", "protein"]
+
+
+def chapter(number: int) -> str:
+    """A chapter in which some words are rarer than others."""
+    texts = (" ".join(WORDS[(number * i + i * i) % (1 + i % 8)] for i in range(n, n + 60)) for n in range(6))
+    return "".join(f"# Part {number}.{n}\n\n{text}.\n\n" for n, text in enumerate(texts))
+
+
+def lists_of(course: Course) -> list[list[tuple[str, float]]]:
+    """What is found for each pair of words, with its score."""
+    with open_course(config=course.config, course=course.name, embedder=course.embedder, store=course.store) as opened:
+        questions = [f"{one} {other}" for one in WORDS for other in WORDS]
+        return [[(hit.id, hit.score) for hit in opened.search(question, limit=30).hits] for question in questions]
+
+
+def test_what_was_deleted_does_not_count(course: Course) -> None:
+    """Half of a course whose other half was deleted gives the same lists as an ingest of that half alone."""
+    for number in range(16):
+        course.write(f"{'keep' if number % 2 else 'drop'}/{number}.md", chapter(number))
+    course.ingest()
+    before = lists_of(course)
+    shutil.rmtree(course.folder / "drop")
+    course.ingest(prune=True)
+    fresh = replace(course, name="fresh")
+    fresh.ingest()
+    assert lists_of(course) == lists_of(fresh) != before
+
+
+def test_a_changed_document_counts_as_it_is_now(course: Course) -> None:
+    """With chunks that are embedded anew, kept, and gone."""
+    path = course.write("a.md", chapter(1) + chapter(2))
+    course.ingest()
+    path.write_text(chapter(2) + chapter(3), encoding="utf-8")
+    course.ingest()
+    fresh = replace(course, name="fresh")
+    fresh.ingest()
+    assert lists_of(course) == lists_of(fresh)
+
+
+def test_a_store_of_an_older_format_is_made_anew(course: Course) -> None:
+    """With one line that says so; asking it names the command."""
+    course.write("a.md", section("Mitosis", 3))
+    course.ingest()
+    pointer = next(course.folder.glob(".lmm/store/*/current"))
+    values = json.loads(pointer.read_text()) | {"format": FORMAT - 1}
+    values.pop("checksum")
+    pointer.write_text(json.dumps(values | {"checksum": checksum_of(values)}))
+    with pytest.raises(StoreOutdated, match="lmm ingest"):
+        lists_of(course)
+    report = course.ingest()
+    assert (report.rebuilt, report.failed) == (True, [])
+    assert [notice for notice in report.notices if "format" in notice]
+    assert lists_of(course)[0]
+    assert not course.ingest().rebuilt

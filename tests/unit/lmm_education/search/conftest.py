@@ -10,8 +10,9 @@ import pytest
 from lmm.config import load_settings
 from lmm.models.testing import HashEmbedder
 from lmm_education.encode.encoder import Encoder, open_encoder
+from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.ids import document_point_id
-from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, SparseVector
 from lmm_education.payloads import chunk_payload, document_payload, section_payload
 from lmm_education.search.searcher import Searcher
 from lmm_education.settings import SearchSettings, StorageSettings, load_course_settings
@@ -103,7 +104,8 @@ def fill(store: Store, encoder: Encoder, documents: Sequence[PreparedDocument]) 
             found = zip(document.chunks, payloads, vectors, strict=True)
             writer.upsert("chunks", [Point(chunk.id, payload, own) for chunk, payload, own in found])
             sections = [Point(s.id, section_payload(s, title=document.title)) for s in document.sections]
-            record = Point(document_point_id(document.id), document_payload(document, hash=""))
+            words = Frequencies.of(v for own in vectors if isinstance(v := own.get("sparse"), SparseVector))
+            record = Point(document_point_id(document.id), document_payload(document, hash="", words=words))
             writer.upsert("documents", [*sections, record])
 
 

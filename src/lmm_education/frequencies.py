@@ -1,0 +1,164 @@
+"""Document frequencies: in how many chunks of a course each word stands, and what a word of a question weighs by that.
+
+An engine's own count differs from shard to shard, and what was deleted goes on counting until it is optimized away. So
+the record of each document has the frequencies of its chunks; a store adds them up.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import sys
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from lmm_education.material import SparseVector
+
+_NUMBER = "I" if array("I").itemsize == 4 else "L"  # 32 bits, as the ids of words
+
+
+class Frequencies:
+    """In how many of so many `chunks` each word stands; a word is the id that it has in a sparse vector. A value.
+
+    What the words of a question weigh in a course, `share` of it that a passage with some of them holds:
+
+    >>> course = Frequencies.of([SparseVector(words, (1.0,) * len(words)) for words in ((1, 5), (1,), (1, 7))])
+    >>> course.chunks, course[1], course[5], course[6]
+    (3, 3, 1, 0)
+    >>> course.weigh(SparseVector((1, 5), (1.0, 1.0))).values
+    (0.13353139262452257, 0.9808292530117263)
+    >>> round(course.share({1, 5}, {5, 7}), 2)
+    0.88
+    """
+
+    __slots__ = ("_counts", "_words", "chunks")
+
+    def __init__(self, chunks: int = 0, words: array[int] | None = None, counts: array[int] | None = None) -> None:
+        self.chunks = chunks
+        self._words = array(_NUMBER) if words is None else words  # ascending
+        self._counts = array(_NUMBER) if counts is None else counts
+
+    @classmethod
+    def of(cls, vectors: Iterable[SparseVector]) -> Frequencies:
+        """The frequencies of chunks with these vectors; one without a word does not count."""
+        chunks, counts = 0, Counter[int]()
+        for vector in vectors:
+            if vector.indices:
+                chunks += 1
+                counts.update(vector.indices)
+        words = sorted(counts)
+        return cls(chunks, array(_NUMBER, words), array(_NUMBER, [counts[word] for word in words]))
+
+    def changed(self, added: Iterable[Frequencies], removed: Iterable[Frequencies] = ()) -> Frequencies:
+        """The frequencies with those of more chunks, and without those of others.
+
+        >>> one, two = (Frequencies.of([SparseVector(words, (1.0, 1.0))]) for words in ((1, 2), (2, 3)))
+        >>> Frequencies().changed([one, two]).changed([], [one]) == two
+        True
+        """
+        change, chunks = Counter[int](), self.chunks
+        for sign, each in [*((1, each) for each in added), *((-1, each) for each in removed)]:
+            chunks += sign * each.chunks
+            for word, count in zip(each._words, each._counts, strict=True):
+                change[word] += sign * count
+        words, counts, done = array(_NUMBER), array(_NUMBER), 0
+        for word in sorted(change):
+            at = bisect_left(self._words, word, done)
+            words += self._words[done:at]
+            counts += self._counts[done:at]
+            done = at + (self._words[at : at + 1] == array(_NUMBER, [word]))
+            count = change[word] + (self._counts[at] if done > at else 0)
+            if count > 0:
+                words.append(word)
+                counts.append(count)
+        return Frequencies(chunks, words + self._words[done:], counts + self._counts[done:])
+
+    def __getitem__(self, word: int) -> int:
+        at = bisect_left(self._words, word)
+        return self._counts[at] if at < len(self._words) and self._words[at] == word else 0
+
+    def __len__(self) -> int:
+        """How many different words there are."""
+        return len(self._words)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frequencies) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash((self.chunks, len(self._words)))
+
+    @property
+    def _parts(self) -> tuple[int, array[int], array[int]]:
+        return self.chunks, self._words, self._counts
+
+    # -- weighing ----------------------------------------------------------------------------------
+
+    def idf(self, word: int) -> float:
+        """The inverse document frequency of a word, as BM25 and Qdrant have it: the rarer, the greater; greatest for a
+        word that stands nowhere."""
+        count = self[word]
+        return math.log(1 + (self.chunks - count + 0.5) / (count + 0.5))
+
+    def weigh(self, question: SparseVector) -> SparseVector:
+        """A question whose words count the more, the rarer they are."""
+        pairs = zip(question.indices, question.values, strict=True)
+        return SparseVector(question.indices, tuple(value * self.idf(word) for word, value in pairs))
+
+    def share(self, question: Collection[int], held: Collection[int]) -> float:
+        """How much of the weight of a question's words is that of words that are among `held`: from 0 to 1; 0 for a
+        question without words.
+
+        The words of a question are the `indices` of `Encoder.sparse.query`, those of a passage the indices of the
+        sparse vector that `Reader.get` gives with ``vectors=True``.
+        """
+        whole = math.fsum(map(self.idf, question))
+        return math.fsum(self.idf(word) for word in question if word in held) / whole if whole else 0.0
+
+    # -- as it is stored ---------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """For a file: numbers of 32 bits, the lowest byte first."""
+        numbers = array(_NUMBER, [self.chunks]) + self._words + self._counts
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return numbers.tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Frequencies:
+        """What `to_bytes` made.
+
+        Raises:
+            ValueError: this is something else.
+        """
+        numbers = array(_NUMBER)
+        numbers.frombytes(data)
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        if len(numbers) % 2 == 0:
+            raise ValueError("these are no document frequencies")
+        half = len(numbers) // 2 + 1
+        return cls(numbers[0], numbers[1:half], numbers[half:])
+
+    def to_text(self) -> str:
+        """For a payload: about six characters a word.
+
+        >>> some = Frequencies.of([SparseVector((1, 5), (0.3, 0.2))])
+        >>> Frequencies.from_text(some.to_text()) == some, Frequencies.from_text("") == Frequencies()
+        (True, True)
+        """
+        return base64.b64encode(zlib.compress(self.to_bytes(), 6)).decode("ascii") if self.chunks else ""
+
+    @classmethod
+    def from_text(cls, text: str) -> Frequencies:
+        """What `to_text` made.
+
+        Raises:
+            ValueError: this is something else.
+        """
+        try:
+            return cls.from_bytes(zlib.decompress(base64.b64decode(text))) if text else cls()
+        except zlib.error as error:
+            raise ValueError("these are no document frequencies") from error
