@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+import pytest
+from edge.knit_tools import need
 from hypothesis import strategies as st
+
+from lmm.errors import ConfigError
+from lmm.importing.formats import format_of
+from lmm.importing.imported import Context, Imported
+from lmm.importing.pandoc import find_pandoc, read
 
 Ast = dict[str, Any]
 ATTR: list[Any] = ["", [], []]
@@ -21,6 +29,22 @@ FORMULAS = (r"x^2", r"\frac{a}{b+1}", r"\sum_{i=1}^n x_i", r"\beta \leq \sqrt{2}
 PIECES = [*"aB1.,*_`~^$#@<>&[](){}|\\!-+=:;/\"'%?é", "word", "1.", "1)", "(a)", "---", "...", "```", "$$", "<!--",
           "-->", "http://a.b", "&amp;", "x_y", "[^1]", "[@k]", "![", "](", "]:", "{#i}", "#", "###", "- a", "title:",
           "`r", "{r}", "?:", "\\alpha", "<b>", "~~~", "|a|", "+---+", ":", "%"]  # fmt: skip
+
+
+def need_importer() -> None:
+    """Skip the test where no Pandoc reads what `lmm import` reads; in CI fail instead."""
+    need("pandoc")
+    try:
+        find_pandoc("pptx")
+    except ConfigError as error:
+        pytest.fail(str(error)) if os.environ.get("CI") == "true" else pytest.skip(str(error))
+
+
+def imported(data: bytes, name: str, *, timeout: float = 60) -> Imported:
+    """A file that Pandoc reads, read in this process."""
+    format = format_of(name)
+    program = find_pandoc(format.reader).program
+    return read(data, Context(name, "", format.name, format.reader, program, timeout))
 
 
 @lru_cache

@@ -14,7 +14,9 @@ from edge.import_documents import (
     FORMULAS,
     documents,
     has_formula_marks,
+    imported,
     inline,
+    need_importer,
     pandoc,
     plain,
     read_back,
@@ -28,7 +30,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmm.errors import FileReadError, FileWriteError
-from lmm.importing import import_file, read_docx, read_html
+from lmm.importing import import_file, read_html
 from lmm.importing.elements import element
 from lmm.importing.imported import Context, compose
 from lmm.importing.to_markdown import to_markdown
@@ -66,16 +68,16 @@ DOT = bytes.fromhex(
 BODY = """\
 # Colour
 
-A leaf is *green*,[^1] because $E=\\frac{hc}{\\lambda}$.
+A leaf is *green*,[^1] because $E = \\frac{hc}{\\lambda}$.
 
-| Tree | Months |
+| Tree  | Months |
 """
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     """A folder with the source as Word, HTML and EPUB files."""
-    need("pandoc")
+    need_importer()
     (tmp_path / "dot.png").write_bytes(DOT)
     for suffix in ("docx", "html", "epub"):
         options = ("--resource-path", str(tmp_path), "--mathml", "-s", "-o", str(tmp_path / f"leaves.{suffix}"))
@@ -147,6 +149,35 @@ def test_wrong_usage_is_told_before_anything_is_read(made: Path, capsys: pytest.
     assert not list(made.glob("*.md"))
 
 
+OTHERS = {"odt": "odt", "rtf": "rtf", "tex": "latex", "org": "org", "rst": "rst", "adoc": "asciidoc",
+          "wiki": "mediawiki", "dbk": "docbook", "pptx": "pptx"}  # fmt: skip
+
+
+def test_every_format_that_pandoc_reads(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Headings, tables and text arrive from each; nothing in them is metadata."""
+    for suffix, writer in OTHERS.items():
+        options = ("--resource-path", str(made), "-s", "-t", writer, "-o", str(made / f"{suffix}.{suffix}"))
+        pandoc(f"{SOURCE}\n# Shape\n\nLobed.\n".encode(), "-f", "markdown", *options)
+    ran = run_here(capsys, "import", *(str(made / f"{suffix}.{suffix}") for suffix in OTHERS))
+    assert (ran.code, ran.err) == (0, "")
+    for suffix in OTHERS:
+        blocks = parse_markdown_text((made / f"{suffix}.md").read_text())
+        assert {block.kind for block in blocks[1:]} == {"heading", "text"}, suffix
+        text = (made / f"{suffix}.md").read_text()
+        assert all(word in text for word in ("# Colour", "beech", "x")), text
+        assert "leaf is *green*" in text or suffix == "pptx"
+
+
+def test_slides_are_sections_with_their_notes(tmp_path: Path) -> None:
+    """What was to be said stands below what was shown."""
+    need_importer()
+    slides = "## One\n\nShown.\n\n::: notes\nSaid & *meant*.\n\nTwice.\n:::\n\n## Two\n\nShown too.\n"
+    pandoc(slides.encode(), "-f", "markdown", "-t", "pptx", "-o", str(tmp_path / "a.pptx"))
+    text = import_file(tmp_path / "a.pptx").text
+    said = "::: notes\nSaid & meant.\n\nTwice.\n:::"
+    assert text.endswith(f"## One\n\nShown.\n\n{said}\n\n## Two\n\nShown too.\n")
+
+
 # -- files that mean harm --------------------------------------------------------------------------------
 
 
@@ -175,6 +206,36 @@ def test_nothing_is_fetched(tmp_path: Path, server: tuple[str, list[str]]) -> No
     report = import_file(tmp_path / "a.html")
     assert report.text.endswith(f"x ![]({address}/b.png)\n")
     assert asked == []
+
+
+def test_pandoc_opens_nothing_that_a_file_names(tmp_path: Path, server: tuple[str, list[str]]) -> None:
+    """Neither files nor addresses: images stay links, and what would be included is left out."""
+    need_importer()
+    secret, (address, asked) = tmp_path / "secret.png", server
+    secret.write_text("SECRET")
+    tex = f"a\\input{{{secret}}}\\includegraphics{{{secret}}}\\includegraphics{{{address}/b.png}}"
+    rst = f"a\n\n.. include:: {secret}\n\n.. image:: {address}/c.png\n\n.. image:: fig/d.png\n"
+    (tmp_path / "out").mkdir()
+    for name, text in (("a.tex", tex), ("b.rst", rst)):
+        (tmp_path / name).write_text(text)
+        try:
+            report = import_file(tmp_path / name, tmp_path / "out")
+        except FileReadError as error:
+            assert "put what it includes into it" in error.hint  # noqa: PT017
+            continue
+        assert (report.images, "SECRET" in report.text) == ((), False)
+        assert "(../fig/d.png)" in report.text or name == "a.tex"
+    assert asked == []
+
+
+def test_pandoc_is_given_up_when_it_takes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time, and memory."""
+    need_importer()
+    with pytest.raises(FileReadError, match="took more than"):
+        imported(b"a *b* " * 2_000_000, "a.org", timeout=0.2)
+    monkeypatch.setattr("lmm.importing.pandoc._HEAP", "24m")
+    with pytest.raises(MemoryError):
+        imported(b"a *b* " * 500_000, "a.org")
 
 
 def test_no_module_is_taken_from_the_folder_of_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +302,7 @@ def test_what_pandoc_writes_as_word_comes_back_as_it_was(blocks: list[dict[str, 
     need("pandoc")
     assume(not has_formula_marks(blocks))
     file = written(blocks, "-t", "docx", "-o", "-")
-    text = compose(read_docx.read(file, Context("a.docx")), source="a.docx", name="a", folder="f")
+    text = compose(imported(file, "a.docx"), source="a.docx", name="a", folder="f")
     assert {block.kind for block in parse_markdown_text(text)[1:]} <= {"heading", "text"}
     assert plain(read_back(text), word=True) == plain(blocks, word=True)
 
@@ -263,7 +324,7 @@ def test_formulas_mean_the_same_after_word_and_html() -> None:
     need("pandoc")
     blocks = [{"t": "Para", "c": [{"t": "Math", "c": [{"t": "InlineMath"}, tex]}]} for tex in FORMULAS]
     original = _mathml("\n\n".join(f"${tex}$" for tex in FORMULAS))
-    from_word = read_docx.read(written(blocks, "-t", "docx", "-o", "-"), Context("a.docx")).body
+    from_word = imported(written(blocks, "-t", "docx", "-o", "-"), "a.docx").body
     assert _mathml(from_word) == original
     page = re.sub(rb"<annotation.*?</annotation>", b"", written(blocks, "-t", "html", "--mathml"), flags=re.DOTALL)
     from_page = read_html.read(page, Context("a.html")).body

@@ -17,11 +17,11 @@ from lmm.terminal import DONE, FAILED, USAGE
 if TYPE_CHECKING:
     from lmm.importing import ImportReport
 
-_TABLE = re.compile(r"^\|(?: :?-+:? \|)+$", re.MULTILINE)
+_TABLE = re.compile(r"^\|(?: ?:?-+:? ?\|)+$", re.MULTILINE)
 
 
 @options.command("import")
-@options.argument("files", "FILE", "PDF, DOCX, HTML, EPUB or IPYNB files.", many=True, type=options.PATH)
+@options.argument("files", "FILE", "files; their kind is told by their names.", many=True, type=options.PATH)
 @click.option(
     "--output", "-o", type=options.PATH, help="The markdown file, or the folder for it; else beside each FILE."
 )
@@ -34,7 +34,10 @@ _TABLE = re.compile(r"^\|(?: :?-+:? \|)+$", re.MULTILINE)
     help="How long a file may take to read.",
 )
 def import_(*, files: tuple[Path, ...], output: Path | None, force: bool, timeout: float) -> int:
-    """Turn PDF, Word, HTML, EPUB and Jupyter files into markdown, with their images in a folder beside it.
+    """Turn other formats into markdown, with their images in a folder beside it.
+
+    PDF, web pages, EPUB and notebooks; through Pandoc: Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText,
+    AsciiDoc, MediaWiki, DocBook.
 
     Read and correct the result before you ingest it. No code is run, and nothing is fetched from the network.
     """

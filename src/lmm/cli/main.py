@@ -48,7 +48,7 @@ COMMANDS = (
     Command("annotate", "lmm.cli.batch:annotate", "add titles, questions, keywords, summaries to sections"),
     Command("batch", "lmm.cli.batch:batch", "run a batch model of yours"),
     Command("extract", "lmm.cli.extract:extract", "structured data from sections, by a Pydantic model or JSON schema"),
-    Command("import", "lmm.cli.import_:import_", "turn PDF, Word, HTML, EPUB and Jupyter files into markdown"),
+    Command("import", "lmm.cli.import_:import_", "turn PDF, Word, slides, web pages, books and more into markdown"),
     Command("clear", "lmm.cli.scan:clear", "remove the chats from a document"),
     Command(
         "ingest", "lmm_education.cli.ingest:ingest", "prepare documents and store them, so that they can be searched"

@@ -1,4 +1,4 @@
-"""PDF, Word, HTML, EPUB and Jupyter files to markdown, to be read before anything is built on it."""
+"""Office files, PDF, web pages, books, notebooks to markdown, to be read before anything is built on it."""
 
 from lmm.importing.formats import FORMATS, Format, format_of
 from lmm.importing.run import ImportReport, import_file

@@ -1,4 +1,4 @@
-"""Zip archives with documents in them (DOCX, EPUB): members in memory, bounded; nothing is unpacked to disk."""
+"""Zip archives with documents in them (Office files, EPUB): members in memory, bounded; nothing is unpacked to disk."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 from xml.etree import ElementTree
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import Element, Node, check_depth
 
 _HARM = "the file is damaged, or was made to do harm"
 
@@ -90,51 +88,31 @@ class Archive:
             raise FileReadError(f"its pages have more than {self._most_pages / 1e6:,.0f} MB unpacked", hint=_HARM)
         return self.read(name)
 
+    def checked(self, name: str) -> bytes:
+        """The bytes of a member that is XML; one that declares entities is refused, whoever parses it.
+
+        Raises:
+            FileReadError: it is missing, too large, or declares some.
+        """
+        size = self._zip.getinfo(name).file_size if name in self.names else 0
+        if size > self.limits.xml:
+            raise FileReadError(f"'{name}' in it has {size / 1e6:,.0f} MB of XML", hint=_HARM)
+        data = self.read(name)
+        # In UTF-16 the words have zero bytes between their letters.
+        if re.search(rb"<!(?:ENTITY|DOCTYPE[^<>\[]*\[)", data.replace(b"\0", b"")):
+            raise FileReadError(f"'{name}' in it declares XML entities", hint=_HARM)
+        return data
+
     def xml(self, name: str) -> ElementTree.Element:
         """A member that is XML; one that declares entities is refused.
 
         Raises:
             FileReadError: it is missing, too large, or no such XML.
         """
-        size = self._zip.getinfo(name).file_size if name in self.names else 0
-        if size > self.limits.xml:
-            raise FileReadError(f"'{name}' in it has {size / 1e6:,.0f} MB of XML", hint=_HARM)
-        return parse_xml(self.read(name), name)
-
-    def rewritten(self, changed: Mapping[str, bytes]) -> bytes:
-        """The archive with some members replaced."""
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w") as copy:
-            for name in sorted(self.names):
-                if not name.endswith("/"):
-                    copy.writestr(name, changed[name] if name in changed else self.read(name))
-        return out.getvalue()
-
-
-def parse_xml(data: bytes, name: str) -> ElementTree.Element:
-    """XML without entities of its own.
-
-    Raises:
-        FileReadError: it declares some, or is no XML.
-    """
-    # In UTF-16 the words have zero bytes between their letters.
-    if re.search(rb"<!(?:ENTITY|DOCTYPE[^<>\[]*\[)", data.replace(b"\0", b"")):
-        raise FileReadError(f"'{name}' in it declares XML entities", hint=_HARM)
-    try:
-        return ElementTree.fromstring(data)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise FileReadError(f"'{name}' in it is no valid XML: {error}", hint="the file is damaged") from error
-
-
-def as_element(node: ElementTree.Element, depth: int = 0) -> Element:
-    """XML as our elements, names without their name spaces."""
-    check_depth(depth)
-    children: list[Node] = [node.text] if node.text else []
-    for child in node:
-        children.append(as_element(child, depth + 1))
-        if child.tail:
-            children.append(child.tail)
-    return Element(local(node.tag), {local(key): value for key, value in node.attrib.items()}, tuple(children))
+        try:
+            return ElementTree.fromstring(self.checked(name))
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
+            raise FileReadError(f"'{name}' in it is no valid XML: {error}", hint="the file is damaged") from error
 
 
 def local(name: str) -> str:

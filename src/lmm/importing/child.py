@@ -29,7 +29,7 @@ def main() -> int:
     try:
         data = Path(task["path"]).read_bytes()
         read = importlib.import_module(task["module"]).read
-        save(read(data, Context(task["name"], task["prefix"])), folder)
+        save(read(data, Context(**task["context"])), folder)
     except LmmError as error:
         return _failed(folder, error)
     except OSError as error:

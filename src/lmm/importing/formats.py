@@ -11,18 +11,25 @@ EXTRA = "pip install 'lmmarkdown[import]'"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One row: `module` has a function ``read(data, context)``; `needs` are the packages that it imports."""
+    """One row: `module` has a function ``read(data, context)``; `needs` are the packages that it imports.
+
+    `reader` is Pandoc's name of the format, where Pandoc reads it.
+    """
 
     name: str
     module: str
     needs: tuple[str, ...]
     most: int  # bytes
     help: str
+    reader: str = ""
+
+
+def _by_pandoc(name: str, reader: str, help: str) -> Format:
+    return Format(name, "lmm.importing.pandoc", (), 200_000_000, help, reader)
 
 
 _HTML = Format("HTML", "lmm.importing.read_html", ("selectolax",), 40_000_000, "web pages that were saved")
 _EPUB = Format("EPUB", "lmm.importing.read_epub", ("selectolax",), 500_000_000, "books without copy protection")
-_WORD = Format("Word", "lmm.importing.read_docx", ("mammoth", "selectolax"), 500_000_000, "Word since 2007")
 _PDF = Format(
     "PDF", "lmm.importing.read_pdf", ("pypdfium2",), 1_000_000_000, "with text in it, not only pictures of it"
 )
@@ -30,22 +37,33 @@ _NOTEBOOK = Format("Jupyter", "lmm.importing.read_notebook", ("selectolax",), 20
 
 FORMATS: dict[str, Format] = {
     ".pdf": _PDF,
-    ".docx": _WORD,
+    ".docx": _by_pandoc("Word", "docx", "Word since 2007"),
+    ".pptx": _by_pandoc("PowerPoint", "pptx", "slides as sections, with their notes"),
+    ".xlsx": _by_pandoc("Excel", "xlsx", "a table of each sheet"),
+    ".odt": _by_pandoc("OpenDocument", "odt", "LibreOffice Writer"),
+    ".rtf": _by_pandoc("RTF", "rtf", "of any word processor"),
     ".html": _HTML,
     ".htm": _HTML,
     ".xhtml": _HTML,
     ".ipynb": _NOTEBOOK,
     ".epub": _EPUB,
+    **dict.fromkeys((".tex", ".latex"), _by_pandoc("LaTeX", "latex", "without what it includes")),
+    ".org": _by_pandoc("Org", "org", "Emacs"),
+    ".rst": _by_pandoc("reStructuredText", "rst", "Sphinx"),
+    **dict.fromkeys((".adoc", ".asciidoc"), _by_pandoc("AsciiDoc", "asciidoc", "without what it includes")),
+    **dict.fromkeys((".wiki", ".mediawiki"), _by_pandoc("MediaWiki", "mediawiki", "the source of a page")),
+    **dict.fromkeys((".dbk", ".docbook"), _by_pandoc("DocBook", "docbook", "XML")),
 }
 # What to do with files that people try all the same.
 _OTHERS = {
-    **dict.fromkeys((".doc", ".rtf", ".odt", ".pages"), "open it in a word processor and save it as .docx"),
-    **dict.fromkeys((".ppt", ".pptx", ".odp", ".key"), "export it as PDF"),
+    **dict.fromkeys((".doc", ".pages"), "open it in a word processor and save it as .docx"),
+    **dict.fromkeys((".ppt", ".odp", ".key"), "save it as .pptx, or export it as PDF"),
+    **dict.fromkeys((".xls", ".ods", ".numbers"), "save it as .xlsx"),
     **dict.fromkeys(
         (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "recognise its text: ocrmypdf --image-dpi 300 IN OUT.pdf"
     ),
     **dict.fromkeys((".md", ".markdown", ".rmd", ".qmd"), "it is markdown already: lmm scan or lmm ingest take it"),
-    **dict.fromkeys((".rst", ".tex", ".org", ".textile", ".adoc"), "Pandoc can: pandoc IN -t markdown -o OUT.md"),
+    **dict.fromkeys((".textile", ".typ", ".fb2", ".xml"), "Pandoc can: pandoc IN -t markdown -o OUT.md"),
 }
 
 

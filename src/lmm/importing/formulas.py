@@ -1,7 +1,6 @@
-"""Formulas to TeX: MathML, and OMML, which is Word's.
+"""Formulas of web pages and books, which are MathML, to TeX.
 
-Both are trees of the same few constructs under different names, so one table serves for both. What is not in it gives
-the text of its parts: a formula may lose its shape, but no symbol.
+What the table of constructs does not have gives the text of its parts: a formula may lose its shape, but no symbol.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Parts = Sequence[Element]
 
 
 def to_tex(node: Element) -> str:
-    """The TeX of a ``math`` (MathML) or ``oMath`` (OMML) element whose tags have no prefix.
+    """The TeX of a ``math`` element whose tags have no prefix.
 
     >>> from lmm.importing.elements import element as e
     >>> to_tex(e("math", e("mfrac", e("mi", "α"), e("msup", e("mi", "x"), e("mn", "2")))))
@@ -69,24 +68,8 @@ def _group(tex: str) -> str:
     return tex if re.fullmatch(r"[A-Za-z0-9]|\\[A-Za-z]+", tex) else f"{{{tex}}}"
 
 
-def _argument(node: Element, name: str) -> str:
-    """A child by its name (OMML)."""
-    part = next((child for child in node.elements if child.tag == name), None)
-    return _row(list(part.elements)) if part else ""
-
-
-def _property(node: Element, properties: str, name: str) -> str | None:
-    """The value of a property (OMML): None if it is not set, "" or "on" if it is set to true."""
-    for part in node.elements:
-        if part.tag == properties:
-            for value in part.elements:
-                if value.tag == name:
-                    return value.get("val")
-    return None
-
-
 def _child(number: int, node: Element) -> str:
-    """A child by its place (MathML)."""
+    """A child by its place."""
     parts = list(node.elements)
     return _tex(parts[number]) if number < len(parts) else ""
 
@@ -126,19 +109,6 @@ def _operator(node: Element) -> str:
 def _words(node: Element) -> str:
     text = re.sub(r"([\\{}$&#^_%~])", r"\\\1", text_of(node).replace("\\", ""))
     return f"\\text{{{text}}}" if text.strip() else (r"\ " if text else "")
-
-
-def _run(node: Element) -> str:
-    """A run of OMML: plain text in quotation, else symbols."""
-    texts = "".join(text_of(part) for part in node.elements if part.tag == "t")
-    if _property(node, "rPr", "nor") is not None and _property(node, "rPr", "nor") not in ("0", "off", "false"):
-        return _words(Element("t", {}, (texts,)))
-    if _property(node, "rPr", "sty") == "p" and len(texts) > 1 and texts.isalpha() and texts.isascii():
-        return f"\\{texts}" if texts in FUNCTIONS else f"\\mathrm{{{texts}}}"
-    variant = {"double-struck": "double-struck", "script": "script", "fraktur": "fraktur"}.get(
-        _property(node, "rPr", "scr") or "", "bold" if _property(node, "rPr", "sty") == "b" else ""
-    )
-    return _variant(_symbols(texts), variant)
 
 
 # -- constructs ----------------------------------------------------------------------------------------
@@ -195,53 +165,6 @@ def _matrix(rows: Sequence[Sequence[str]], kind: str = "matrix") -> str:
     return f"\\begin{{{kind}}} {body} \\end{{{kind}}}"
 
 
-# -- OMML ----------------------------------------------------------------------------------------------
-
-
-def _omml_delimiters(node: Element) -> str:
-    opening, closing, parting = (_property(node, "dPr", name) for name in ("begChr", "endChr", "sepChr"))
-    parts = [_row(list(part.elements)) for part in node.elements if part.tag == "e"]
-    body = f" {SYMBOLS.get(parting or '|', parting or '|')} ".join(parts)
-    return _fenced(body, "(" if opening is None else opening, ")" if closing is None else closing)
-
-
-def _omml_nary(node: Element) -> str:
-    sign = SYMBOLS.get(_property(node, "naryPr", "chr") or "∫", r"\int")
-    return _side_by_side([_scripts(sign, _argument(node, "sub"), _argument(node, "sup")), " ", _argument(node, "e")])
-
-
-def _omml_accent(node: Element) -> str:
-    return _over(_argument(node, "e"), _property(node, "accPr", "chr") or "\u0302")
-
-
-def _omml_group(node: Element) -> str:
-    below = _property(node, "groupChrPr", "pos") != "top"
-    return _over(_argument(node, "e"), _property(node, "groupChrPr", "chr") or "⏟", below=below)
-
-
-def _omml_bar(node: Element) -> str:
-    return f"\\{'overline' if _property(node, 'barPr', 'pos') == 'top' else 'underline'}{{{_argument(node, 'e')}}}"
-
-
-def _omml_function(node: Element) -> str:
-    name = _argument(node, "fName")
-    plain = name.removeprefix("\\mathrm{").removesuffix("}")
-    return _side_by_side([f"\\{plain}" if plain in FUNCTIONS else name, " ", _argument(node, "e")])
-
-
-def _omml_matrix(node: Element) -> str:
-    rows = [part for part in node.elements if part.tag == "mr"]
-    return _matrix([[_row(list(cell.elements)) for cell in row.elements if cell.tag == "e"] for row in rows])
-
-
-def _omml_lines(node: Element) -> str:
-    lines = [_row(list(part.elements)) for part in node.elements if part.tag == "e"]
-    return _matrix([[line] for line in lines], "aligned" if any("&" in line for line in lines) else "gathered")
-
-
-# -- MathML --------------------------------------------------------------------------------------------
-
-
 def _fence_attributes(node: Element) -> str:
     parts = [_tex(part) for part in node.elements]
     return _fenced(",".join(parts), node.attributes.get("open", "("), node.attributes.get("close", ")"))
@@ -252,7 +175,6 @@ def _mathml_table(node: Element) -> str:
 
 
 _WRITERS: dict[str, Callable[[Element], str]] = {
-    # MathML
     "mi": _identifier,
     "mn": _number,
     "mo": _operator,
@@ -273,24 +195,4 @@ _WRITERS: dict[str, Callable[[Element], str]] = {
     "mphantom": lambda node: "",
     "annotation": lambda node: "",
     "annotation-xml": lambda node: "",
-    # OMML
-    "r": _run,
-    "f": lambda node: _fraction(
-        _argument(node, "num"), _argument(node, "den"), bar=_property(node, "fPr", "type") != "noBar"
-    ),
-    "rad": lambda node: _root(_argument(node, "e"), _argument(node, "deg")),
-    "sSub": lambda node: _scripts(_argument(node, "e"), below=_argument(node, "sub")),
-    "sSup": lambda node: _scripts(_argument(node, "e"), above=_argument(node, "sup")),
-    "sSubSup": lambda node: _scripts(_argument(node, "e"), _argument(node, "sub"), _argument(node, "sup")),
-    "sPre": lambda node: _scripts("{}", _argument(node, "sub"), _argument(node, "sup")) + _argument(node, "e"),
-    "limLow": lambda node: _over(_argument(node, "e"), _argument(node, "lim"), below=True),
-    "limUpp": lambda node: _over(_argument(node, "e"), _argument(node, "lim")),
-    "d": _omml_delimiters,
-    "nary": _omml_nary,
-    "acc": _omml_accent,
-    "groupChr": _omml_group,
-    "bar": _omml_bar,
-    "func": _omml_function,
-    "m": _omml_matrix,
-    "eqArr": _omml_lines,
 }

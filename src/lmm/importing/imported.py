@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from lmm.importing import escape
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
@@ -28,7 +29,7 @@ class Image:
 class Imported:
     """A document that was read: its markdown, title and language where it names them, its images.
 
-    `notes` say what did not come along, for people.
+    `notes` say what did not come along, for people; `values` go into its header: authors, date, abstract.
     """
 
     body: str
@@ -36,17 +37,23 @@ class Imported:
     language: str = ""
     images: tuple[Image, ...] = ()
     notes: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a reader is told: `name` of the file, and the `prefix` that leads from the output to its folder.
 
-    Of a page from the web, `prefix` is its URL.
+    Of a page from the web, `prefix` is its URL. `kind` is what the file should be, for messages. Where Pandoc reads it,
+    `pandoc` is the program, `reader` its name of the format, and `timeout` in seconds.
     """
 
     name: str
     prefix: str = ""
+    kind: str = ""
+    reader: str = ""
+    pandoc: str = ""
+    timeout: float = 300.0
 
 
 def image_name(number: int, image: Image) -> str:
@@ -55,7 +62,7 @@ def image_name(number: int, image: Image) -> str:
 
 
 def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
-    """The markdown document: a header with title, source and language, and the body with its images linked.
+    """The markdown document: a header with title, authors, source and language, and the body with its images linked.
 
     `source` is the file's name, `name` what it is called if it has no title, `folder` where its images are.
 
@@ -70,11 +77,12 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     """
     blocks = parse_markdown_text(document.body)
     headings = [block for block in blocks if isinstance(block, HeadingBlock) and block.title]
-    title = _line(document.title) or (_unescaped(headings[0].title) if headings else "") or name
+    own = _line(document.title)
+    title = own or (_unescaped(headings[0].title) if headings else "") or name
     chapters = [heading for heading in headings if heading.level == 1]
-    if len(chapters) > 1 and blocks[0] is chapters[0] and _unescaped(chapters[0].title) == title:
+    if len(chapters) > 1 and blocks[0] is chapters[0] and _unescaped(chapters[0].title) == own:
         blocks = blocks[1:]  # a title page: the header says it
-    values = {"title": title, "source": source, "lang": language_tag(document.language)}
+    values = {"title": title, **document.values, "source": source, "lang": language_tag(document.language)}
     header = HeaderBlock.make({key: value for key, value in values.items() if value}).source
     return f"{header}\n{link_images(serialize(blocks), document.images, folder)}"
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lmm.disk.files import check_writable, replace, shown, title_of
@@ -16,7 +16,8 @@ from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.importing.child import DOCUMENT, ERROR
 from lmm.importing.formats import EXTRA, Format, format_of
-from lmm.importing.imported import Image, Imported, compose, image_name
+from lmm.importing.imported import Context, Image, Imported, compose, image_name
+from lmm.importing.pandoc import find_pandoc
 
 MEMORY = 3_000_000_000  # bytes that reading a file may take
 TIMEOUT = 300.0  # seconds
@@ -37,7 +38,7 @@ class ImportReport:
 def import_file(
     path: Path | str, output: Path | str | None = None, *, force: bool = False, timeout: float = TIMEOUT
 ) -> ImportReport:
-    """Turn a PDF, Word, HTML, EPUB or Jupyter file into a markdown file, with its images in a folder beside it.
+    """Turn a file of any of the `FORMATS` into a markdown file, with its images in a folder beside it.
 
     `output` is a file or an existing folder; without it the markdown lies beside the source, under its name. Images
     go to a folder ``NAME_files``. Nothing that exists is replaced unless `force` says so. `timeout` is in seconds.
@@ -75,7 +76,7 @@ def output_of(source: Path, output: Path | None) -> Path:
 
 
 def check_installed(format: Format) -> None:
-    """Refuse a format whose package is missing.
+    """Refuse a format whose package or program is missing.
 
     Raises:
         ConfigError: it is.
@@ -84,6 +85,8 @@ def check_installed(format: Format) -> None:
     if missing:
         message = f"{format.name} files need a package that is not installed: {', '.join(missing)}"
         raise ConfigError(message, hint=EXTRA)
+    if format.reader:
+        find_pandoc(format.reader)
 
 
 def check_source(source: Path, format: Format) -> None:
@@ -132,12 +135,16 @@ def read_source(source: Path, format: Format, *, prefix: str = "", timeout: floa
     """
     with tempfile.TemporaryDirectory(prefix="lmm-import-") as name:
         folder = Path(name)
-        task = {"path": str(source.resolve()), "name": source.name, "module": format.module, "prefix": prefix,
-                "folder": name, "memory": MEMORY}  # fmt: skip
+        program = find_pandoc(format.reader).program if format.reader else ""
+        context = Context(source.name, prefix, format.name, format.reader, program, timeout)
+        task = {"path": str(source.resolve()), "module": format.module, "context": asdict(context), "folder": name,
+                "memory": MEMORY}  # fmt: skip
         # -P: no module is taken from the current folder, which came from anywhere
         command = [sys.executable, "-P", "-m", "lmm.importing.child"]
         try:
-            done = subprocess.run(command, input=json.dumps(task).encode(), capture_output=True, timeout=timeout)
+            done = subprocess.run(
+                command, input=json.dumps(task).encode(), capture_output=True, timeout=timeout + 5 * bool(program)
+            )
         except subprocess.TimeoutExpired as error:
             hint = "--timeout SECONDS allows more; or import it in parts"
             raise FileReadError(

@@ -1,0 +1,251 @@
+"""Word, PowerPoint, Excel, OpenDocument, LaTeX and others: Pandoc reads them, pandoc.lua tidies its markdown.
+
+Pandoc is looked for where those who write such files have it: on the path, in RStudio, in Quarto; the extra ``import``
+brings one. It runs in its sandbox, so that no file and no address which a document names is opened, with a bounded
+heap and a bounded time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from lmm.errors import ConfigError, FileReadError
+from lmm.importing.archive import Archive, local
+from lmm.importing.imported import Context, Image, Imported
+from lmm.importing.markdown_text import defused
+from lmm.markdown.blocks import HeaderBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
+
+OLDEST = (3, 0)  # older ones lose texts in Word's shapes, and write figures as paragraphs
+_HEAP = "2g"
+_FILTER = Path(__file__).with_suffix(".lua")
+_ARCHIVES = ("docx", "pptx", "xlsx", "odt")
+# Pipe tables where that is possible, grid tables else; no HTML, no attributes. Without raw_tex Pandoc writes the text
+# \(x\) as \\x\\, and with smart it leaves a paragraph --- as it is.
+_MARKDOWN = (
+    "markdown-simple_tables-multiline_tables+pipe_tables-raw_html-raw_attribute-link_attributes-inline_code_attributes"
+)
+_FIXED = (
+    "/opt/quarto/bin/tools",
+    "/usr/lib/rstudio/resources/app/bin/quarto/bin/tools",
+    "/usr/lib/rstudio/bin/quarto/bin/tools",
+    "/usr/lib/rstudio-server/bin/quarto/bin/tools",
+    "/Applications/RStudio.app/Contents/Resources/app/quarto/bin/tools",
+    "/Applications/RStudio.app/Contents/Resources/app/bin/quarto/bin/tools",
+    "/Applications/quarto/bin/tools",
+    r"C:\Program Files\RStudio\resources\app\bin\quarto\bin\tools",
+    r"C:\Program Files\Quarto\bin\tools",
+)
+
+
+# -- finding it ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pandoc:
+    """A Pandoc on this machine: its version, such as (3, 9), and its program."""
+
+    version: tuple[int, ...]
+    program: str
+
+    def __str__(self) -> str:
+        return f"Pandoc {'.'.join(map(str, self.version))} ({self.program})"
+
+
+def find_pandoc(reader: str) -> Pandoc:
+    """The newest Pandoc on this machine, if it reads a format (by Pandoc's name for it).
+
+    Raises:
+        ConfigError: there is none, or it is too old.
+    """
+    found = _installed()
+    hint = "pip install 'lmmarkdown[import]' brings one, or see pandoc.org/installing.html"
+    if not found:
+        raise ConfigError("files of this kind are read by Pandoc, and none was found", hint=hint)
+    newest = max(found)
+    if newest.version < OLDEST:
+        raise ConfigError(f"{newest} is too old: {'.'.join(map(str, OLDEST))} and later will do", hint=hint)
+    if reader not in _readers(newest.program):
+        raise ConfigError(f"{newest} is too old to read {reader}: 3.8.3 and later can", hint=hint)
+    return newest
+
+
+@lru_cache
+def _installed() -> tuple[Pandoc, ...]:
+    name = "pandoc.exe" if sys.platform == "win32" else "pandoc"
+    programs = {str(path.resolve()) for folder in _folders() if (path := folder / name).is_file()}
+    versions = {program: re.match(r"pandoc(?:\.exe)? ([\d.]+)", _said(program, "--version")) for program in programs}
+    return tuple(Pandoc(tuple(map(int, match[1].split("."))), name) for name, match in versions.items() if match)
+
+
+def _folders() -> Iterator[Path]:
+    """Where a Pandoc may be. What the path gives relative to the current folder is none of ours."""
+    if "RSTUDIO_PANDOC" in os.environ:  # set by RStudio, as rmarkdown reads it
+        yield Path(os.environ["RSTUDIO_PANDOC"])
+    for program in ("pandoc", "quarto"):
+        found = shutil.which(program)
+        if found and Path(found).is_absolute():
+            folder = Path(found).resolve().parent
+            yield from [folder] if program == "pandoc" else _with_machines(folder / "tools")
+    yield Path.home() / "opt" / "pandoc"
+    for name in _FIXED:
+        yield from _with_machines(Path(name))
+    package = importlib.util.find_spec("pypandoc")
+    if package is not None and package.origin:
+        yield Path(package.origin).parent / "files"
+
+
+def _with_machines(folder: Path) -> list[Path]:
+    return [folder, folder / "x86_64", folder / "aarch64"]
+
+
+@lru_cache
+def _readers(program: str) -> frozenset[str]:
+    return frozenset(_said(program, "--list-input-formats").split())
+
+
+def _said(program: str, *options: str) -> str:
+    try:
+        done = subprocess.run([program, *options], capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+def read(data: bytes, context: Context) -> Imported:
+    """A file in a format that Pandoc reads, as markdown.
+
+    Raises:
+        FileReadError: it cannot be read, has nothing in it, or takes too much time or memory.
+    """
+    values: dict[str, Any] = {}
+    notes: list[str] = []
+    if context.reader in _ARCHIVES:
+        with Archive(data, kind=context.kind) as archive:
+            for name in archive.names:
+                if name.endswith((".xml", ".rels")):
+                    archive.checked(name)  # what Pandoc will parse has been looked at
+            values, notes = _properties(archive), _speaker_notes(archive)
+    else:
+        data = _as_utf8(data)
+    with tempfile.TemporaryDirectory(prefix="lmm-pandoc-") as folder:
+        for number, text in enumerate(notes, 1):
+            if text:
+                (Path(folder) / f"notes-{number}.txt").write_text(text, encoding="utf-8")
+        markdown, warnings = _run(data, context, folder)
+        images = [path for path in Path(folder).iterdir() if path.stem.isdigit()]
+        taken = tuple(Image(path.read_bytes(), path.suffix) for path in sorted(images, key=lambda path: int(path.stem)))
+    blocks = parse_markdown_text(markdown)
+    if blocks and isinstance(blocks[0], HeaderBlock):
+        values |= blocks[0].values()
+        blocks = blocks[1:]
+    body = defused(serialize(blocks)).lstrip("\n")
+    if not body.strip():
+        raise FileReadError("there is no text in this document", hint="text in drawings cannot be imported")
+    title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
+    return Imported(body, title, language, taken, warnings, values)
+
+
+def _run(data: bytes, context: Context, folder: str) -> tuple[str, tuple[str, ...]]:
+    """The markdown, and what Pandoc warned of."""
+    command = [context.pandoc, "+RTS", f"-M{_HEAP}", "-RTS", "--sandbox", "-s", "-L", str(_FILTER), "--wrap=none",
+               "--markdown-headings=atx", "-f", context.reader, "-t", _MARKDOWN]  # fmt: skip
+    environment = {**os.environ, "LMM_FOLDER": folder, "LMM_PREFIX": context.prefix}
+    try:
+        done = subprocess.run(
+            command, input=data, capture_output=True, timeout=context.timeout, check=False, env=environment
+        )
+    except subprocess.TimeoutExpired as error:
+        hint = "--timeout SECONDS allows more; or import it in parts"
+        raise FileReadError(f"reading it took more than {context.timeout:g} seconds", hint=hint) from error
+    told = done.stderr.decode("utf-8", "replace").strip()
+    if re.search(r"heap|memory", told, re.IGNORECASE) and done.returncode:
+        raise MemoryError
+    if done.returncode:
+        hint = f"is it {context.kind}? else it is damaged: open it where it was made, and save it again"
+        if "not found in resource path" in told:
+            hint = "no other file is read: put what it includes into it"
+        raise FileReadError(f"Pandoc cannot read it: {' '.join(told.split())[:200]}", hint=hint)
+    warnings = re.findall(r"^\[WARNING\] (.*)", told, re.MULTILINE)
+    return done.stdout.decode("utf-8", "replace"), tuple(warnings[:5])
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """A text in UTF-8, which is what Pandoc reads; what is none is taken for Windows' Western encoding."""
+    try:
+        return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig").encode()
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace").encode()
+
+
+# -- what Pandoc leaves out ------------------------------------------------------------------------------
+
+
+def _properties(archive: Archive) -> dict[str, Any]:
+    """Title and language as an office file's properties name them; the language else of Word's default style."""
+    values: dict[str, Any] = {}
+    for name in {"docProps/core.xml", "meta.xml"} & archive.names:
+        for node in archive.xml(name).iter():
+            key = {"title": "title", "language": "lang"}.get(local(node.tag), "")
+            if key and (node.text or "").strip():
+                values[key] = (node.text or "").strip()
+    if "lang" not in values and "word/styles.xml" in archive.names:
+        values["lang"] = _default_language(archive.xml("word/styles.xml"))
+    return values
+
+
+def _default_language(styles: ElementTree.Element) -> str:
+    defaults = (node for node in styles.iter() if local(node.tag) == "docDefaults")
+    declared = (node for part in defaults for node in part.iter() if local(node.tag) == "lang")
+    return next((text for node in declared for key, text in node.items() if local(key) == "val"), "")
+
+
+def _speaker_notes(archive: Archive) -> list[str]:
+    """The notes of each slide, a paragraph a line; Pandoc's reader leaves them out."""
+    if "ppt/presentation.xml" not in archive.names:
+        return []
+    targets = _relations(archive, "ppt/presentation.xml")
+    slides = [node for node in archive.xml("ppt/presentation.xml").iter() if local(node.tag) == "sldId"]
+    ids = [next((text for key, text in node.items() if key.startswith("{")), "") for node in slides]
+    return [_notes_of(archive, targets.get(name, "")) for name in ids]
+
+
+def _notes_of(archive: Archive, slide: str) -> str:
+    pages = [name for name in _relations(archive, slide).values() if name.startswith("ppt/notesSlides/")]
+    shapes = [node for name in pages if name in archive.names for node in archive.xml(name).iter()]
+    bodies = [node for node in shapes if local(node.tag) == "sp" and _is_body(node)]
+    paragraphs = [node for body in bodies for node in body.iter() if local(node.tag) == "p"]
+    texts = ("".join(run.text or "" for run in node.iter() if local(run.tag) == "t") for node in paragraphs)
+    return "\n".join(" ".join(text.split()) for text in texts if text.strip())
+
+
+def _is_body(shape: ElementTree.Element) -> bool:
+    """Whether a shape of a page of notes holds the notes; others are the slide's picture and number."""
+    return any(local(node.tag) == "ph" and node.get("type") == "body" for node in shape.iter())
+
+
+def _relations(archive: Archive, name: str) -> Mapping[str, str]:
+    """The members that a member refers to, by the ids that it uses."""
+    folder, _, file = name.rpartition("/")
+    relations = f"{folder}/_rels/{file}.rels"
+    if relations not in archive.names:
+        return {}
+    nodes = archive.xml(relations)
+    return {
+        node.get("Id", ""): os.path.normpath(f"{folder}/{node.get('Target', '')}").replace("\\", "/") for node in nodes
+    }
