@@ -3,9 +3,9 @@
 ::
 
     LmmError
+    ├── LimitReached          a run used up its requests, tokens, money or time, or agents ask agents too deep
     └── ChatmdError           anything that is raised on purpose here
         ├── InvalidDocument   a document has errors, and something asked for what it means
-        ├── LimitReached      a run used up its requests, tokens, money or time, or agents ask agents too deep
         ├── NotStorable       a text that no file of ours can hold exactly
         ├── FetchFailed       a document at a URL cannot be had
         ├── FileRefused       a file tool may not touch this path
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lmm.errors import LimitReached as LimitReached
 from lmm.errors import LmmError
 
 if TYPE_CHECKING:
@@ -39,10 +40,6 @@ class InvalidDocument(ChatmdError):
         also = f" (and {more} more: lmm check lists them)" if more else ""
         super().__init__(f"{first.message}{also}", where=first.span.where, hint=first.hint)
         self.problems = problems
-
-
-class LimitReached(ChatmdError):
-    """A run has used up what it may use; what was said and done so far is kept."""
 
 
 class NotStorable(ChatmdError):

@@ -13,6 +13,7 @@
     ├── EditError               accepting an edit would lose text
     ├── ConfigError             config.toml, the environment or a header asks for something we do not know
     │   └── Untrusted           a config.toml asks for what reaches beyond its folder, and nobody approved it
+    ├── LimitReached            what may be used is used up: tokens, money, requests, time
     └── ModelError              a model did not answer
         ├── ModelNotInstalled   the package that speaks to this provider is missing
         ├── ModelKeyMissing     no API key, or one that the provider refuses
@@ -212,6 +213,10 @@ class NoValidReply(ModelError):
 
 class Interrupted(ModelError):
     """The call was cancelled before its reply had arrived."""
+
+
+class LimitReached(LmmError):
+    """What may be used is used up: tokens, money, requests, time; what was said and done so far is kept."""
 
 
 class PartlyFailed(LmmError):

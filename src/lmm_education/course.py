@@ -6,7 +6,9 @@ Each verb imports the room that does the work, so that opening a course costs no
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
+import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -225,14 +227,26 @@ class Course(CourseParts):
 
     afetch = loop.threaded(fetch)
 
-    def _answering(self, options: AskOptions, model: str | ChatModel | None) -> Answering:
+    def _chat(self, model: str | ChatModel | None) -> ChatModel:
+        """The model that is named or given, else the one that answers questions about this course."""
         from lmm.config_files import settings_for
+        from lmm.models.chat import shared_chat
+
+        if isinstance(model, str):
+            return shared_chat(settings_for(config=self.config, overrides={"major": model}, env=self.env).major)
+        return model or self.major or shared_chat(self.models.major)
+
+    def _answering(self, options: AskOptions, model: str | ChatModel | None, budget: str | None) -> Answering:
+        from lmm.models.budget import Budgeted, Tally, parse_budget
         from lmm.models.chat import shared_chat
         from lmm_education.answer.run import Answering
 
-        if isinstance(model, str):
-            model = shared_chat(settings_for(config=self.config, overrides={"major": model}, env=self.env).major)
-        return Answering(self, self._search, options, model)
+        if not budget:
+            return Answering(self, self._search, options, self._chat(model) if model else None)
+        tally = Tally(parse_budget(budget))
+        aux = Budgeted(shared_chat(self.models.aux), tally)
+        search = dataclasses.replace(self._search, chat=aux)
+        return Answering(self, search, options, Budgeted(self._chat(model), tally), aux)
 
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
         search = SearchOptions(
@@ -242,7 +256,7 @@ class Course(CourseParts):
         )
         asked = AskOptions(
             search=search,
-            budget=options.get("context_tokens"),
+            context_tokens=options.get("context_tokens"),
             history=options.get("mode"),
             agent=options.get("agent", False),
         )
@@ -250,7 +264,7 @@ class Course(CourseParts):
             Exchange(each.question, each.text) if isinstance(each, Answer) else Exchange(*each)
             for each in options.get("history", ())
         ]
-        answering = await asyncio.to_thread(self._answering, asked, options.get("model"))
+        answering = await asyncio.to_thread(self._answering, asked, options.get("model"), options.get("budget"))
         async for event in answering.stream(question, earlier):
             yield event
 
@@ -273,11 +287,14 @@ class Course(CourseParts):
             where: only passages whose metadata have one of these values.
             agent: give the model tools to look for itself.
             context_tokens: how much of the material the model is shown, instead of the configured number.
+            budget: what all its requests together may use: tokens (``20000``) or money (``0.50$``); what one request
+                takes is known after it.
             model: a name, such as ``Ollama/llama3.2``, or a model; else the configured one.
 
         Raises:
             StoreError: nothing was ingested, or the store cannot be read.
             ModelError: a model did not answer.
+            LimitReached: the budget is used up, or the price of the model is not known.
         """
         async for event in self._events(question, options):
             listener(event)
@@ -336,7 +353,12 @@ class Course(CourseParts):
         return study_plan(self._material(paths), depth=depth, words_per_minute=pace, keep=study.keep)
 
     def cards(
-        self, *paths: str | Path, model: str | ChatModel | None = None, write: bool = False, again: bool = False
+        self,
+        *paths: str | Path,
+        model: str | ChatModel | None = None,
+        write: bool = False,
+        again: bool = False,
+        budget: str | None = None,
     ) -> CardReport:
         """The study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
 
@@ -346,13 +368,17 @@ class Course(CourseParts):
             model: writes cards for sections that have none; without paths, in the documents of the course's folder.
             write: put these cards into the documents too, where they can be corrected.
             again: ask anew what an earlier run got a reply to.
+            budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
         """
+        from lmm.models.budget import Budgeted, Tally, parse_budget
         from lmm_education.study.ask_cards import cards_of, write_cards
         from lmm_education.study.reading import Reading
 
         if model is None:
             reading = self.read(*paths) if paths else Reading(self._material(()))
             return cards_of(reading, self.settings.study)
+        if budget:
+            model = Budgeted(self._chat(model), Tally(parse_budget(budget)))
         return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
 
     def exercises(self, *paths: str | Path | Reading, types: Collection[str] = ()) -> list[Exercise]:
@@ -574,6 +600,7 @@ class _AskArguments(TypedDict, total=False):
     where: Where | None
     agent: bool
     context_tokens: int | None
+    budget: str | None
     model: str | ChatModel | None
 
 
@@ -671,28 +698,20 @@ def querydb(
         return _opened(course, config, closing).search(question, **options)
 
 
-class _QueryArguments(TypedDict, total=False):
-    history: Sequence[tuple[str, str] | Answer]
-    mode: History | None
-    types: Sequence[str]
-    documents: Sequence[str]
-    where: Where | None
-    agent: bool
-    model: str | ChatModel | None
-    listener: AnswerListener
-
-
 def query(
     question: str,
     *,
-    budget: int | None = None,
     config: str | Path | None = None,
     course: str | Course | None = None,
-    **options: Unpack[_QueryArguments],
+    listener: AnswerListener = lambda event: None,
+    **options: Unpack[_AskArguments],
 ) -> Answer:
-    """`Course.ask` in the course that one stands in; `budget` is its `context_tokens`."""
+    """`Course.ask` in the course that one stands in; `course` is its name, or a course that is open."""
+    if isinstance(budget := options.get("budget"), int):
+        warnings.warn("the size of the context is context_tokens=, budget= what may be used", stacklevel=2)
+        options |= {"context_tokens": budget, "budget": None}
     with ExitStack() as closing:
-        return _opened(course, config, closing).ask(question, context_tokens=budget, **options)
+        return _opened(course, config, closing).ask(question, listener=listener, **options)
 
 
 aingest, aquerydb, aquery = loop.threaded(ingest), loop.threaded(querydb), loop.threaded(query)

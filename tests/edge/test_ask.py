@@ -127,13 +127,23 @@ def test_a_document_cannot_close_its_tags(course: Path, server: ScriptedServer) 
     )
 
 
-@pytest.mark.parametrize("budget", [40, 90, 200, 2000])
-def test_the_budget_is_kept(course: Path, server: ScriptedServer, budget: int) -> None:
+@pytest.mark.parametrize("tokens", [40, 90, 200, 2000])
+def test_the_size_of_the_context_is_kept(course: Path, server: ScriptedServer, tokens: int) -> None:
     """However small it is, the sources together are never longer."""
-    lmm_education.query("What does water do in stems and roots?", budget=budget)
+    lmm_education.query("What does water do in stems and roots?", context_tokens=tokens)
     shown = server.requests[-1].last.rpartition("\n\n")[0] if "<source" in server.requests[-1].last else ""
-    assert count_tokens(shown) <= budget
-    assert budget < 90 or "<source" in shown
+    assert count_tokens(shown) <= tokens
+    assert tokens < 90 or "<source" in shown
+
+
+def test_a_budget_ends_an_agent(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it looks up is paid from the budget; the request that would begin without any left is not made."""
+    server.answer = lambda request: Action(calls=(("c", "search", '{"query": "roots"}'),))
+    ran = run_here(capsys, "ask", "What do roots do?", "--agent", "--budget", "30")
+    assert ran.code == 1
+    assert "and 30 is its budget" in ran.err
+    assert "--context-tokens 30" in ran.err
+    assert len(server.requests) == 2
 
 
 def test_nothing_relevant(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,13 +49,7 @@ class Publishing:
 @click.option("--token-env", metavar="NAME", help="With --http: the variable with the token that callers need.")
 @options.yes("Agree to what the prompts' tools can do.", short=False)
 @click.option("--model", metavar="NAME", help="The model that answers.")
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    default="",
-    show_default=False,
-    help="The most that one call of a prompt may use: 20000 tokens, 0.50$.",
-)
+@options.budget("The most that one call of a prompt may use: 20000 tokens, 0.50$.")
 @click.option("--course", metavar="NAME", help="The course.")
 @options.config
 def mcp(

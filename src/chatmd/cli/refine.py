@@ -33,13 +33,7 @@ if TYPE_CHECKING:
 @click.option("--repeat", metavar="N", type=click.IntRange(min=1), default=1, help="Run each case so many times.")
 @click.option("--seed", metavar="N", type=int, default=0, help="Draws the cases that are held out.")
 @click.option("--role", type=click.Choice(["system", "developer"]), help="Refine the first message of this role.")
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    default="",
-    show_default=False,
-    help="At most so many tokens (20000), or so much money (0.50$), in all.",
-)
+@options.budget("At most so many tokens (20000), or so much money (0.50$), in all.")
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="A case fails that takes longer.")
 @click.option("--max-turns", metavar="N", type=click.IntRange(min=1), help="A case fails that takes more requests.")
 @click.option(

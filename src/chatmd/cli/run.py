@@ -35,13 +35,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="At most so many requests, those of agents included.",
 )
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    default="",
-    show_default=False,
-    help="At most so many tokens (20000), or so much money (0.50$).",
-)
+@options.budget()
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Give up a turn after this time.")
 @options.yes("Agree to what the file's tools can do.")
 @options.flag("--ask", help="Show each call, and ask before it is made.")

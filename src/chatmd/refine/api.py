@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from chatmd.budget import Limits, Tally, parse_budget
 from chatmd.context import configuration_for, settings_for_text
 from chatmd.errors import InvalidCases, RefineError
 from chatmd.language.syntax import errors_of, parse
@@ -31,6 +30,7 @@ from lmm.disk.files import check_writable, document_lock, read_document
 from lmm.errors import Changed, DocumentBusy, LmmError
 from lmm.loop import run, run_async
 from lmm.messages import Usage
+from lmm.models.budget import Limits, Tally, parse_budget
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chatmd.budget import Tally
 from chatmd.context import AgentRequest, Workplace, settings_of
 from chatmd.errors import ChatmdError, LimitReached, RefineError
 from chatmd.language.agent import AgentSpec, CallItem, Item, Tool, read_agent
@@ -25,6 +24,7 @@ from chatmd.runtime.turns import Conversation, Tree
 from chatmd.tools.consent import declared_by
 from lmm.errors import EmptyReply, ModelRejected
 from lmm.messages import ToolCall
+from lmm.models.budget import Tally
 from lmm.models.tokens import count_tokens
 
 _MOST_FILES, _MOST_BYTES = 5000, 100_000_000

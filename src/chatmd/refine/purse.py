@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from chatmd.budget import Limits
 from chatmd.errors import LimitReached
 from lmm.messages import Usage
+from lmm.models.budget import Limits
 
 
 class Purse:

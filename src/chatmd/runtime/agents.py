@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from chatmd.budget import Limits, Tally, parse_budget
 from chatmd.content.documents import Raw, plain_text
 from chatmd.content.expand import locate
 from chatmd.content.fetch import fetch, name_of
@@ -27,6 +26,7 @@ from chatmd.sidecar import Recorded, keep_record
 from chatmd.tools.consent import Approve, Confirm, consent
 from lmm.disk.files import read_document
 from lmm.messages import Listener, ignore
+from lmm.models.budget import Limits, Tally, parse_budget
 from lmm.models.port import ChatModel
 
 
@@ -86,7 +86,7 @@ def check_depth(chain: tuple[str, ...], most: int) -> None:
 
     >>> check_depth(("/notes/a.md", "/notes/b.md", "/notes/a.md"), 1)
     Traceback (most recent call last):
-    chatmd.errors.LimitReached: agents ask each other in a circle: a.md → b.md → a.md (at most 1: max_depth in [chatmd])
+    lmm.errors.LimitReached: agents ask each other in a circle: a.md → b.md → a.md (at most 1: max_depth in [chatmd])
     """
     if len(chain) - 1 <= most:
         return

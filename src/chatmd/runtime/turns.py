@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from chatmd.budget import Tally
 from chatmd.compaction.compact import Compactor
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import (
@@ -83,6 +82,7 @@ from lmm.messages import (
     ToolResult,
     ignore,
 )
+from lmm.models.budget import Tally
 from lmm.models.port import ChatModel, connected
 
 # -- What an agent that comes from a URL may do: answer, and no more than that unless it was allowed ----------

@@ -17,7 +17,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chatmd.budget import parse_budget
 from chatmd.compaction.compact import acompact, summarising
 from chatmd.errors import ChatmdError
 from chatmd.language.nodes import Element
@@ -34,6 +33,7 @@ from lmm import loop
 from lmm.disk.files import read_document
 from lmm.errors import LmmError, Place
 from lmm.messages import Event, Failed, ToolCall, ToolDefinition
+from lmm.models.budget import parse_budget
 
 # -- Files that a message names with ``@`` --------------------------------------------------------------------
 

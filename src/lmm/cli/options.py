@@ -94,6 +94,11 @@ as_json = flag("--json", "as_json", help="Print JSON.")
 json_lines = flag("--json", "as_json", help="Report as JSON lines.")
 
 
+def budget(help: str = "At most so many tokens (20000), or so much money (0.50$).") -> Decorator:
+    """Declare ``--budget``; empty unless it is given."""
+    return click.option("--budget", metavar="AMOUNT", default="", show_default=False, help=help)
+
+
 def dry_run(help: str) -> Decorator:
     """Declare ``--dry-run``; what it shows is the command's own."""
     return flag("--dry-run", help=help)

@@ -20,11 +20,11 @@ History = Literal["none", "summary", "extraction", "rewrite"]
 class AskOptions:
     """How to answer. None means: as configured under [answer].
 
-    `budget` is the size of the context in tokens; `turns` the most model calls of agent mode.
+    `context_tokens` is how much of the material the model is shown; `turns` the most model calls of agent mode.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
-    budget: int | None = None
+    context_tokens: int | None = None
     history: History | None = None
     agent: bool = False
     turns: int | None = None

@@ -131,8 +131,8 @@ class Answering:
             request = dataclasses.replace(request, messages=(*request.messages, *said))
 
     def _chosen(self, result: SearchResult) -> Sources:
-        budget = self.options.budget or self.course.settings.answer.budget
-        return choose_sources(result.sections, budget, count_tokens)
+        tokens = self.options.context_tokens or self.course.settings.answer.budget
+        return choose_sources(result.sections, tokens, count_tokens)
 
     async def _search_again(self, query: str, limit: int) -> Sequence[Hit]:
         options = dataclasses.replace(self.options.search, limit=limit, companion=False, sections=False)

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     help="What the history is for: none, summary, extraction, rewrite.",
 )
 @options.flag("--agent", help="Give the model tools to look for itself.")
-@click.option("--budget", metavar="TOKENS", type=click.IntRange(min=1), help="Size of the context.")
+@click.option(
+    "--context-tokens", metavar="N", type=click.IntRange(min=1), help="How much of the material the model is shown."
+)
+@options.budget()
 @options.model
 @options.flag("--show-context", help="Print what the model is shown.")
 @options.as_json
@@ -44,7 +47,8 @@ def ask(
     history: Path | None,
     mode: History | None,
     agent: bool,
-    budget: int | None,
+    context_tokens: int | None,
+    budget: str,
     model: str | None,
     show_context: bool,
     as_json: bool,
@@ -59,6 +63,8 @@ def ask(
     from lmm_education.course import Course
     from lmm_education.search.query import read_where
 
+    if budget.isdigit() and context_tokens is None:
+        terminal.note(f"--budget is what may be used; for the size of the context: --context-tokens {budget}")
     earlier = read_history(history) if history else []
     printer = AnswerPrinter(show_context, silent=as_json)
     with Course.open(config=config, course=course, model=model) as opened:
@@ -70,7 +76,8 @@ def ask(
             documents=documents,
             where=read_where(where),
             agent=agent,
-            context_tokens=budget,
+            context_tokens=context_tokens,
+            budget=budget,
             listener=printer,
         )
     if as_json:

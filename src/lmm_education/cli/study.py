@@ -92,6 +92,7 @@ def plan(
 @click.option("--model", metavar="NAME", help="Let this model write cards for sections that have none.")
 @options.flag("--write", help="Write the model's cards into the documents too, to be corrected there.")
 @options.flag("--again", help="Ask the model anew what it was asked before.")
+@options.budget()
 @options.as_json
 @options.config
 def cards(
@@ -102,6 +103,7 @@ def cards(
     model: str | None,
     write: bool,
     again: bool,
+    budget: str,
     as_json: bool,
     config: Path | None,
 ) -> int:
@@ -119,7 +121,7 @@ def cards(
     if output is not None:
         check_output(output)
     with Course.open(config=config_for(paths, config)) as course:
-        report = course.cards(*paths, model=model, write=write, again=again)
+        report = course.cards(*paths, model=model, write=write, again=again, budget=budget)
     told = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
     told += [usage_text(report.usage)] if report.usage != Usage() else []
     terminal.say("".join(f"{line}\n" for line in told), err=True, end="")

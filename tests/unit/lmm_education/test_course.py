@@ -278,5 +278,5 @@ def test_names_that_were_there_before(folder: Path, monkeypatch: pytest.MonkeyPa
     with open_course(embedder=embedder) as course:
         found = lmm_education.querydb("green leaves", limit=1, course=course)
         assert found == course.search("green leaves", limit=1)
-        answer = lmm_education.query("Why green?", budget=100, course=course, model=ScriptedModel(["So [1]."]))
+        answer = lmm_education.query("Why green?", context_tokens=100, course=course, model=ScriptedModel(["So [1]."]))
         assert answer.text == "So [1]."

@@ -111,7 +111,7 @@ def test_agents_in_a_circle(tmp_path: Path) -> None:
     )
     model = Answers(lambda request: "never")
     wanted = r"in a circle: main\.chatmd → b\.chatmd → main\.chatmd → b\.chatmd → main\.chatmd → b\.chatmd"
-    with pytest.raises(chatmd.errors.ChatmdError, match=wanted):
+    with pytest.raises(LimitReached, match=wanted):
         chatmd.run(path, hooks=chatmd.Hooks(model=model))
     assert not model.seen
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatmd.budget import Limits, Tally, parse_budget
-from chatmd.errors import LimitReached
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, LimitReached
 from lmm.messages import Usage
+from lmm.models.budget import Limits, Tally, parse_budget
 
 
 @pytest.mark.parametrize(

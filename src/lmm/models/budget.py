@@ -1,13 +1,15 @@
-"""What a run may use, it and all agents that it asks together: requests, tokens, money."""
+"""What may be used, by all that is asked for one purpose together: requests, tokens, money."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from chatmd.errors import LimitReached
-from lmm.errors import ConfigError
-from lmm.messages import Usage
+from lmm.errors import ConfigError, LimitReached
+from lmm.messages import ChatEvent, ChatRequest, Reply, Usage
+from lmm.models.port import ChatModel
 from lmm.models.tokens import price
 
 _TOKENS = re.compile(r"(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?", re.IGNORECASE)
@@ -52,7 +54,7 @@ class Tally:
     0.0
     >>> tally.begin("Builtin/extractive")
     Traceback (most recent call last):
-    chatmd.errors.LimitReached: the run made 1 request, as many as it may (allow more: --max-turns)
+    lmm.errors.LimitReached: the run made 1 request, as many as it may (allow more: --max-turns)
     """
 
     limits: Limits = Limits()
@@ -97,3 +99,41 @@ class Tally:
         priced = Usage(usage.input_tokens, usage.output_tokens, cost, usage.requests)
         self.usage += priced
         return priced
+
+
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """A model that answers as long as a budget lasts; several may share a tally.
+
+    >>> import asyncio
+    >>> from lmm.messages import Message
+    >>> from lmm.models.port import ask
+    >>> from lmm.models.testing import ScriptedModel
+    >>> model = Budgeted(ScriptedModel(["Yes.", "No."]), Tally(parse_budget("3")))
+    >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it green?"),)))).text
+    'Yes.'
+    >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it red?"),)))).text
+    Traceback (most recent call last):
+    lmm.errors.LimitReached: the run used 4 tokens, and 3 is its budget (allow more: --budget)
+    """
+
+    model: ChatModel
+    tally: Tally
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self.model.name
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Ask, and count what that used.
+
+        Raises:
+            LimitReached: nothing is left.
+        """
+        self.tally.begin(self.name)
+        async with aclosing(self.model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    self.tally.add(self.name, event.usage)
+                yield event
