@@ -175,7 +175,7 @@ def test_only_one_document(course: Path, server: ScriptedServer) -> None:
 def history_answers(request: Recorded) -> str:
     """A model that rewrites, summarises and extracts by a rule, so that what is sent on can be told."""
     if "Rewrite the last question" in request.last:
-        return "Why are roots enlarged?"
+        return '{"question": "Why are roots enlarged?"}'
     if "Summarise the conversation" in request.last:
         return "They talked about roots."
     if "Copy from the conversation" in request.last:

@@ -107,7 +107,8 @@ def test_sub_questions_and_rerankers_are_settings_like_others(capsys: pytest.Cap
     (folder / "few.jsonl").write_text("\n".join(rows), encoding="utf-8")
 
     def answer(request: Recorded) -> str:
-        return "2, 1" if "You rank passages" in request.last else "Was ist eine Stichprobe?"
+        ranks = "You rank passages" in request.last
+        return '{"best_first": [2, 1]}' if ranks else '{"questions": ["Was ist eine Stichprobe?"]}'
 
     with ScriptedServer(answer) as server:
         (folder / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')

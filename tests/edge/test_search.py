@@ -237,7 +237,8 @@ def test_sub_questions_and_ranking_by_a_model_behind_http(
     """The aux model writes, then ranks; what was asked too is shown."""
 
     def answer(request: Recorded) -> Any:
-        return "2, 1" if "You rank passages" in request.last else "How is tax computed?"
+        ranks = "You rank passages" in request.last
+        return '{"best_first": [2, 1]}' if ranks else '{"questions": ["How is tax computed?"]}'
 
     with ScriptedServer(answer) as server:
         (here / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')

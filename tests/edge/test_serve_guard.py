@@ -345,15 +345,15 @@ def test_a_model_that_is_down_uses_no_budget(serve: Serve, server: ScriptedServe
 
 def judged(verdict: str) -> Callable[[Recorded], str]:
     """A model that answers, and judges every question like this."""
-    return lambda request: verdict if "Reply with one word" in request.last else "Because of chlorophyll [1]."
+    return lambda request: verdict if "allowed: true" in request.last else "Because of chlorophyll [1]."
 
 
 def test_questions_about_something_else(serve: Serve, server: ScriptedServer) -> None:
     """Get the author's sentence, on the page and over the API; what is about the course is answered."""
     client = Client(serve('allowed_content = "botany"\ntexts = { off_topic = "Only plants." }'))
-    server.answer = judged("yes")
+    server.answer = judged('{"allowed": true}')
     assert "Because of chlorophyll" in client.send("/chat", QUESTION).text
-    server.answer = judged("no")
+    server.answer = judged('{"allowed": false}')
     told = client.send("/chat", QUESTION).text
     assert "Only plants." in told
     assert "chlorophyll" not in told
@@ -370,4 +370,4 @@ def test_a_check_that_fails(
     server.answer = judged("Perhaps.")
     with caplog.at_level(logging.WARNING, "lmm.serve"):
         assert client.send("/v1/chat/completions", COMPLETION).status == status
-    assert "neither yes nor no" in caplog.text
+    assert "no valid reply" in caplog.text

@@ -23,7 +23,7 @@ COURSE = {
     "---\ntype: exercise\nsolution: Cork.\n---\nWhy do leaves fall?\n",
     "course/agent.md": '<config model="x"/>\n<user>Hello</user>\n',
 }
-CARDS = '[{"question": "Which colour?", "answer": "Green."}]'
+CARDS = '{"cards": [{"question": "Which colour?", "answer": "Green."}]}'
 
 
 @pytest.fixture
@@ -122,13 +122,13 @@ def test_cards_that_are_written_are_the_authors_to_correct(
 
 def test_a_reply_without_cards_is_asked_for_once_more(course: Path, teacher: ScriptedServer, capsys: Capture) -> None:
     """Then the section is reported, and the others have theirs."""
-    teacher.answer = lambda request: Action("No." if "Green" in request.last else CARDS)
+    teacher.answer = lambda request: Action("No." if "Green" in str(request.messages) else CARDS)
     ran = run_here(capsys, "cards", "course", "--model", "OpenAICompatible/test")
     assert ran.code == 1
-    assert "course/a.md:5: OpenAICompatible/test wrote no cards that can be read" in ran.err
+    assert "course/a.md:5: no valid reply in 2" in ran.err
     assert "# Autumn" in ran.out
     assert len(teacher.requests) == 3
-    assert any("Your last reply could not be read" in request.prompt for request in teacher.requests)
+    assert any("This reply is not valid" in request.last for request in teacher.requests)
 
 
 def test_a_prompt_of_the_projects_own(course: Path, teacher: ScriptedServer, capsys: Capture) -> None:
@@ -139,7 +139,7 @@ def test_a_prompt_of_the_projects_own(course: Path, teacher: ScriptedServer, cap
         file.write('[prompts]\nfolder = "prompts"\n')
     assert run_here(capsys, "trust", "--yes").code == 0
     run_here(capsys, "cards", "course/a.md", "--model", "OpenAICompatible/test")
-    assert "Schreib 1 Karten auf English." in teacher.requests[0].prompt
+    assert "Schreib 1 Karten auf English." in teacher.requests[0].last
 
 
 def test_the_built_in_model_says_that_it_cannot(course: Path, capsys: Capture) -> None:

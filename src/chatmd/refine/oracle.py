@@ -14,10 +14,11 @@ from chatmd.refine.checks import Check, Outcome, Verdict, judged, verdict
 from chatmd.refine.purse import Purse
 from chatmd.refine.record import Record, key_of
 from chatmd.refine.selection import CaseResult, Version
-from chatmd.refine.telling import judge_message, proposal_message, read_judgement
+from chatmd.refine.telling import judge_message, judgement_schema, proposal_message, read_judgement
 from chatmd.refine.versions import read_versions
 from lmm.messages import ChatRequest, Message, ToolCall, Usage, render
 from lmm.models.port import ChatModel, ask
+from lmm.models.structured import with_schema
 from lmm.models.tokens import price
 from lmm.prompts.templates import Prompts
 
@@ -118,11 +119,13 @@ class Oracle:
             assert model is not None, f"nobody was named to {kind}"
             message = prompt(self.sources.prompts)
             async with self.purse.paying(kind) as paid:
-                reply = await ask(model, ChatRequest((message,)))
+                request = ChatRequest((message,))
+                request = with_schema(request, judgement_schema()) if kind == "judge" else request
+                reply = await ask(model, request)
                 cost = price(reply.model, reply.usage) if reply.usage.cost is None else reply.usage.cost
                 usage = Usage(reply.usage.input_tokens, reply.usage.output_tokens, cost, reply.usage.requests)
                 paid(usage)
-            self.record.add(kind, key, model=reply.model, request=render(message), reply=reply.text,
+            self.record.add(kind, key, model=reply.model, request=render(request.messages[0]), reply=reply.text,
                             usage=_usage_values(usage))  # fmt: skip
             return reply.text
         self.purse.count(kind, _read_usage(entry["usage"]))

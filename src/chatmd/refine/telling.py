@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from chatmd.refine.cases import Case
 from chatmd.refine.selection import CaseResult
 from lmm.messages import Attachment, Message
-from lmm.models.structured import NoJson, read_json
+from lmm.models.structured import NoJson, Schema, object_of, read_json
 from lmm.prompts.templates import Prompts
 
 MOST_FAILURES = 8
@@ -19,6 +20,12 @@ def judge_message(given: str, reply: str, criteria: str, prompts: Prompts) -> Me
     """What the judge is asked about a reply."""
     documents = (Attachment(given, "input"), Attachment(reply, "reply"))
     return Message("user", prompts.fill("judge", criteria=criteria), documents)
+
+
+@functools.cache
+def judgement_schema() -> Schema:
+    """What a judge replies with; the reason comes first, so that the score follows from it."""
+    return object_of(reason={"type": "string"}, score={"type": "number", "minimum": 0, "maximum": 10})
 
 
 def read_judgement(reply: str) -> tuple[float, str] | None:

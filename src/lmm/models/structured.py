@@ -85,6 +85,16 @@ def make_schema(source: Any, *, where: str = "") -> Schema:
     return _from_json_schema(source, where) if isinstance(source, Mapping) else _from_type(source, where)
 
 
+def object_of(**properties: Mapping[str, Any]) -> Schema:
+    """The schema of an object with all of these keys and no other, each given by its JSON schema.
+
+    >>> object_of(good={"type": "boolean"}).records({"good": True})
+    [{'good': True}]
+    """
+    source = {"properties": properties, "required": list(properties), "additionalProperties": False}
+    return make_schema({"type": "object"} | source)
+
+
 def load_schema(name: str) -> Schema:
     """The schema that ``module:Model``, ``path/to/file.py:Model`` or a JSON schema file names.
 
@@ -351,7 +361,7 @@ def structured(
     Raises:
         NoValidReply: no reply was valid, or one was cut off.
     """
-    first = _with_schema(ask.request, schema)
+    first = with_schema(ask.request, schema)
     request, fresh, new = first, False, False
     while True:
         problem = ""
@@ -372,8 +382,8 @@ def structured(
         request, fresh = first, True
 
 
-def _with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
-    """The request with the schema, which its last message shows."""
+def with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
+    """The request with the schema, which its last message shows as well."""
     *earlier, last = request.messages
     if schema.text not in last.text:
         last = replace(last, text=f"{last.text}\n\n{_SHOWN}\n\n{schema.text}")

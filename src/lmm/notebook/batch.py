@@ -26,9 +26,10 @@ from lmm.errors import ConfigError, LmmError, ModelRejected, Place, Untrusted
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, tree_to_blocks, without_metadata
-from lmm.messages import Attachment, ChatRequest, Message, Task, render
+from lmm.messages import Attachment, ChatRequest, Message, Task
 from lmm.models.client import Client
 from lmm.models.port import Ask
+from lmm.models.structured import Schema
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import (
     Field,
@@ -132,16 +133,26 @@ class Batch:
         Raises:
             ModelError: the model did not answer, or its answer was cut off.
         """
-        system = (Message("system", self.system),) if self.system else ()
-        request = ChatRequest((*system, Message("user", prompt, attachments)), task)
-        ask = Ask(request, Place(self.file), prompt, key=("batch", [render(m) for m in request.messages]))
-        reply = await self.client.ask(ask)
+        reply = await self.client.ask(self._ask(prompt, attachments, task))
         if reply.cut:
             raise ModelRejected(
                 f"{self.client.name} was cut off at its output limit",
                 hint="set a larger 'max_tokens' in config.toml and run with --again",
             )
         return reply.text
+
+    def _ask(self, prompt: str, attachments: tuple[Attachment, ...], task: Task) -> Ask:
+        system = (Message("system", self.system),) if self.system else ()
+        request = ChatRequest((*system, Message("user", prompt, attachments)), task)
+        return Ask(request, Place(self.file), prompt)
+
+    async def value(self, prompt: str, *attachments: Attachment, schema: Schema) -> Any:
+        """What the model says about attached texts, as data that fits `schema`; journaled as well.
+
+        Raises:
+            ModelError: the model did not answer, not with such data, or its answer was cut off.
+        """
+        return await self.client.value(self._ask(prompt, attachments, "extract"), schema)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
         """Await something from a sync function."""

@@ -10,10 +10,13 @@ Earlier answers are text by a model about course material: they are given as a d
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmm.messages import Attachment, ChatRequest, Message
+from lmm.models.port import Ask, Flow
+from lmm.models.structured import Schema, object_of, structured
 from lmm.prompts.templates import Prompts
 
 LABEL = "conversation"
@@ -39,19 +42,26 @@ class Asked:
     background: str = ""
 
 
-def history_request(mode: str, question: str, history: Sequence[Exchange], prompts: Prompts) -> ChatRequest | None:
-    """What the aux model is asked first; None where nothing has to be: no history, or the mode ``none``."""
-    if mode == "none" or not history:
-        return None
+def understanding(mode: str, question: str, history: Sequence[Exchange], prompts: Prompts) -> Flow[Asked]:
+    """Ask the aux model what the question means, in any mode but ``none``."""
     if mode == "summary":
         prompt = prompts.fill("history_summary", words=str(_SUMMARY_WORDS))
     else:
         prompt = prompts.fill(f"history_{mode}", question=question)
-    return ChatRequest((Message("user", prompt, (Attachment(conversation_text(history), LABEL),)),))
+    ask = Ask(ChatRequest((Message("user", prompt, (Attachment(conversation_text(history), LABEL),)),)))
+    if mode != "rewrite":
+        return understood(mode, question, (yield ask).text)
+    (said,) = yield from structured(ask, _rewritten(), tier="aux", retries=1)
+    return understood(mode, question, said["question"])
 
 
-def understood(mode: str, question: str, reply: str | None) -> Asked:
-    """What the question comes to, given the aux model's reply; None if it was not asked.
+@functools.cache
+def _rewritten() -> Schema:
+    return object_of(question={"type": "string"})
+
+
+def understood(mode: str, question: str, reply: str) -> Asked:
+    """What the question comes to, given the aux model's reply.
 
     With a rewritten question comes the one that was asked, and a single word is no rewritten question: small
     models get this wrong, and nobody sees what they made of it.
@@ -63,7 +73,7 @@ def understood(mode: str, question: str, reply: str | None) -> Asked:
     >>> understood("extraction", "And why?", "nothing").background
     ''
     """
-    reply = (reply or "").strip()
+    reply = reply.strip()
     if not reply:
         return Asked(question, question)
     if mode == "rewrite":

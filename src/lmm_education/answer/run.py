@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, ask
+from lmm.models.client import Client
+from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
@@ -26,7 +27,7 @@ from lmm_education.answer.answers import (
 )
 from lmm_education.answer.citations import CitationStream, Cleaned
 from lmm_education.answer.context import choose_sources
-from lmm_education.answer.history import Asked, Exchange, history_request, understood
+from lmm_education.answer.history import Asked, Exchange, understanding
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
@@ -75,14 +76,13 @@ class Answering:
 
     async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Asked, Usage]:
         mode = self.options.history or self.course.settings.answer.history
-        request = history_request(mode, question, history, self._prompts)
-        if request is None:
+        if mode == "none" or not history:
             return Asked(question, question), Usage()
-        model = self.aux or shared_chat(self.course.models.aux)
-        if model.name.startswith("Builtin/"):  # it quotes, and cannot say anything in other words
+        client = Client.of(self.aux or shared_chat(self.course.models.aux))
+        if client.name.startswith("Builtin/"):  # it quotes, and cannot say anything in other words
             return Asked(question, question), Usage()
-        reply = await ask(model, request)
-        return understood(mode, question, reply.text), reply.usage
+        asked = await client.run(understanding(mode, question, history, self._prompts))
+        return asked, client.usage
 
     def _search_options(self) -> SearchOptions:
         """More passages than a reader would want: the model reads what fits into the budget."""

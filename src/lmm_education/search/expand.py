@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import functools
 
-from lmm.messages import ChatRequest, Message
-from lmm.models.port import ChatModel, ask
+from lmm.models.client import Client
+from lmm.models.port import Ask, ChatModel
+from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
 from lmm_education.errors import SearchError
 
-_BULLET = re.compile(r"^\s*(?:[-*•–]|\(?\d+[.):])?\s*")
-
 
 async def sub_questions(question: str, count: int, model: ChatModel, prompts: Prompts) -> list[str]:
-    """At most `count` questions that cover the question between them.
+    """At most `count` questions that cover the question between them, each once, without the one that was asked.
 
     Raises:
         SearchError: the model has no language to write in.
-        ModelError: the model did not answer.
+        ModelError: the model did not answer, or not with questions.
     """
     if not can_write(model):
         raise SearchError(
@@ -25,19 +24,15 @@ async def sub_questions(question: str, count: int, model: ChatModel, prompts: Pr
             hint="set a model under [aux] in config.toml, or expand = 0 under [search]",
         )
     prompt = prompts.fill("expand", count=str(count), question=question)
-    reply = await ask(model, ChatRequest((Message("user", prompt),), task="questions"))
-    return read_questions(reply.text, question)[:count]
+    said = await Client.of(model).value(Ask.of(prompt), _questions(count))
+    found = dict.fromkeys(text for one in said["questions"] if (text := " ".join(one.split())))
+    return [one for one in found if one.casefold() != question.strip().casefold()][:count]
 
 
-def read_questions(reply: str, question: str) -> list[str]:
-    """The questions in a reply, one per line, each once, without the one that was asked.
-
-    >>> read_questions("1. What is a leaf?\\n\\n- Why is it green?\\nWhat is a leaf?", "Why is a leaf green?")
-    ['What is a leaf?', 'Why is it green?']
-    """
-    lines = (_BULLET.sub("", line, count=1).strip() for line in reply.splitlines())
-    found = dict.fromkeys(line for line in lines if line and not line.startswith("```"))
-    return [line for line in found if line.casefold() != question.strip().casefold()]
+@functools.lru_cache(maxsize=16)
+def _questions(count: int) -> Schema:
+    texts = {"type": "array", "items": {"type": "string"}, "maxItems": count}
+    return object_of(questions=texts)
 
 
 def can_write(model: ChatModel) -> bool:

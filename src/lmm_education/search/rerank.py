@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import os
 import random
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,8 +18,10 @@ from typing import Any
 from lmm import errors
 from lmm.disk.files import cache_folder
 from lmm.messages import Attachment, ChatRequest, Message
-from lmm.models.port import ChatModel, ask
+from lmm.models.client import Client
+from lmm.models.port import Ask, ChatModel
 from lmm.models.resilience import backoff
+from lmm.models.structured import Schema, object_of
 from lmm.powers import require
 from lmm.prompts.templates import Prompts
 from lmm_education.errors import SearchError
@@ -130,29 +131,26 @@ def _open_model(model: str, tools: Tools) -> Score:
     async def score(question: str, passages: Sequence[str]) -> list[float]:
         documents = tuple(Attachment(text, "passage", number=i) for i, text in enumerate(passages, 1))
         prompt = tools.prompts().fill("rerank", question=question)
-        reply = await ask(chat, ChatRequest((Message("user", prompt, documents),)))
-        return read_ranking(reply.text, len(passages), chat.name)
+        request = ChatRequest((Message("user", prompt, documents),))
+        said = await Client.of(chat).value(Ask(request), _ranking(len(passages)))
+        return ranked_scores(said["best_first"], len(passages))
 
     return score
 
 
-def read_ranking(reply: str, count: int, model: str = "the model") -> list[float]:
-    """Scores from a reply that names passages, best first: the n-th gets ``1 / n``, those it left out 0.
+@functools.lru_cache(maxsize=16)
+def _ranking(count: int) -> Schema:
+    numbers = {"type": "array", "items": {"type": "integer"}, "maxItems": count}
+    return object_of(best_first=numbers)
 
-    Raises:
-        ModelRejected: the reply names no passage at all.
 
-    >>> read_ranking("3, 1", 3)
+def ranked_scores(numbers: Sequence[int], count: int) -> list[float]:
+    """Scores of `count` passages from their numbers, best first: the n-th gets ``1 / n``, those left out 0.
+
+    >>> ranked_scores([3, 1], 3)
     [0.5, 0.0, 1.0]
     """
-    said = [int(number) for number in re.findall(r"\d+", reply)]
-    if not any(0 <= number <= count for number in said):
-        start = " ".join(reply.split())[:80]
-        raise errors.ModelRejected(
-            f"{model} ranked nothing: “{start}”",
-            hint="set another model under [aux], or another reranker under [search]",
-        )
-    order = [number for number in dict.fromkeys(said) if 1 <= number <= count]
+    order = [number for number in dict.fromkeys(numbers) if 1 <= number <= count]
     return [1 / (order.index(i) + 1) if i in order else 0.0 for i in range(1, count + 1)]
 
 

@@ -7,6 +7,7 @@ what people wrote or edited is kept.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from lmm.errors import LmmError, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Usage
 from lmm.models.port import ChatModel
-from lmm.models.structured import NoJson, read_json
+from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.batch import Batch
 from lmm.notebook.fields import text_of
@@ -35,7 +36,6 @@ from lmm_education.study.reading import Reading, read_documents, settings_at
 FIELD = "cards"
 _LEAST = 40  # words of text below which a section is not worth a call
 _WORDS_A_CARD, _MOST = 80, 6
-_RETRIES = 1
 
 
 @dataclass(slots=True)
@@ -127,18 +127,11 @@ async def make_cards(batch: Batch, prompts: Prompts) -> None:
         source = " > ".join((*node.heading_path, node.title))
         count = min(_MOST, 1 + count_words(text) // _WORDS_A_CARD)
         prompt = prompts.fill("cards", count=str(count), language=language)
-        problem = ""
-        for _ in range(1 + _RETRIES):
-            again = f"\n\nYour last reply could not be read: {problem}" if problem else ""
-            reply = await batch.ask(prompt + again, Attachment(text, "text", source), task="extract")
-            try:
-                return _read(reply)
-            except NoJson as error:
-                problem = str(error)
-        raise ModelRejected(
-            f"{batch.client.name} wrote no cards that can be read: {problem}",
-            hint="choose another model, or run again with --again",
-        )
+        said = await batch.value(prompt, Attachment(text, "text", source), schema=_cards())
+        cards = [{key: value.strip() for key, value in card.items()} for card in said["cards"]]
+        if complete := [card for card in cards if all(card.values())]:
+            return complete
+        raise ModelRejected(f"{batch.client.name} wrote no cards", hint="choose another model, and run with --again")
 
     await batch.annotate(FIELD, make, source=_source, made_by=f"{prompts.texts['cards']}\0{language}")
 
@@ -148,22 +141,7 @@ def _source(node: HeadingNode, below: Any) -> str | None:
     return text if count_words(text) >= _LEAST else None
 
 
-def _read(reply: str) -> list[dict[str, str]]:
-    """The cards in a reply.
-
-    Raises:
-        NoJson: there are none.
-
-    >>> _read('[{"question": "Why?", "answer": "Because."}]')
-    [{'question': 'Why?', 'answer': 'Because.'}]
-    """
-    for value in read_json(reply):
-        entries = value.get("cards", [value]) if isinstance(value, dict) else value
-        cards = [
-            {"question": str(entry["question"]).strip(), "answer": str(entry["answer"]).strip()}
-            for entry in (entries if isinstance(entries, list) else [])
-            if isinstance(entry, dict) and entry.get("question") and entry.get("answer")
-        ]
-        if cards:
-            return cards
-    raise NoJson("it holds no list of objects with 'question' and 'answer'")
+@functools.cache
+def _cards() -> Schema:
+    card = object_of(question={"type": "string"}, answer={"type": "string"})
+    return object_of(cards={"type": "array", "items": card.sent})

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
-import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from lmm.errors import LmmError, ModelError
+from lmm.errors import LmmError
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, Usage
-from lmm.models.port import ChatModel, ask
+from lmm.models.client import Client
+from lmm.models.port import Ask, ChatModel
+from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answers import Answer, AnswerEvent, Called
 from lmm_education.answer.history import LABEL, Exchange, conversation_text
 
 BEGINNING = 400  # characters of an answer by which it is judged
-_VERDICTS = {"yes": True, "no": False, "ja": True, "nein": False}
 logger = logging.getLogger("lmm.serve")
 
 
@@ -96,8 +97,9 @@ class TopicCheck:
     async def _judge(self, prompt: str, documents: tuple[Attachment, ...]) -> Verdict:
         try:
             message = Message("user", self.prompts().fill(prompt, allowed=self.allowed), documents)
-            reply = await ask(self.model(), ChatRequest((message,)))
-            return Verdict(is_yes(reply.text), reply.usage)
+            client = Client.of(self.model())
+            said = await client.value(Ask(ChatRequest((message,))), _verdict())
+            return Verdict(said["allowed"], client.usage)
         except LmmError as error:
             if self.strict:
                 raise
@@ -105,20 +107,9 @@ class TopicCheck:
             return Verdict(True)
 
 
-def is_yes(reply: str) -> bool:
-    """Whether a model said yes.
-
-    Raises:
-        ModelError: it said neither yes nor no.
-
-    >>> is_yes("Yes."), is_yes("**no**, because"), is_yes("Answer: yes")
-    (True, False, True)
-    """
-    words = re.findall(r"[a-z]+", re.sub(r"(?s)<think>.*?</think>", "", reply).lower())
-    said = [_VERDICTS[word] for word in words if word in _VERDICTS]
-    if not said or (len(set(said)) > 1 and words[0] not in _VERDICTS):
-        raise ModelError("the aux model says neither yes nor no to whether this is about the course")
-    return said[0]
+@functools.cache
+def _verdict() -> Schema:
+    return object_of(allowed={"type": "boolean"})
 
 
 def _about(question: str, history: Sequence[Exchange]) -> tuple[Attachment, ...]:

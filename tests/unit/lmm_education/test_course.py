@@ -204,7 +204,7 @@ def test_study_material(course: Course, folder: Path, tmp_path: Path, stored: bo
 
 def test_cards_by_a_model(course: Course, folder: Path) -> None:
     (folder / "long.md").write_text("# Long\n\n" + "Leaves are green because of chlorophyll. " * 12, encoding="utf-8")
-    model = ScriptedModel(['[{"question": "What is green?", "answer": "Leaves."}]'])
+    model = ScriptedModel(['{"cards": [{"question": "What is green?", "answer": "Leaves."}]}'])
     report = course.cards(folder / "long.md", model=model, write=True)
     assert [card.question for card in report.cards] == ["What is green?"]
     assert report.changed == [folder / "long.md"]

@@ -11,29 +11,25 @@ from lmm.models.testing import ScriptedModel
 from lmm.prompts.load import load_prompts
 from lmm_education.errors import SearchError
 from lmm_education.prompts.templates import SLOTS
-from lmm_education.search.expand import read_questions, sub_questions
+from lmm_education.search.expand import sub_questions
 
 PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 
 
 def test_the_model_is_asked_for_so_many() -> None:
-    """And no more are taken."""
-    model = ScriptedModel(["What is a leaf?\nWhat is chlorophyll?\nWhat is light?"])
+    """By a schema that takes no more."""
+    model = ScriptedModel(['{"questions": ["What is a leaf?", "What is chlorophyll?"]}'])
     found = asyncio.run(sub_questions("Why are leaves green?", 2, model, PROMPTS))
     assert found == ["What is a leaf?", "What is chlorophyll?"]
+    assert '"maxItems": 2' in model.seen[0].messages[0].text
     assert "2 shorter questions" in model.seen[0].messages[0].text
     assert "Why are leaves green?" in model.seen[0].messages[0].text
 
 
-@pytest.mark.parametrize("bullet", ["", "- ", "* ", "1. ", "(2) ", "3: ", "• "])
-def test_bullets_and_numbers_are_no_part_of_a_question(bullet: str) -> None:
-    """Models write them all the same."""
-    assert read_questions(f"{bullet}What is a leaf?\n", "x") == ["What is a leaf?"]
-
-
-def test_a_question_may_begin_with_a_number() -> None:
-    """If it is no bullet."""
-    assert read_questions("2 cells divide how?", "x") == ["2 cells divide how?"]
+def test_a_question_counts_once_and_not_if_it_is_the_one_that_was_asked() -> None:
+    """In any case; and an empty one is none."""
+    model = ScriptedModel(['{"questions": ["Why so?", " ", "What is\\na leaf?", "What is a leaf?", "Why?"]}'])
+    assert asyncio.run(sub_questions("why?", 9, model, PROMPTS)) == ["Why so?", "What is a leaf?"]
 
 
 def test_the_built_in_model_cannot_write_questions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,8 @@ def botany(tmp_path: Path) -> Iterator[Course]:
 
 def test_sub_questions_find_what_the_question_does_not_say(botany: Course) -> None:
     """They are looked up beside it, and told."""
-    question, model = "What makes leaves green?", ScriptedModel(["How are couples taxed?\nWhere does water rise?"])
+    question = "What makes leaves green?"
+    model = ScriptedModel(['{"questions": ["How are couples taxed?", "Where does water rise?"]}'])
     plain = [hit.id for hit in open_search(botany).search(question).hits]
     result = open_search(botany, chat=model).search(question, SearchOptions(expand=2))
     assert result.questions == ("How are couples taxed?", "Where does water rise?")
@@ -44,7 +46,7 @@ def test_sub_questions_find_what_the_question_does_not_say(botany: Course) -> No
 
 def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
     """What the question's marks ask for holds for all of them."""
-    model = ScriptedModel(["How are couples taxed?"])
+    model = ScriptedModel(['{"questions": ["How are couples taxed?"]}'])
     result = open_search(botany, chat=model).search("chlorophyll @botany *exercise*", SearchOptions(expand=1))
     assert {hit.place.document for hit in result.hits} == {"botany"}
     assert result.hits[0].kind == "exercise"
@@ -56,7 +58,7 @@ def test_the_reranker_has_the_last_word(botany: Course) -> None:
     options = SearchOptions(reranker="model", limit=2)
     before = [hit.id for hit in open_search(botany).search("water", replace(options, reranker="none", limit=8)).hits]
     worst = before.index(id_of("joint")) + 1
-    result = open_search(botany, chat=ScriptedModel([str(worst)])).search("water", options)
+    result = open_search(botany, chat=ScriptedModel([json.dumps({"best_first": [worst]})])).search("water", options)
     assert [hit.id for hit in result.hits] == [id_of("joint"), before[0]]
     assert result.sections[0].place.headings == ("Tax",)
     assert result.reranker == "model"
@@ -65,7 +67,7 @@ def test_the_reranker_has_the_last_word(botany: Course) -> None:
 def test_the_configured_reranker_is_used(botany: Course) -> None:
     """And left out for one question."""
     botany.settings = replace(botany.settings, search=replace(botany.settings.search, reranker="model", rerank_limit=3))
-    model = ScriptedModel(["2"])
+    model = ScriptedModel(['{"best_first": [2]}'])
     open_search(botany, chat=model).search("water")
     assert len(model.seen[0].messages[0].attachments) >= 3
     open_search(botany, chat=model).search("water", SearchOptions(reranker="none"))

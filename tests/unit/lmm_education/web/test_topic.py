@@ -14,7 +14,7 @@ from lmm.prompts.load import load_prompts
 from lmm_education.answer.answers import Answer, AnswerEvent, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.prompts.templates import SLOTS
-from lmm_education.web.topic import BEGINNING, TopicCheck, is_yes
+from lmm_education.web.topic import BEGINNING, TopicCheck
 
 PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 LONG = ["x" * 100] * 10
@@ -33,7 +33,8 @@ async def answer(pieces: Sequence[str], pulled: list[str] | None = None) -> Asyn
 
 def check(*replies: str | Exception, strict: bool = True) -> tuple[TopicCheck, ScriptedModel]:
     """A check whose model says this."""
-    model = ScriptedModel(replies)
+    said = {"yes": '{"allowed": true}', "no": '{"allowed": false}'}
+    model = ScriptedModel([said.get(reply, reply) if isinstance(reply, str) else reply for reply in replies])
     return TopicCheck("botany", "Only botany.", strict, lambda: model, lambda: PROMPTS), model
 
 
@@ -83,10 +84,10 @@ def test_what_is_off_topic_is_never_shown(pieces: list[str], verdicts: tuple[str
 def test_what_cannot_be_judged(failure: str | Exception) -> None:
     """Is refused with the error, or answered, as the author chose."""
     with pytest.raises(ModelError):
-        run(check(failure, "yes")[0], answer(LONG))
+        run(check(failure, failure)[0], answer(LONG))
     with pytest.raises(ModelError):
-        run(check("yes", failure)[0], answer(LONG))
-    shown = run(check(failure, failure, strict=False)[0], answer(LONG))
+        run(check("yes", failure, failure)[0], answer(LONG))
+    shown = run(check(*[failure] * 4, strict=False)[0], answer(LONG))
     assert "".join(event.text for event in shown if isinstance(event, TextDelta)) == "".join(LONG)
 
 
@@ -116,16 +117,3 @@ def test_our_own_words_need_no_check() -> None:
     (event,) = run(check("no")[0], nothing())
     assert isinstance(event, Answer)
     assert not event.refused
-
-
-@pytest.mark.parametrize(("reply", "yes"), [("<think>no, or</think>yes", True), ("NO", False), ("Nein.", False)])
-def test_verdicts(reply: str, yes: bool) -> None:
-    """As models write them."""
-    assert is_yes(reply) is yes
-
-
-@pytest.mark.parametrize("reply", ["", "perhaps", "I cannot say yes or no."])
-def test_what_is_no_verdict(reply: str) -> None:
-    """Is an error, not a yes."""
-    with pytest.raises(ModelError):
-        is_yes(reply)
