@@ -32,11 +32,10 @@ from chatmd.runtime.events import RunResult
 from chatmd.runtime.live_text import TextTranscript, TranscriptFile, open_transcript
 from chatmd.runtime.reduce import Agent, arun_agent
 from chatmd.runtime.rewind import Draft, rewind_file, rewound
-from chatmd.runtime.runner import Runner, open_run, open_text, text_beside
+from chatmd.runtime.runner import Runner, open_run, open_text, write_copy
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Approve, Confirm, consent
-from lmm.disk import files
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking
@@ -138,16 +137,14 @@ class Chat:
         return cls(text, folder=folder, config=config, roots=roots, listener=listener)
 
     def copy(self, path: str | Path) -> Self:
-        """Write the chat into a new file, and open that; what it names is named from there.
+        """Write the chat into a new file in its folder, and open that.
 
         Raises:
-            FileWriteError: there is such a file already, or it cannot be written.
+            FileWriteError: there is such a file already, it lies in another folder, or it cannot be written.
         """
         self.reload()
-        path = Path(path)
-        files.replace(path, text_beside(self._place, self.text, path))
-        roots = self._roots if path.resolve().parent == self.folder.resolve() else (*self._roots, self.folder)
-        return type(self).open(path, config=self._config, roots=roots, listener=self.listener)
+        write_copy(self._place, self.text, Path(path))
+        return type(self).open(path, config=self._config, roots=self._roots, listener=self.listener)
 
     def __repr__(self) -> str:
         return f"Chat({str(self.path or '')!r}, {len(self.text):,} characters)"

@@ -185,19 +185,16 @@ def test_compression(web: WebServer) -> None:
     raw = zlib.compressobj(wbits=-15)
     web.answers |= {
         "/gzip": page(gzip.compress(text), content_encoding="gzip"),
-        "/two": page(gzip.compress(text[:99]) + gzip.compress(text[99:]) + b"\0\0", content_encoding="x-gzip"),
         "/zlib": page(zlib.compress(text), content_encoding="deflate"),
         "/raw": page(raw.compress(text) + raw.flush(), content_encoding="Deflate"),
     }
-    for name in ("gzip", "two", "zlib", "raw"):
+    for name in ("gzip", "zlib", "raw"):
         assert get(f"{web.url}/{name}").data == text, name
     web.answers |= {
         "/br": page(b"..", content_encoding="br"),
-        "/cut": page(gzip.compress(text)[:-9], content_encoding="gzip"),
         "/bad": page(b"no gzip", content_encoding="gzip"),
     }
     assert "compressed by 'br'" in failure(f"{web.url}/br")
-    assert "ended in the middle" in failure(f"{web.url}/cut")
     assert "damaged" in failure(f"{web.url}/bad")
 
 

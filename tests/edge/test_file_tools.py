@@ -17,11 +17,9 @@ from fakes.openai_server import Action, ScriptedServer
 
 import chatmd
 from chatmd.tools.apply_patch import apply_patch
-from chatmd.tools.changes import locked, undo_interrupted
 from chatmd.tools.files import edit_file
 from chatmd.tools.roots import Root, Roots, Target
 from lmm.disk import opened
-from lmm.disk.files import state_folder
 from lmm.errors import FileWriteError
 
 AFTER = {"a.md": "A\n", "new/d.md": "d\n", "sub/e.md": "C\n"}
@@ -34,70 +32,18 @@ def roots_at(folder: Path) -> Roots:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_every_step(tmp_path: Path) -> None:
-    """Whenever the process dies: with the next start, all files are as before the patch, or all as after it."""
+    """Whenever the process dies: each file is as before the patch, or as after it, and nothing of both is lost."""
     child = Path(__file__).parent / "patch_child.py"
     done = subprocess.run([sys.executable, child, tmp_path], capture_output=True, timeout=100, check=False)
     assert not done.stderr, done.stderr.decode()
     found = json.loads(done.stdout)
     assert len(found) > 15
-    assert [one for one in found if one["mended"] not in (BEFORE, AFTER)] == []
-    assert found[0]["mended"] == BEFORE
-    assert (found[-1]["mended"], found[-1]["killed"]) == (AFTER, False)
-    # There were kills that left half a patch; otherwise this test would show nothing.
-    names = [{name for name in one["left"] if ".lmm-" not in name} for one in found]
-    assert [some for some in names if some not in (set(BEFORE), set(AFTER))]
-
-
-def _interrupted(folder: Path) -> None:
-    """Leave the note of a patch that was killed after its first exchange."""
-    (folder / "a.md").write_text("A\n")
-    (folder / ".lmm-1.old").write_text("a\n")
-    (folder / ".lmm-2.tmp").write_text("B\n")
-    (folder / ".lmm-2.old").write_text("b\n")
-    (folder / "b.md").write_text("b\n")
-    digests = ("06f961b802bc46ee168555f066d28f4f0e9afdf3f88174c1ee6f9de004fc30a0", "none")
-    steps = [
-        {"path": str(folder / f"{name}.md"), "temporary": f".lmm-{i}.tmp", "backup": f".lmm-{i}.old", "digest": digest}
-        for i, (name, digest) in enumerate(zip("ab", digests, strict=True), 1)
-    ]
-    (state_folder() / "changes").mkdir(parents=True, exist_ok=True)
-    (state_folder() / "changes" / "x.json").write_text(json.dumps({"done": False, "steps": steps}))
-
-
-def test_the_next_call_mends_what_was_interrupted(tmp_path: Path) -> None:
-    """Whatever file it is about."""
-    _interrupted(tmp_path)
-    edit_file(roots_at(tmp_path), "other.md", lambda old, target: ("x", "made"))
-    assert contents(tmp_path) == {"a.md": "a\n", "b.md": "b\n", "other.md": "x"}
-
-
-def test_what_somebody_wrote_since_stays(tmp_path: Path) -> None:
-    """A file that is not as the patch left it is not put back."""
-    _interrupted(tmp_path)
-    (tmp_path / "a.md").write_text("mine\n")
-    undo_interrupted()
-    assert contents(tmp_path) == {"a.md": "mine\n", "b.md": "b\n"}
-
-
-def test_a_change_that_goes_on_is_left_alone(tmp_path: Path) -> None:
-    """Its process holds the lock of the first file."""
-    with locked([roots_at(tmp_path).writable("a.md")]), ThreadPoolExecutor(1) as other:
-        _interrupted(tmp_path)
-        other.submit(undo_interrupted).result()
-        assert (tmp_path / "a.md").read_text() == "A\n"
-    undo_interrupted()
-    assert (tmp_path / "a.md").read_text() == "a\n"
-
-
-def test_a_note_that_cannot_be_read_stays(tmp_path: Path) -> None:
-    """It stops nothing."""
-    note = state_folder() / "changes" / "x.json"
-    note.parent.mkdir(parents=True, exist_ok=True)
-    for text in ("{", "[]", '{"steps": []}', '{"steps": [{}]}', "\udcff"):
-        note.write_bytes(text.encode(errors="surrogateescape"))
-        undo_interrupted()
-        assert note.exists()
-    note.unlink()
+    for one in found:
+        files = {name: text for name, text in one["left"].items() if ".lmm-" not in name}
+        assert all(text in (BEFORE.get(name), AFTER.get(name)) for name, text in files.items()), one
+        assert {"a", "c"} <= {text.strip().lower() for text in one["left"].values()}, one
+    assert found[0]["left"] == BEFORE
+    assert (found[-1]["left"], found[-1]["killed"]) == (AFTER, False)
 
 
 # -- the disk ----------------------------------------------------------------------------------------

@@ -18,12 +18,12 @@ from fakes.mcp_processes import PLAIN, SDK, command, declared, http_server, work
 from fakes.openai_server import Action, ScriptedServer
 
 import chatmd
+from chatmd.content.fetch import CheckedTransport
 from chatmd.context import Rules, Workplace
 from chatmd.errors import ChatmdError, FetchFailed
 from chatmd.language.agent import Tool
 from chatmd.runtime.agents import RunOptions
 from chatmd.tools.mcp import open_server
-from chatmd.tools.mcp_connection import CheckedTransport
 from lmm.messages import ToolOutput
 from lmm.models.port import RunnableTool
 

@@ -224,49 +224,24 @@ def test_a_conversation_that_fills_its_window(server: ScriptedServer, folder: Pa
     assert "lmm compact makes room" in lmm("run", "a.chatmd").err
 
 
-def test_output_means_the_same(server: ScriptedServer, folder: Path) -> None:
-    """Tools, programs and documents are the original's, in this run and in those that go on with the copy."""
-    tools = '<tool name="read_file"/>\n<tool name="write_file"/>\n<tool name="here" command="./here.sh"/>\n'
-    write(folder, f'{tools}<user>See <doc src="n.txt" local/></user>\n')
-    (folder / "n.txt").write_text("the note")
-    (folder / "here.sh").write_text("#!/bin/sh\npwd\ncat n.txt\n")
-    (folder / "here.sh").chmod(0o755)
-    calls = (
-        ("c1", "read_file", '{"path": "n.txt"}'),
-        ("c2", "here", '{"arguments": []}'),
-        ("c3", "write_file", '{"path": "made.txt", "content": "made"}'),
-    )
-    missing = lmm("run", "--yes", "a.chatmd", "-o", "out/b.chatmd")
-    assert (missing.code, "mkdir -p out" in missing.err) == (1, True)
-    (folder / "out").mkdir()
-    for line in (("run", "--yes", "a.chatmd", "-o", "out/b.chatmd"), ("run", "--yes", "--root", ".", "out/b.chatmd")):
-        server.queue(Action("", calls=calls), "Done.")
-        done = lmm(*line)
-        assert done.out == "Done.\n", done.err
-        results = [message["content"] for message in server.requests[-1].body["messages"] if message["role"] == "tool"]
-        assert "the note" in results[-3]
-        assert f"{folder.resolve()}\nthe note" in results[-2]
-        assert (folder / "made.txt").read_text() == "made"
-        (folder / "made.txt").unlink()
-        copy = folder / "out" / "b.chatmd"
-        copy.write_text(copy.read_text().removesuffix("<user>\n\n</user>\n") + "<user>Again</user>\n")
-
-
 def test_output(server: ScriptedServer, folder: Path) -> None:
-    """The file stays; the copy means the same wherever it is, and can be gone on with."""
-    path = write(folder, '<user>See <doc src="n.txt" local/></user>\n')
+    """The file stays; the copy beside it means the same, and can be gone on with."""
+    path = write(folder, '<tool name="here" command="pwd"/><user>See <doc src="n.txt" local/></user>\n')
     (folder / "n.txt").write_text("the note")
-    (folder / "out").mkdir()
     before = path.read_bytes()
-    server.answer = lambda request: "seen" if "the note" in str(request.body) else "lost"
-    assert lmm("run", "a.chatmd", "--output", "out/b.chatmd").out == "seen\n"
+    server.queue(Action("", calls=(("c1", "here", '{"arguments": []}'),)), "seen")
+    assert lmm("run", "--yes", "a.chatmd", "--output", "b.chatmd").out == "seen\n"
     assert path.read_bytes() == before
-    assert '<doc src="../n.txt" local/>' in (folder / "out" / "b.chatmd").read_text()
-    again = lmm("run", "a.chatmd", "--output", "out/b.chatmd")
+    assert all(text in str(server.requests[-1].body) for text in ("the note", str(folder.resolve())))
+    again = lmm("run", "--yes", "a.chatmd", "--output", "b.chatmd")
     assert (again.code, "there is such a file already" in again.err) == (1, True)
     (folder / "n.txt").unlink()
-    done = lmm("run", "-i", "--root", ".", "out/b.chatmd", stdin=b"More\n")
-    assert done.out == "seen\n"
+    server.queue("seen")
+    assert lmm("run", "--yes", "-i", "b.chatmd", stdin=b"More\n").out == "seen\n"
+    (folder / "out").mkdir()
+    elsewhere = lmm("run", "--yes", "a.chatmd", "--output", "out/b.chatmd")
+    assert (elsewhere.code, str(folder.resolve() / "b.chatmd") in elsewhere.err) == (1, True)
+    assert not (folder / "out" / "b.chatmd").exists()
 
 
 def test_replay(server: ScriptedServer, folder: Path) -> None:

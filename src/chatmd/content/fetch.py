@@ -14,8 +14,7 @@ import functools
 import re
 import socket
 import ssl
-import zlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -81,6 +80,7 @@ _NAMED_6 = {
 # IPv4 addresses in the last 32 bits: mapped, and translated by the network (NAT64), as all are in some.
 _EMBEDDING = tuple(ip_network(text) for text in ("::ffff:0:0/96", "64:ff9b::/96"))
 
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 _Table = tuple[tuple[IPv4Network | IPv6Network, str], ...]
 _TABLE: _Table = tuple((ip_network(text), what) for text, what in (_OWN_4 | _OWN_6 | _NAMED_6).items())
 
@@ -95,6 +95,15 @@ def not_public(address: str) -> str:
         ValueError: this is no address.
     """
     return _what(ip_address(address.partition("%")[0]))
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host's name alone says that it is this machine.
+
+    >>> is_this_machine("127.0.0.1"), is_this_machine("::1"), is_this_machine("localhost.example.org")
+    (True, True, False)
+    """
+    return _LOOPBACK.fullmatch(host) is not None
 
 
 def _what(address: Address) -> str:
@@ -291,81 +300,6 @@ def name_of(url: str) -> str:
     return unquote(parts.path.rpartition("/")[2]) or parts.hostname or ""
 
 
-# -- What a server sends compressed, unpacked piece by piece and never further than allowed -------------------
-
-
-ACCEPTED = "gzip, deflate"
-_ANY_HEADER = 32 + zlib.MAX_WBITS  # gzip or zlib, whichever it begins with
-_NO_HEADER = -zlib.MAX_WBITS
-
-
-class Unpacker:
-    """Unpacks a stream, of at most `limit` bytes in all; `coding` is the ``Content-Encoding``.
-
-    >>> unpacker = Unpacker("gzip", 100)
-    >>> unpacker.feed(zlib.compress(b"leaf", wbits=31)), unpacker.end()
-    (b'leaf', None)
-
-    Raises:
-        FetchFailed: of a kind that is not known; from `feed` and `end`: more than `limit`, damaged, cut off.
-    """
-
-    def __init__(self, coding: str, limit: int) -> None:
-        self._plain = coding in ("", "identity")
-        if not self._plain and coding not in ("gzip", "x-gzip", "deflate"):
-            raise FetchFailed(f"it is compressed by '{coding[:40]}', which nobody asked for")
-        self._limit, self._left = limit, limit
-        self._state = None if self._plain else zlib.decompressobj(_ANY_HEADER)
-        self._started = False
-
-    def feed(self, data: bytes) -> bytes:
-        """What the next piece unpacks to."""
-        if self._plain:
-            return self._counted(data)
-        pieces: list[bytes] = []
-        while data:
-            if self._state is None:  # a gzip file may have several parts, and something of no meaning behind them
-                if not data.startswith(b"\x1f\x8b"):
-                    break
-                self._state = zlib.decompressobj(_ANY_HEADER)
-            # One byte more than is left, so that too much can be told from just enough.
-            pieces.append(self._counted(self._unpacked(data, self._left + 1)))
-            data = self._state.unconsumed_tail or self._state.unused_data
-            if self._state.eof:
-                self._state = None
-        return b"".join(pieces)
-
-    def end(self) -> None:
-        """To be called when there is no more."""
-        if self._state is not None and self._started:
-            raise FetchFailed("it ended in the middle")
-
-    def _unpacked(self, data: bytes, most: int) -> bytes:
-        assert self._state is not None
-        try:
-            out = self._state.decompress(data, most)
-        except zlib.error as error:
-            if self._started:
-                raise FetchFailed("what it sent is damaged: it cannot be unpacked") from error
-            return self._without_header(data, most)
-        self._started = True
-        return out
-
-    def _without_header(self, data: bytes, most: int) -> bytes:
-        """Some servers send what they call deflate without the header that belongs to it."""
-        self._state, self._started = zlib.decompressobj(_NO_HEADER), True
-        try:
-            return self._state.decompress(data, most)
-        except zlib.error as error:
-            raise FetchFailed("what it sent is damaged: it cannot be unpacked") from error
-
-    def _counted(self, data: bytes) -> bytes:
-        self._left -= len(data)
-        if self._left < 0:
-            raise too_large(self._limit)
-        return data
-
-
 def too_large(limit: int) -> FetchFailed:
     """The error of who sends too much."""
     return FetchFailed(
@@ -389,6 +323,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host, for a port."""
 
 MOST_REDIRECTS = 8
+_CODINGS = ("gzip", "deflate")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _ACCEPT = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5"
 
@@ -429,75 +364,120 @@ async def fetch(url: str, rules: Rules, *, resolve: Resolve = resolve_host) -> F
 
 
 async def _following(url: str, rules: Rules, resolve: Resolve) -> Fetched:
-    backend = _OwnBackend(rules, resolve)
-    try:
-        return await _redirects(url, rules.fetch_limit, backend)
-    finally:
-        await backend.aclose()
-
-
-async def _redirects(url: str, limit: int, backend: CheckedBackend) -> Fetched:
-    for _ in range(MOST_REDIRECTS + 1):
-        try:
-            answer = await _one(url, limit, backend)
-        except FetchFailed as error:
-            raise FetchFailed(error.message, where=error.where or shown(url), hint=error.hint) from error
-        except (*_NETWORK_ERRORS, OSError, ValueError) as error:
-            raise FetchFailed(_reason(error), where=shown(url)) from None  # its text may hold what ours does not
-        if isinstance(answer, Fetched):
-            return answer
-        url = redirected(url, answer)
+    """The document at the end of redirects, each of which is checked like the first address."""
+    secure = url.lower().startswith("https:")
+    certificates = await asyncio.to_thread(_certificates) if secure else None
+    async with CheckedTransport(rules, certificates, resolve=resolve) as transport:
+        for _ in range(MOST_REDIRECTS + 1):
+            try:
+                answer = await _one(url, rules.fetch_limit, transport)
+            except FetchFailed as error:
+                raise FetchFailed(error.message, where=error.where or shown(url), hint=error.hint) from error
+            except (httpx2.HTTPError, OSError, ValueError) as error:
+                raise FetchFailed(_reason(error), where=shown(url)) from None  # its text may hold what ours does not
+            if isinstance(answer, Fetched):
+                return answer
+            url = redirected(url, answer)
+            if url.lower().startswith("https:") and not secure:
+                return await _following(url, rules, resolve)
     raise FetchFailed(f"it redirects more than {MOST_REDIRECTS} times", where=shown(url))
 
 
-async def _one(url: str, limit: int, backend: CheckedBackend) -> Fetched | str:
+async def _one(url: str, limit: int, transport: CheckedTransport) -> Fetched | str:
     """The answer to one request; of a redirect, where it leads."""
-    parsed = httpx2.URL(url)  # which writes names and paths as HTTP has them
-    certificates = await asyncio.to_thread(_certificates) if parsed.scheme == "https" else None
-    target = httpcore2.URL(
-        scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path or b"/"
-    )
-    headers = [
-        (b"User-Agent", _user_agent()),
-        (b"Accept", _ACCEPT.encode()),
-        (b"Accept-Encoding", ACCEPTED.encode()),
-    ]
-    async with (
-        httpcore2.AsyncConnectionPool(certificates, network_backend=backend) as pool,
-        pool.stream("GET", target, headers=headers) as response,
-    ):
-        told = {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, value in response.headers}
-        if response.status in _REDIRECTS and "location" in told:
-            return told["location"]
-        if response.status != 200:
-            raise FetchFailed(_status(response.status))
-        data = await _body(response, told, limit)
-        media_type, charset = _content_type(told.get("content-type", ""))
-        return Fetched(data, media_type, charset, url)
+    headers = {"User-Agent": _user_agent(), "Accept": _ACCEPT, "Accept-Encoding": ", ".join(_CODINGS)}
+    response = await transport.handle_async_request(httpx2.Request("GET", url, headers=headers))
+    try:
+        if response.status_code in _REDIRECTS and "location" in response.headers:
+            return response.headers["location"]
+        if response.status_code != 200:
+            raise FetchFailed(_status(response.status_code))
+        data = await _body(response, limit)
+    finally:
+        await response.aclose()
+    media_type, charset = _content_type(response.headers.get("content-type", ""))
+    return Fetched(data, media_type, charset, url)
 
 
-async def _body(response: httpcore2.Response, told: dict[str, str], limit: int) -> bytes:
-    length = told.get("content-length", "")
+async def _body(response: httpx2.Response, limit: int) -> bytes:
+    length, coding = response.headers.get("content-length", ""), response.headers.get("content-encoding", "identity")
     if length.isdecimal() and (len(length) > 18 or int(length) > limit):
         raise too_large(limit)
-    unpacker = Unpacker(told.get("content-encoding", "").lower(), limit)
-    pieces: list[bytes] = []
-    came = 0
-    async for piece in response.aiter_stream():
-        came += len(piece)
-        if came > limit:
-            raise too_large(limit)
-        pieces.append(unpacker.feed(piece))
-    unpacker.end()
-    return b"".join(pieces)
+    if coding.lower() not in (*_CODINGS, "identity"):
+        raise FetchFailed(f"it is compressed by '{coding[:40]}', which nobody asked for")
+    data = bytearray()
+    try:
+        async for piece in response.aiter_bytes():
+            data += piece
+            if len(data) > limit:
+                raise too_large(limit)
+    except httpx2.DecodingError:
+        raise FetchFailed("what it sent is damaged: it cannot be unpacked") from None
+    return bytes(data)
 
 
-class CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """Makes connections, to addresses that were checked and to no others."""
+class CheckedTransport(httpx2.AsyncBaseTransport):
+    """A transport for httpx2 under the rules for the network: to addresses that were checked, and to no others.
 
-    def __init__(self, rules: Rules, resolve: Resolve) -> None:
-        self._rules, self._resolve = rules, resolve
+    The author of a prompt may name a server on this machine (`loopback`), and it may then lead on to others on this
+    machine, such as one to log in at. A server elsewhere may lead to no address that is not public. No proxy of the
+    environment is used.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        certificates: ssl.SSLContext | None,
+        *,
+        loopback: bool = False,
+        resolve: Resolve = resolve_host,
+    ) -> None:
+        self._backend = _CheckedBackend(rules, loopback, resolve)
+        self._pool = httpcore2.AsyncConnectionPool(certificates, network_backend=self._backend)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """See `httpx2.AsyncBaseTransport`."""
+        url = httpcore2.URL(
+            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
+        )
+        sent = httpcore2.Request(
+            request.method, url, headers=request.headers.raw, content=request.stream, extensions=request.extensions
+        )
+        try:
+            answer = await self._pool.handle_async_request(sent)
+        except _NETWORK_ERRORS as error:
+            raise httpx2.ConnectError(str(error) or type(error).__name__, request=request) from error
+        return httpx2.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
+        )
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+        await self._backend.aclose()
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, answer: httpcore2.Response) -> None:
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._answer.aiter_stream():
+                yield piece
+        except _NETWORK_ERRORS as error:
+            raise httpx2.ReadError(str(error) or type(error).__name__) from error
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()
+
+
+class _CheckedBackend(httpcore2.AsyncNetworkBackend):
+    """Makes connections, and closes all of them: what is cut off while TLS begins, nobody else would close."""
+
+    def __init__(self, rules: Rules, loopback: bool, resolve: Resolve) -> None:
+        self._rules, self._loopback, self._resolve = rules, loopback, resolve
         self._network = httpcore2.AnyIOBackend()
+        self._streams: list[httpcore2.AsyncNetworkStream] = []
 
     async def connect_tcp(
         self,
@@ -510,10 +490,13 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         addresses = await self._addresses(host, port)
         for number, address in enumerate(addresses, 1):
             try:
-                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+                stream = await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
             except httpcore2.ConnectError:
                 if number == len(addresses):
                     raise
+            else:
+                self._streams.append(stream)
+                return stream
         raise AssertionError("a host has addresses")
 
     async def _addresses(self, host: str, port: int) -> list[str]:
@@ -524,14 +507,14 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network") from error
         if not found:
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network")
-        for address in found:
-            what = "" if self._rules.private_network else not_public(address)
-            if what:
-                self._rules.require("private_network")
-                raise FetchFailed(
-                    f"'{host[:100]}' is no public address, but {what}",
-                    hint="if it should be fetched all the same: private_network = true under [chatmd] in config.toml",
-                )
+        if self._rules.private_network or (self._loopback and is_this_machine(host)):
+            return found
+        for what in filter(None, map(not_public, found)):
+            self._rules.require("private_network")
+            raise FetchFailed(
+                f"'{host[:100]}' is no public address, but {what}",
+                hint="if it should be fetched all the same: private_network = true under [chatmd] in config.toml",
+            )
         return found
 
     async def connect_unix_socket(
@@ -541,19 +524,6 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-class _OwnBackend(CheckedBackend):
-    """Closes all that it opened: what is cut off while TLS begins, nobody else would close."""
-
-    def __init__(self, rules: Rules, resolve: Resolve) -> None:
-        super().__init__(rules, resolve)
-        self._streams: list[httpcore2.AsyncNetworkStream] = []
-
-    async def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
-        stream = await super().connect_tcp(*args, **options)
-        self._streams.append(stream)
-        return stream
 
     async def aclose(self) -> None:
         for stream in self._streams:
@@ -591,9 +561,9 @@ def _reason(error: Exception) -> str:
         if isinstance(cause, ssl.SSLError):
             return "no encrypted connection could be made"
         cause = cause.__cause__ or cause.__context__
-    if isinstance(error, httpcore2.ConnectError):
+    if isinstance(error.__cause__, httpcore2.ConnectError):
         return "nothing answers there"
-    if isinstance(error, httpcore2.ProtocolError):
+    if isinstance(error.__cause__, httpcore2.ProtocolError):
         return "what answers there does not speak HTTP, or broke off"
     return "the connection broke off"
 
@@ -610,8 +580,8 @@ def _content_type(value: str) -> tuple[str, str]:
 
 
 @functools.cache
-def _user_agent() -> bytes:
-    return f"lmmarkdown/{version('lmmarkdown')}".encode("ascii")
+def _user_agent() -> str:
+    return f"lmmarkdown/{version('lmmarkdown')}"
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
@@ -12,13 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from chatmd.errors import LimitReached
-from chatmd.language.repair import repair
-from chatmd.language.syntax import parse
 from chatmd.runtime import events
 from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.live_text import TextTranscript, open_transcript
-from chatmd.runtime.moved import moved
 from chatmd.runtime.turns import Conversation, Tree
 from chatmd.sidecar import Recorded
 from lmm import loop
@@ -251,31 +247,27 @@ def _copied(path: Path, text: str, tree: Tree, options: RunOptions) -> Tree:
     """Write the file that is to be run in place of `path`; the tree that it is run with."""
     output = options.output
     assert output is not None
-    source, target = path.resolve().parent, output.resolve().parent
-    text = text_beside(path, text, output)
-    if source != target:
-        tree = replace(tree, rules=replace(tree.rules, roots=(*tree.rules.roots, source)))
+    write_copy(path, text, output)
     tree = replace(tree, protected=(*tree.protected, output.resolve()))
-    # Its tools are those that were agreed to a moment ago, by other paths.
-    tree = agreed(tree, text, str(output), target, replace(options, yes=True), Hooks())
-    files.replace(output, text)
-    return tree
+    # Its tools are those that were agreed to a moment ago, under another name.
+    return agreed(tree, text, str(output), output.resolve().parent, replace(options, yes=True), Hooks())
 
 
-def text_beside(path: Path, text: str, output: Path) -> str:
-    """The text of the file in `path` as it would mean the same in `output`, which is not there yet.
+def write_copy(path: Path, text: str, output: Path) -> None:
+    """Write the text of the file in `path` to `output` beside it.
 
     Raises:
-        FileWriteError: it is there, or its folder is not.
+        FileWriteError: there is such a file, or its folder is another one: what the text names by paths would be
+            something else there.
     """
     if output.exists():
         raise FileWriteError(
             "there is such a file already", where=str(output), hint=f"to go on with it: lmm run {output}; or delete it"
         )
-    source, target = path.resolve().parent, output.resolve().parent
-    if not target.is_dir():
-        hint = f"make it: mkdir -p {output.parent}"
-        raise FileWriteError("cannot be written: its folder does not exist", where=str(output), hint=hint)
-    if source == target:
-        return text
-    return moved(parse(repair(text).text), Path(os.path.relpath(source, target)).as_posix())
+    folder = path.resolve().parent
+    if output.resolve().parent != folder:
+        hint = f"name a file there, or copy what the file needs and run it there: {folder / output.name}"
+        raise FileWriteError(
+            "a copy stands in the folder of the file, whose paths it keeps", where=str(output), hint=hint
+        )
+    files.replace(output, text)

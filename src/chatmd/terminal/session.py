@@ -180,7 +180,7 @@ class Session:
         self.questions = Questions(self.screen, self.view)
         approve = self.questions.approve if ask else None
         self.hooks = replace(hooks, approve=approve, ask_user=self._ask_user, listener=self._listen, goes_on=True)
-        self.options = _from_here(options, start)
+        self.options = replace(options, output=None)  # of a copy, they are runs of the copy
         self._adopt(start)
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
@@ -479,13 +479,6 @@ class Session:
 
     async def _changed(self) -> None:
         self.print(self.view.note("the file was changed, and is read again", "yellow"))
-
-
-def _from_here(options: RunOptions, start: Runner) -> RunOptions:
-    """The options for the runs that follow: of a copy, they are runs of the copy."""
-    if options.output is None:
-        return options
-    return replace(options, output=None, roots=start.tree.rules.roots)
 
 
 # -- A session with its commands, and the way into it ---------------------------------------------------------

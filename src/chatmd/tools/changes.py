@@ -2,22 +2,21 @@
 
 Everything that can fail is done first, beside the files: new contents are written under temporary names, old ones get
 a second name. Then names are exchanged, one after the other. If the disk refuses in between, those that were exchanged
-are exchanged back, for which no space is needed. If the process dies in between, a note in the user's state folder says
-what was going on; `undo_interrupted` reads it before the next change.
+are exchanged back, for which no space is needed. If the process is killed in between, some files are as before the
+change and others as after it, each of them whole: a folder with a history shows which.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from chatmd.tools.roots import LOOK, Target
-from lmm.disk.files import document_lock, read_document, remove_leftovers, replace, state_folder
+from lmm.disk.files import document_lock, remove_leftovers
 from lmm.disk.opened import (
     check_changeable,
     make_folders,
@@ -26,7 +25,7 @@ from lmm.disk.opened import (
     remove_folders,
     write_errors,
 )
-from lmm.errors import FileWriteError, LmmError
+from lmm.errors import FileWriteError
 
 MAX_EDITED = 50_000_000
 """How many bytes a file may have that is changed: it is held in memory."""
@@ -75,12 +74,11 @@ def read_content(target: Target) -> bytes | None:
 
 @contextlib.contextmanager
 def locked(targets: Sequence[Target]) -> Iterator[None]:
-    """Hold the locks of all these files; what was interrupted before is undone first.
+    """Hold the locks of all these files.
 
     Raises:
         DocumentBusy: another process holds one of them for long.
     """
-    undo_interrupted()
     with contextlib.ExitStack() as held:
         for path, name in sorted({target.real: target.name for target in targets}.items()):
             with write_errors(name):
@@ -103,19 +101,18 @@ def apply_changes(changes: Sequence[Change]) -> None:
             )
     steps = [_planned(change, alone=len(changes) == 1) for change in changes]
     made: list[Path] = []
-    with _noted(steps) as finished:
-        try:
-            for change, step in zip(changes, steps, strict=True):
-                with write_errors(change.target.name, look=LOOK):
-                    if change.new is not None:
-                        made += make_folders(change.target.real.parent)
-                    _prepare(change, step)
-            _exchange_all(changes, steps, finished)
-        except BaseException:
-            _clear(steps)
-            remove_folders(made)
-            raise
+    try:
+        for change, step in zip(changes, steps, strict=True):
+            with write_errors(change.target.name, look=LOOK):
+                if change.new is not None:
+                    made += make_folders(change.target.real.parent)
+                _prepare(change, step)
+        _exchange_all(changes, steps)
+    except BaseException:
         _clear(steps)
+        remove_folders(made)
+        raise
+    _clear(steps)
 
 
 def _planned(change: Change, *, alone: bool) -> _Step:
@@ -142,13 +139,12 @@ def _prepare(change: Change, step: _Step) -> None:
     remove_leftovers(change.target.real.parent)
 
 
-def _exchange_all(changes: Sequence[Change], steps: Sequence[_Step], finished: Callable[[], None]) -> None:
-    """Exchange all names and note that; if one cannot be, exchange those before it back."""
+def _exchange_all(changes: Sequence[Change], steps: Sequence[_Step]) -> None:
+    """Exchange all names; if one cannot be, exchange those before it back."""
     try:
         for change, step in zip(changes, steps, strict=True):
             with write_errors(change.target.name, look=LOOK):
                 _exchange(step)
-        finished()
     except BaseException:
         for step in reversed(steps if len(steps) > 1 else ()):
             _undo(step)
@@ -189,52 +185,3 @@ def _clear(steps: Sequence[_Step]) -> None:
             for name in (step.temporary, step.backup):
                 if name:
                     folder.remove(name, missing_ok=True)
-
-
-# -- the note ----------------------------------------------------------------------------------------
-
-
-def _notes() -> Path:
-    return state_folder() / "changes"
-
-
-@contextlib.contextmanager
-def _noted(steps: Sequence[_Step]) -> Iterator[Callable[[], None]]:
-    """Keep a note of what is going on while it goes on, unless it cannot be half done.
-
-    Gives a function that notes that all is done: from then on, nothing will be undone.
-    """
-    if len(steps) < 2:
-        yield lambda: None
-        return
-    _notes().mkdir(parents=True, exist_ok=True, mode=0o700)
-    note = _notes() / f"{secrets.token_hex(8)}.json"
-
-    def write(done: bool) -> None:
-        replace(note, json.dumps({"done": done, "steps": [asdict(step) for step in steps]}))
-
-    write(False)
-    try:
-        yield lambda: write(True)
-    finally:
-        note.unlink(missing_ok=True)
-
-
-def undo_interrupted() -> None:
-    """Undo what processes that died had begun. Who is alive holds the lock of the first file, and is left alone."""
-    for note in sorted(_notes().glob("*.json")):
-        # A note that cannot be read stays: somebody else may know what it means.
-        with contextlib.suppress(LmmError, OSError, ValueError, TypeError, LookupError):
-            steps = [_Step(**step) for step in json.loads(read_document(note))["steps"]]
-            with document_lock(Path(steps[0].path), timeout=0):
-                _mend(note, steps)
-
-
-def _mend(note: Path, steps: Sequence[_Step]) -> None:
-    if not note.exists():  # it was finished meanwhile
-        return
-    if not json.loads(read_document(note))["done"]:
-        for step in reversed(steps):
-            _undo(step)
-    _clear(steps)
-    note.unlink(missing_ok=True)

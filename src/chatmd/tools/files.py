@@ -14,7 +14,7 @@ from chatmd.content.images import described, image_from
 from chatmd.context import Workplace
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
-from chatmd.tools.changes import Change, apply_changes, locked, read_content, undo_interrupted
+from chatmd.tools.changes import Change, apply_changes, locked, read_content
 from chatmd.tools.patch import as_typed, nearest
 from chatmd.tools.registry import FunctionTool, OpenTools, object_schema
 from chatmd.tools.roots import LOOK, Roots, Target, roots_of
@@ -39,11 +39,7 @@ class FileTool:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        return ToolOutput(await asyncio.to_thread(self._result, arguments))
-
-    def _result(self, arguments: Mapping[str, Any]) -> str:
-        undo_interrupted()
-        return self.function(**arguments)
+        return ToolOutput(await asyncio.to_thread(self.function, **arguments))
 
     def read_arguments(self, text: str) -> Any:
         """The JSON of a call, its arguments under our names.

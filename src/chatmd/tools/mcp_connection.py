@@ -15,9 +15,8 @@ import logging
 import os
 import re
 import shlex
-import ssl
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -26,10 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import SplitResult, urlsplit
 
-import httpcore2
 import httpx2
 
-from chatmd.content.fetch import CheckedBackend, Resolve, resolve_host, same_host
+from chatmd.content.fetch import CheckedTransport, is_this_machine, same_host
 from chatmd.context import Rules, Workplace
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
@@ -43,9 +41,6 @@ if TYPE_CHECKING:
 
 
 # -- Where an MCP server is: a program to start, or an address to ask -----------------------------------------
-
-
-_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +98,6 @@ class HttpAddress:
 
 
 Address = StdioAddress | HttpAddress
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether a host's name alone says that it is this machine.
-
-    >>> is_this_machine("127.0.0.1"), is_this_machine("::1"), is_this_machine("localhost.example.org")
-    (True, True, False)
-    """
-    return _LOOPBACK.fullmatch(host) is not None
 
 
 def read_address(written: str) -> Address:
@@ -309,93 +295,6 @@ async def program(
     with errors.opened() as stream:
         async with stdio_client(parameters, errlog=stream) as streams:
             yield streams
-
-
-# -- How an MCP client gets out: to addresses that were checked, and to this machine where the prompt says so
-
-
-class CheckedTransport(httpx2.AsyncBaseTransport):
-    """A transport for httpx2 under the rules for the network.
-
-    The author of a prompt may name a server on this machine (`loopback`), and it may then lead on to others on this
-    machine, such as one to log in at. A server elsewhere may lead to no address that is not public. No proxy of the
-    environment is used.
-    """
-
-    def __init__(
-        self, rules: Rules, certificates: ssl.SSLContext | None, *, loopback: bool, resolve: Resolve = resolve_host
-    ) -> None:
-        backend = _Backend(rules, loopback, resolve)
-        self._pool = httpcore2.AsyncConnectionPool(certificates, network_backend=backend)
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """See `httpx2.AsyncBaseTransport`."""
-        url = httpcore2.URL(
-            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
-        )
-        try:
-            answer = await self._pool.handle_async_request(
-                httpcore2.Request(
-                    request.method,
-                    url,
-                    headers=request.headers.raw,
-                    content=request.stream,
-                    extensions=request.extensions,
-                )
-            )
-        except _ERRORS as error:
-            raise httpx2.ConnectError(str(error) or type(error).__name__, request=request) from error
-        return httpx2.Response(
-            answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
-        )
-
-    async def aclose(self) -> None:
-        await self._pool.aclose()
-
-
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, answer: httpcore2.Response) -> None:
-        self._answer = answer
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for piece in self._answer.aiter_stream():
-                yield piece
-        except _ERRORS as error:
-            raise httpx2.ReadError(str(error) or type(error).__name__) from error
-
-    async def aclose(self) -> None:
-        await self._answer.aclose()
-
-
-_ERRORS = (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, httpcore2.UnsupportedProtocol)
-
-
-class _Backend(httpcore2.AsyncNetworkBackend):
-    """Chooses by the host which rules hold."""
-
-    def __init__(self, rules: Rules, loopback: bool, resolve: Resolve) -> None:
-        self._public = CheckedBackend(rules, resolve)
-        self._here = CheckedBackend(replace(rules, private_network=True), resolve) if loopback else self._public
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        backend = self._here if is_this_machine(host) else self._public
-        return await backend.connect_tcp(host, port, timeout, local_address, socket_options)
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        return await self._public.connect_unix_socket(path, timeout, socket_options)
-
-    async def sleep(self, seconds: float) -> None:
-        await self._public.sleep(seconds)
 
 
 # -- MCP servers behind a URL: where requests may go, and how the client says who it is -----------------------

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatmd.content.fetch import is_this_machine
 from chatmd.errors import ChatmdError
-from chatmd.tools.mcp_connection import HttpAddress, StdioAddress, is_this_machine, read_address
+from chatmd.tools.mcp_connection import HttpAddress, StdioAddress, read_address
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))
