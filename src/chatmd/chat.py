@@ -24,8 +24,8 @@ from chatmd.language.nodes import Element, Problem, SyntaxTree
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import answer_of
-from chatmd.refine.api import Refinement, RefineRequest, arefine
-from chatmd.refine.results import RefineOptions
+from chatmd.refine.api import Refinement, read_cases, refine
+from chatmd.refine.search import Progress, RefineOptions
 from chatmd.rendering import Rendered, render_text
 from chatmd.runtime.agents import AskUser, Hooks, RunOptions, tree_for
 from chatmd.runtime.events import RunResult
@@ -55,14 +55,14 @@ class How(TypedDict, total=False):
 
     model: str | ChatModel
     once: bool
-    max_turns: int
+    max_turns: int | None
     budget: str
-    timeout: float
+    timeout: float | None
     yes: bool
     replay: bool
-    confirm: Confirm
-    approve: Approve
-    ask_user: AskUser
+    confirm: Confirm | None
+    approve: Approve | None
+    ask_user: AskUser | None
 
 
 class Chat:
@@ -424,12 +424,27 @@ class Chat:
         rounds: int = 2,
         variants: int = 3,
         repeat: int = 1,
+        seed: int = 0,
         role: str = "",
+        proposer: str = "",
+        judge: str = "",
+        in_place: bool = False,
+        again: bool = False,
+        progress: Progress = lambda text: None,
         **how: Unpack[How],
     ) -> Refinement:
         """Measure the instructions on the cases in a file, and look for better ones; no rounds only measure.
 
-        The chat stays as it is: `Refinement.apply` writes the winner, if there is one.
+        The chat stays as it is: `Refinement.apply` writes the winner, if there is one. What models were asked before is
+        taken from the journal, so that a refinement that was interrupted goes on.
+
+        Args:
+            rounds: of proposals, each of so many `variants`; each case is run `repeat` times.
+            seed: draws which cases are held out.
+            role: chooses the message: ``system`` or ``developer``.
+            proposer: who proposes versions; by default the major model. `judge` names another than the minor one.
+            in_place: tools work in the file's folder, not in copies of it.
+            again: ask anew what the journal knows.
 
         Raises:
             InvalidCases, RefineError: the cases or the file cannot be used.
@@ -438,12 +453,13 @@ class Chat:
         self.reload()
         if self.path is None:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
-        options, hooks = self._options(how)
-        request = RefineRequest(
-            path=self.path, cases=Path(cases), options=RefineOptions(rounds, variants, repeat), role=role,
-            budget=options.budget, run=options,
+        options = RefineOptions(
+            rounds=rounds, variants=variants, repeat=repeat, seed=seed, role=role, proposer=proposer, judge=judge,
+            in_place=in_place, again=again,
         )  # fmt: skip
-        return await arefine(request, hooks)
+        found = await asyncio.to_thread(read_cases, Path(cases))
+        text = await asyncio.to_thread(read_document, self.path)  # as it is on disk: there the winner goes
+        return await refine(text, self.path, found, options, *self._options(how), progress=progress)
 
     refine = blocking(arefine)
 

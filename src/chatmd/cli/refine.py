@@ -9,7 +9,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, LmmError
+from lmm.errors import LmmError
 from lmm.messages import Usage
 from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 @options.command()
-@options.argument("file", "[FILE]", "A ChatMD file; its system message is refined.", type=options.PATH, required=False)
+@options.argument("file", "FILE", "A ChatMD file; its system message is refined.", type=options.PATH)
 @click.option(
     "--cases",
     metavar="CASES",
     type=options.PATH,
+    required=True,
     help="YAML, JSON or JSONL: inputs, and what replies to them have to fulfil.",
 )
 @options.flag("--check", help="Only measure it as it is; the exit code is 1 if a case fails.")
@@ -54,18 +55,7 @@ if TYPE_CHECKING:
     help="The judge, instead of the minor model or the file's own.",
 )
 @options.config
-@click.option(
-    "--record",
-    metavar="FILE",
-    type=options.PATH,
-    help="Where all requests and replies go; if it is there, go on with it.",
-)
-@click.option(
-    "--from-record",
-    metavar="FILE",
-    type=options.PATH,
-    help="Show the results of a record again; no model is asked.",
-)
+@options.flag("--again", help="Ask anew what was asked before, and is in the journal.")
 @options.flag("--apply", help="Write the better version into FILE.")
 @options.flag("--in-place", help="Let tools work in the file's folder, not in copies of it.")
 @options.yes("Agree to what the file's tools can do.")
@@ -73,8 +63,8 @@ if TYPE_CHECKING:
 @options.flag("--json", "as_json", help="Report as JSON.")
 def refine(
     *,
-    file: Path | None,
-    cases: Path | None,
+    file: Path,
+    cases: Path,
     check: bool,
     rounds: int,
     variants: int,
@@ -88,8 +78,7 @@ def refine(
     proposer: str,
     judge: str,
     config: Path | None,
-    record: Path | None,
-    from_record: Path | None,
+    again: bool,
     apply: bool,
     in_place: bool,
     yes: bool,
@@ -101,50 +90,33 @@ def refine(
     A model reads how the prompt failed and proposes other versions. The best of them is shown as a diff, if it does
     better on the cases, and no worse on those that were held out. With --check, this tests a prompt, as in CI.
     """
+    from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
-    from chatmd.refine import api
-    from chatmd.refine.results import RefineOptions
-    from chatmd.runtime.agents import Hooks, RunOptions
 
-    if from_record is not None:
-        found = api.replay(from_record)
-        return _end(found, file or found.path, apply, check, as_json)
-    if file is None or cases is None:
-        raise ConfigError(
-            "name a file and its cases", hint="lmm refine FILE --cases CASES, or lmm refine --from-record RECORD"
-        )
-    request = api.RefineRequest(
-        path=file,
-        cases=cases,
-        options=RefineOptions(rounds=0 if check else rounds, variants=variants, repeat=repeat, seed=seed),
-        role=role or "",
-        proposer=proposer,
-        judge=judge,
-        budget=budget,
-        record=record,
-        in_place=in_place,
-        run=RunOptions(model=model, config=config, max_turns=max_turns, timeout=timeout, yes=yes, roots=roots),
-    )
-    found = api.refine(request, Hooks(confirm=confirm_on_terminal()), _progress)
-    return _end(found, request.path, apply, check, as_json)
+    found = Chat.open(file, config=config, roots=roots).refine(
+        cases, rounds=0 if check else rounds, variants=variants, repeat=repeat, seed=seed, role=role or "",
+        proposer=proposer, judge=judge, in_place=in_place, again=again, progress=_progress, max_turns=max_turns,
+        timeout=timeout, model=model, budget=budget, yes=yes, confirm=confirm_on_terminal(),
+    )  # fmt: skip
+    return _end(found, apply, check, as_json)
 
 
 def _progress(text: str) -> None:
     terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
 
-def _end(found: Refinement, file: Path, apply: bool, check: bool, as_json: bool) -> int:
-    done = found.done
+def _end(found: Refinement, apply: bool, check: bool, as_json: bool) -> int:
+    done, file = found.done, found.path
     if done.error is not None and not done.baseline.results:  # there is nothing to show
         raise done.error
-    failed = _applied(found, file) if apply and done.winner is not None else None
+    failed = _applied(found) if apply and done.winner is not None else None
     from chatmd.refine.report import as_values
 
     if as_json:
-        values = as_values(done, found.task, file.name) | {"record": str(found.record or ""), **_usage(found.usage)}
+        values = as_values(done, found.task, file.name) | _usage(found.usage)
         terminal.say_json(values)
     else:
-        terminal.say(_text(found, file, apply, written=failed is None), end="")
+        terminal.say(_text(found, apply, written=failed is None), end="")
     if failed is not None:
         raise failed
     if done.interrupted:
@@ -158,12 +130,10 @@ def _end(found: Refinement, file: Path, apply: bool, check: bool, as_json: bool)
     return DONE
 
 
-def _applied(found: Refinement, file: Path) -> LmmError | None:
+def _applied(found: Refinement) -> LmmError | None:
     """Write the winner; why that could not be done. What was found is to be shown all the same."""
-    from chatmd.refine import api
-
     try:
-        api.apply(found, file)
+        found.apply()
     except LmmError as error:
         return error
     return None
@@ -173,10 +143,10 @@ def _usage(usage: Usage) -> dict[str, object]:
     return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "cost": usage.cost}
 
 
-def _text(found: Refinement, file: Path, apply: bool, *, written: bool) -> str:
+def _text(found: Refinement, apply: bool, *, written: bool) -> str:
     from chatmd.refine.report import difference, faults, table
 
-    done = found.done
+    done, file = found.done, found.path
     parts = [table(done)]
     shown = done.winner or done.baseline
     if lines := faults(done, shown):
@@ -186,22 +156,21 @@ def _text(found: Refinement, file: Path, apply: bool, *, written: bool) -> str:
         parts.append(difference(found.task, done.winner, file.name).rstrip("\n"))
     ending = [f"stopped: {done.stopped}"] if done.stopped else []
     ending += [done.reason] if done.reason else []
-    record = f"; record: {found.record}" if found.record else ""
-    ending += [f"{usage_text(found.usage)} in all{record}"]
-    ending += [_next(found, file, apply, written=written)]
+    ending += [f"{usage_text(found.usage)} in all"]
+    ending += [_next(found, apply, written=written)]
     parts.append("\n".join(line for line in ending if line))
     return "\n\n".join(parts) + "\n"
 
 
-def _next(found: Refinement, file: Path, apply: bool, *, written: bool) -> str:
+def _next(found: Refinement, apply: bool, *, written: bool) -> str:
     done = found.done
     if apply and done.winner is not None:
-        return f"{file}: written" if written else ""
+        return f"{found.path}: written" if written else ""
     if done.winner is not None:
-        return f"to write it: lmm refine --from-record {found.record} --apply"
-    if done.stopped and found.record:
-        return f"to go on: the same command with --record {found.record}"
-    return f"{file}: nothing to write" if apply else ""
+        return "to write it: the same command with --apply, which asks nobody again"
+    if done.stopped:
+        return "to go on: the same command; what was asked is not asked again"
+    return f"{found.path}: nothing to write" if apply else ""
 
 
 def _indented(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,12 +12,244 @@ from typing import Any
 import yaml
 
 from chatmd.errors import InvalidCases
-from chatmd.refine.checks import CHECKS, Check
 from lmm.errors import MetadataError
 from lmm.markdown.yaml_core import compose, to_value
+from lmm.messages import ToolCall, Usage
+from lmm.models.structured import NoJson, read_json
+
+PASS_MARK = 7.0
+"""The score, from 0 to 10, from which a judged reply passes, if the case names none."""
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one input: the last text, its `tokens`, all calls that were made, and what the run used.
+
+    `error` tells why there is no text: a limit that was reached, a tool that could not be opened.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    tokens: int = 0
+    usage: Usage = Usage()  # noqa: RUF009  # a frozen value
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One demand: `kind` is a key of `CHECKS`, `value` what its reader made of it."""
+
+    kind: str
+    value: Any
+
+    @property
+    def words(self) -> str:
+        """What is demanded, for people and models.
+
+        >>> Check("contains", "Paris").words
+        "must contain 'Paris'"
+        """
+        return CHECKS[self.kind].words.format(value=_shown(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Criteria in words, and the score that is needed."""
+
+    criteria: str
+    at_least: float = PASS_MARK
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a check is fulfilled, and if not, why. `score` is a judge's, from 0 to 10."""
+
+    check: Check
+    passed: bool
+    reason: str = ""
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckKind:
+    """One row. `read` makes the values of a case's entry, each a check of its own, or raises ValueError.
+
+    `fault` says what is wrong with an outcome; None where a model judges.
+    """
+
+    words: str
+    read: Callable[[Any], list[Any]]
+    fault: Callable[[Any, Outcome], str] | None
+
+
+def verdict(check: Check, outcome: Outcome) -> Verdict:
+    """How an outcome fares, by a check that no model judges.
+
+    >>> verdict(Check("contains", "Paris"), Outcome("Lyon")).reason
+    "must contain 'Paris'; it is: Lyon"
+    """
+    fault = CHECKS[check.kind].fault
+    if fault is None:
+        raise ValueError(f"'{check.kind}' is for a model to judge")
+    found = outcome.error or fault(check.value, outcome)
+    return Verdict(check, not found, f"{check.words}; {found}" if found else "")
+
+
+def judged(check: Check, score: float, reason: str) -> Verdict:
+    """How an outcome fares by a judge's score."""
+    passed = score >= check.value.at_least
+    told = f"{check.words}; judged {score:g} of 10, {check.value.at_least:g} are needed: {reason}"
+    return Verdict(check, passed, "" if passed else told, score)
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def _texts(value: Any) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if isinstance(one, bool) or not isinstance(one, (str, int, float)) or str(one) == "":
+            raise ValueError(f"must be a text, or a list of texts, not {one!r}")
+    return [str(one) for one in values]
+
+
+def _text(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        raise ValueError("must be one text")
+    return _texts(value)
+
+
+def _patterns(value: Any) -> list[Any]:
+    texts = _texts(value)
+    for text in texts:
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise ValueError(f"is no regular expression: {error}") from error
+    return texts
+
+
+def _count(value: Any) -> list[Any]:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("must be a whole number above 0")
+    return [value]
+
+
+def _schema(value: Any) -> list[Any]:
+    from jsonschema import SchemaError
+    from jsonschema.validators import validator_for
+
+    if not isinstance(value, dict):
+        raise ValueError("must be a JSON schema, or the name of a file with one")
+    try:
+        validator_for(value).check_schema(value)
+    except SchemaError as error:
+        raise ValueError(f"is no JSON schema: {error.message}") from error
+    return [value]
+
+
+def _judgings(value: Any) -> list[Any]:
+    return [_judging(one) for one in (value if isinstance(value, list) else [value])]
+
+
+def _judging(value: Any) -> Judging:
+    if isinstance(value, str) and value.strip():
+        return Judging(value.strip())
+    if not isinstance(value, dict) or not isinstance(value.get("criteria"), str) or value.keys() - {
+        "criteria", "at_least",
+    }:  # fmt: skip
+        raise ValueError("must be criteria in words, or 'criteria' and 'at_least'")
+    mark = value.get("at_least", PASS_MARK)
+    if isinstance(mark, bool) or not isinstance(mark, (int, float)) or not 0 <= mark <= 10:
+        raise ValueError("'at_least' must be a number from 0 to 10")
+    return Judging(value["criteria"].strip(), float(mark))
+
+
+# -- testing -------------------------------------------------------------------------------------
+
+
+def _is(outcome: Outcome) -> str:
+    text = " ".join(outcome.text.split())
+    return f"it is: {text[:_SHOWN]}{'…' * (len(text) > _SHOWN)}" if text else "it is empty"
+
+
+def _contains(text: str, outcome: Outcome) -> str:
+    return "" if text in outcome.text else _is(outcome)
+
+
+def _not_contains(text: str, outcome: Outcome) -> str:
+    return "it does" if text in outcome.text else ""
+
+
+def _regex(pattern: str, outcome: Outcome) -> str:
+    return "" if re.search(pattern, outcome.text) else _is(outcome)
+
+
+def _not_regex(pattern: str, outcome: Outcome) -> str:
+    found = re.search(pattern, outcome.text)
+    return f"it has '{found[0][:_SHOWN]}'" if found else ""
+
+
+def _equals(text: str, outcome: Outcome) -> str:
+    return "" if outcome.text.strip() == text.strip() else _is(outcome)
+
+
+def _max_tokens(most: int, outcome: Outcome) -> str:
+    return f"it has {outcome.tokens:,}" if outcome.tokens > most else ""
+
+
+def _calls(name: str, outcome: Outcome) -> str:
+    called = ", ".join(dict.fromkeys(call.name for call in outcome.calls)) or "nothing"
+    return "" if any(call.name == name for call in outcome.calls) else f"it called {called}"
+
+
+def _not_calls(name: str, outcome: Outcome) -> str:
+    return "it did" if any(call.name == name for call in outcome.calls) else ""
+
+
+def _json_schema(schema: dict[str, Any], outcome: Outcome) -> str:
+    """The JSON in the reply fits, whatever text is around it; nothing is fetched to find that out."""
+    from jsonschema.validators import validator_for
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    try:
+        values = read_json(outcome.text)
+    except NoJson as error:
+        return str(error)
+    validator = validator_for(schema)(schema, registry=EMPTY_REGISTRY)
+    faults = [next(iter(validator.iter_errors(value)), None) for value in values]
+    if any(fault is None for fault in faults):
+        return ""
+    fault = next(fault for fault in faults if fault is not None)
+    return f"{fault.json_path}: {fault.message[: 2 * _SHOWN]}"
+
+
+CHECKS: dict[str, CheckKind] = {
+    "contains": CheckKind("must contain '{value}'", _texts, _contains),
+    "not_contains": CheckKind("must not contain '{value}'", _texts, _not_contains),
+    "regex": CheckKind("must fit the regular expression {value}", _patterns, _regex),
+    "not_regex": CheckKind("must not fit the regular expression {value}", _patterns, _not_regex),
+    "equals": CheckKind("must be '{value}'", _text, _equals),
+    "json_schema": CheckKind("must hold JSON that fits {value}", _schema, _json_schema),
+    "max_tokens": CheckKind("must have at most {value} tokens", _count, _max_tokens),
+    "calls": CheckKind("must call the tool {value}", _texts, _calls),
+    "not_calls": CheckKind("must not call the tool {value}", _texts, _not_calls),
+    "judge": CheckKind("must meet these criteria: {value}", _judgings, None),
+}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Judging):
+        return value.criteria
+    return json.dumps(value, ensure_ascii=False)[:400] if isinstance(value, dict) else str(value)
+
 
 _FIELDS = ("name", "input", "held_out")
 Row = tuple[int, Any]
+
+
+# -- A case and the forms of files ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

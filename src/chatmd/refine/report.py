@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chatmd.refine.results import Refined, Task
-from chatmd.refine.selection import CaseResult, Tally, Version
+from chatmd.refine.search import Refined, Task
+from chatmd.refine.versions import CaseResult, Tally, Version
 
 _NAME = 32
 

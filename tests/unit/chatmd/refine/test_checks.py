@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatmd.refine.checks import CHECKS, Check, Judging, Outcome, judged, verdict
+from chatmd.refine.cases import CHECKS, Check, Judging, Outcome, judged, verdict
 from lmm.messages import ToolCall
 
 CALLED = (ToolCall("c1", "read_file", "{}"),)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.refine.cases import Case
-from chatmd.refine.checks import Check, Judging, Outcome, Verdict
-from chatmd.refine.selection import CaseResult, Version, best_of, compare, split
+from chatmd.refine.cases import Case, Check, Judging, Outcome, Verdict
+from chatmd.refine.versions import CaseResult, Version, best_of, compare, split
 
 _JUDGE = Check("judge", Judging("Good."))
 
