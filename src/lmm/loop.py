@@ -171,11 +171,16 @@ def threaded(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 
 async def bridge(stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """The items of a stream that runs on the background loop, for the loop of its caller.
+    """The items of a stream that runs on the background loop, for the loop of its caller, which may be that one.
 
     Who stops listening ends the stream.
     """
     here = asyncio.get_running_loop()
+    if here is _background():
+        async with contextlib.aclosing(stream) as items:
+            async for item in items:
+                yield item
+        return
     arrived: asyncio.Queue[tuple[T] | None] = asyncio.Queue()
 
     async def pump() -> None:

@@ -15,7 +15,7 @@ from edge.conftest import write_config
 from edge.support import finish, lmm, run_here, start
 from fakes.openai_server import ScriptedServer
 
-from lmm_education.web.logins import LoginFile
+from lmm_education.web.accounts import LoginFile
 from lmm_education.web.state import serve_state
 
 

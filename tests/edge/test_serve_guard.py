@@ -190,7 +190,7 @@ def test_guessing_is_slowed(serve: Serve, folder: Path, monkeypatch: pytest.Monk
     guesser = Client(address)
     told = [guesser.log_in(f"guess {i}", "Ada") for i in range(8)]
     assert [one.status for one in told] == [401] * 6 + [429] * 2
-    assert 1 <= int(told[-1].headers["retry-after"]) <= 30
+    assert 1 <= int(told[-1].headers["retry-after"]) <= 180
     assert guesser.log_in("ada's password", "Ada").status == 429  # not even the right one
     assert ada.log_in("ada's password", "Ada").status == 200
     assert Client(address).log_in("bob's password", "Bob").status == 200

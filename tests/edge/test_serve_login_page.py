@@ -14,7 +14,7 @@ from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import ScriptedServer
 
 import lmm_education
-from lmm_education.web.logins import LoginFile
+from lmm_education.web.accounts import LoginFile
 from lmm_education.web.state import serve_state
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
+import signal
 import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,10 +23,10 @@ from lmm_education.cli import course_options
 if TYPE_CHECKING:
     from lmm.powers import Config
     from lmm_education.course import Course
-    from lmm_education.web.logins import LoginFile, Logins
+    from lmm_education.web.accounts import LoginFile, Logins
 
 T = TypeVar("T")
-_NEEDED = ("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments")
+_NEEDED = ("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments", "jinja2", "limits", "prometheus_client")
 _PATIENCE = 5  # seconds for answers on their way when the server is stopped
 _SERVE = "serve"
 _which = options.together(course_options.course, options.config)
@@ -126,8 +126,7 @@ def _new_name(root: Path, others: Mapping[str, Course]) -> str:
 
 def _application(courses: Mapping[str, Course], host: str, public: bool) -> Any:
     """The application of one course, or of several under their names."""
-    from lmm_education.web.app import LOOPBACK, create_app
-    from lmm_education.web.site import create_site
+    from lmm_education.web.app import LOOPBACK, create_app, create_site
 
     apps = {}
     for name, course in courses.items():
@@ -176,7 +175,7 @@ def _check_installed() -> None:
 
 def server_options(patience: float | None = None) -> dict[str, Any]:
     """How uvicorn is run; a request has `patience` seconds to arrive. Headers of proxies are read where it is known who
-    may be believed: web/identify.py."""
+    may be believed: web/identity.py."""
     from lmm.listening import PATIENCE, patient_protocol
 
     return {
@@ -192,10 +191,13 @@ def server_options(patience: float | None = None) -> dict[str, Any]:
 def _run(app: Any, listener: socket.socket) -> None:
     import uvicorn
 
+    from lmm import loop
+
     terminal.log_to_stderr("%(asctime)s %(levelname)s %(message)s")
-    config = uvicorn.Config(app, **server_options())
-    with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises again when all is closed
-        uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(uvicorn.Config(app, **server_options()))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, server.handle_exit)
+    loop.run(server.serve(sockets=[listener]))  # where models are at home: nothing is handed from loop to loop
 
 
 # -- who may log in --------------------------------------------------------------------------------
@@ -219,7 +221,7 @@ def password(*, course: str | None, config: Path | None) -> int:
 def teacher(*, course: str | None, config: Path | None) -> int:
     """Set the teacher's password: for the page /teacher, which tells what students ask, and for /metrics."""
     from lmm_education.course import Course
-    from lmm_education.web.logins import LoginFile
+    from lmm_education.web.accounts import LoginFile
     from lmm_education.web.state import serve_state
 
     with Course.open(config=config, course=course) as opened:
@@ -246,7 +248,7 @@ serve.add_command(users)
 def add_users(*, names: tuple[str, ...], generate: bool, course: str | None, config: Path | None) -> int:
     """Add users, or give them other passwords. NAME may be a file with a name a line, as @FILE."""
     from lmm_education.course import Course
-    from lmm_education.web.logins import checked_name, new_password
+    from lmm_education.web.accounts import checked_name, new_password
 
     checked = [checked_name(name) for name in _all_names(names)]
     with Course.open(config=config, course=course) as opened:
@@ -299,7 +301,7 @@ serve.add_command(keys)
 def add_key(*, name: str, questions_per_minute: int | None, course: str | None, config: Path | None) -> int:
     """Make a key, instead of one of that name, and print it: it cannot be printed again."""
     from lmm_education.course import Course
-    from lmm_education.web.logins import new_key
+    from lmm_education.web.accounts import new_key
 
     key = new_key()
     with Course.open(config=config, course=course) as opened:
@@ -341,7 +343,7 @@ def _show(course: str | None, config: Path | None, part: Callable[[Logins], Coll
 
 
 def _logins(course: Course) -> LoginFile:
-    from lmm_education.web.logins import LoginFile
+    from lmm_education.web.accounts import LoginFile
     from lmm_education.web.state import serve_state
 
     return LoginFile(serve_state(course.root, course.settings.storage.course).logins)

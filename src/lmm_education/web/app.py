@@ -1,56 +1,52 @@
-"""`create_app`: a course as a web application. Nothing happens at import; models and store wait for a request."""
+"""`create_app`: a course as a web application; `create_site`: several. Models and store wait for a request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 
 from lmm.errors import LmmError
 from lmm_education.answer.answers import AskOptions
-from lmm_education.answer.run import open_answering
+from lmm_education.errors import StoreError
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, login, material, page, static_files, teacher, teacher_access
-from lmm_education.web.access import open_access, state_of
-from lmm_education.web.contents import Contents
-from lmm_education.web.failures import Failure
-from lmm_education.web.identify import Identify
-from lmm_education.web.logged import open_recorder
-from lmm_education.web.measuring import CountRequests, metrics
-from lmm_education.web.pictures import Pictures, picture
-from lmm_education.web.reactions import react
-from lmm_education.web.security import SecurityHeaders
-from lmm_education.web.service import Service, service_of
-from lmm_education.web.teacher_access import TeacherAccess
-from lmm_education.web.texts import texts_for
+from lmm_education.web import api, page, teacher
+from lmm_education.web.http import Failure, SecurityHeaders, static, template
+from lmm_education.web.identity import Identify
+from lmm_education.web.metrics import CountRequests
+from lmm_education.web.service import Service, open_service, service_of
+from lmm_education.web.words import words_in
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 ROUTES = (
     ("GET", "/", page.index),
-    ("GET", "/static/{name}", static_files.static),
+    ("GET", "/static/{name}", static),
     ("GET", "/contents", page.contents),
     ("GET", "/sections/{id}", page.section),
-    ("GET", "/material", material.overview),
-    ("GET", "/material/{kind}", material.kind),
-    ("GET", "/login", login.show),
-    ("POST", "/login", login.log_in),
-    ("POST", "/logout", login.log_out),
-    ("GET", "/consent", login.consent_text),
-    ("POST", "/consent", login.agree),
-    ("GET", "/pictures/{address}", picture),
+    ("GET", "/material", api.overview),
+    ("GET", "/material/{kind}", api.kind),
+    ("GET", "/login", page.login),
+    ("POST", "/login", page.log_in),
+    ("POST", "/logout", page.log_out),
+    ("GET", "/consent", page.consent_text),
+    ("POST", "/consent", page.agree),
+    ("GET", "/pictures/{address}", page.picture),
     ("POST", "/chat", page.chat),
-    ("POST", "/reactions", react),
+    ("POST", "/reactions", page.react),
     ("GET", "/teacher", teacher.show),
     ("GET", "/teacher/sections/{id}", teacher.section),
-    ("POST", "/teacher/login", teacher_access.log_in),
-    ("POST", "/teacher/logout", teacher_access.log_out),
-    ("GET", "/metrics", metrics),
+    ("POST", "/teacher/login", teacher.log_in),
+    ("POST", "/teacher/logout", teacher.log_out),
+    ("GET", "/metrics", teacher.metrics),
     ("POST", "/search", api.search),
     ("POST", "/v1/chat/completions", api.completions),
     ("GET", "/v1/models", api.models),
@@ -70,29 +66,18 @@ def create_app(course: CourseParts, *, options: AskOptions | None = None, hosts:
     Raises:
         ConfigError: [serve] asks for something unknown.
     """
-    course = course.for_students()
-    answering, settings = open_answering(course, options), course.settings.serve
-    contents = Contents(
-        answering.searching.searcher, course.settings.preparation.language, course.settings.study.solutions
-    )
-    recorder, texts = open_recorder(course), texts_for(settings)
-    access = open_access(course, answering, texts)
+    service = open_service(course, options, hosts=hosts)
     app = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[
-            Middleware(CountRequests, recorder.metrics),
+            Middleware(CountRequests, service.metrics),
             Middleware(SecurityHeaders),
             Middleware(TrustedHostMiddleware, hosts, www_redirect=False),
-            Middleware(Identify, access.identity, access.guard.enter, _failed),
+            Middleware(Identify, service.identity, service.guard.enter, _failed),
         ],
         exception_handlers={HTTPException: _refused, LmmError: _failed, Exception: _failed},
     )
-    app.state.access, app.state.pictures = access, Pictures(course.root, access.identity.signer)
-    app.state.material = material.Material(contents, course.settings.study, app.state.pictures.of_document)
-    app.state.teacher = TeacherAccess(state_of(course), hosts)
-    app.state.service = Service(
-        course.settings.storage.course, answering, contents, settings, texts, recorder, access.guard, access.topic
-    )
+    app.state.service = service
     return app
 
 
@@ -106,3 +91,50 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     failure = Failure(error.status_code, "invalid_request_error", str(error.detail))
     return JSONResponse(failure.as_json(), error.status_code, headers=error.headers)
+
+
+# -- several courses -------------------------------------------------------------------------------
+
+
+def create_site(apps: Mapping[str, Starlette]) -> Starlette:
+    """The applications of `create_app`, each under its name, with its own login, limits and log; at least one. A page
+    lists them."""
+    services: dict[str, Service] = {name: app.state.service for name, app in apps.items()}
+
+    async def index(request: Request) -> Response:
+        """The courses' titles and descriptions, in the language of the first."""
+        language = next(iter(services.values())).settings.language
+        courses = [
+            {"address": quote(name), "title": service.settings.title or name, "description": service.description}
+            for name, service in services.items()
+        ]
+        title = words_in(language)["page"]["courses"]
+        return template("courses.html", language=language, title=title, courses=courses)
+
+    async def health(request: Request) -> Response:
+        readable = {name: await asyncio.to_thread(_is_readable, service) for name, service in services.items()}
+        states = {name: "ok" if good else "nothing to search" for name, good in readable.items()}
+        return JSONResponse({"courses": states}, 200 if all(readable.values()) else 503)
+
+    routes: list[BaseRoute] = [
+        Route("/", index),
+        Route("/healthz", health),
+        Route("/static/{name}", static),
+        *(Route(f"/{name}", _to_the_course(name)) for name in apps),
+        *(Mount(f"/{name}", app) for name, app in apps.items()),
+    ]
+    return Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)])
+
+
+def _to_the_course(name: str) -> Any:
+    async def redirect(request: Request) -> Response:
+        return RedirectResponse(f"{quote(name)}/", 308)  # relative: a proxy may have put all of this under a path
+
+    return redirect
+
+
+def _is_readable(service: Service) -> bool:
+    try:
+        return service.searching.searcher.store.manifest() is not None
+    except StoreError:
+        return False

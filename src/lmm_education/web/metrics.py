@@ -1,132 +1,122 @@
-"""What a server counts, and how Prometheus reads it (text format 0.0.4). Nothing in here is about one student."""
+"""What a server counts, from its start on, for Prometheus. Nothing in here is about one student."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lmm_education.errors import StoreError
+from lmm_education.exchange_log.exchanges import LoggedExchange
+from lmm_education.exchange_log.writer import LogWriter
+from lmm_education.store.port import Store
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-Labels = tuple[str, ...]
-FIRST_WORD = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0)
-TOTAL = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
-
-
-@dataclass(slots=True)
-class Counter:
-    """Numbers that only grow, one for each combination of `labels`."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...] = ()
-    kind: str = "counter"
-    values: dict[Labels, float] = field(default_factory=dict)
-
-    def add(self, *labels: str, amount: float = 1.0) -> None:
-        """Count something."""
-        self.values[labels] = self.values.get(labels, 0.0) + amount
-
-    def lines(self) -> Iterable[str]:
-        """In the text format.
-
-        >>> counter = Counter("asked_total", "Questions.", ("via",))
-        >>> counter.add("page")
-        >>> list(counter.lines())[2:]
-        ['asked_total{via="page"} 1']
-        """
-        yield from _head(self.name, self.help, self.kind)
-        if not self.labels and not self.values:
-            yield f"{self.name} 0"
-        for labels, value in sorted(self.values.items()):
-            yield f"{self.name}{_labels(self.labels, labels)} {_number(value)}"
-
-
-@dataclass(slots=True)
-class Histogram:
-    """How often values were at most each of `bounds`, ascending."""
-
-    name: str
-    help: str
-    bounds: Sequence[float]
-    counts: list[int] = field(default_factory=list)
-    total: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.counts = [0] * (len(self.bounds) + 1)
-
-    def observe(self, value: float) -> None:
-        """Count a value."""
-        self.counts[next((i for i, bound in enumerate(self.bounds) if value <= bound), len(self.bounds))] += 1
-        self.total += value
-
-    def lines(self) -> Iterable[str]:
-        """In the text format."""
-        yield from _head(self.name, self.help, "histogram")
-        for bound, count in zip((*map(_number, self.bounds), "+Inf"), accumulate(self.counts), strict=True):
-            yield f'{self.name}_bucket{{le="{bound}"}} {count}'
-        yield f"{self.name}_sum {_number(self.total)}"
-        yield f"{self.name}_count {sum(self.counts)}"
+_FIRST_WORD = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0)
+_TOTAL = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+_LEFT = "499"  # nobody was there to get an answer
+_ELSEWHERE = "(none)"
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when each was first counted is of no use, and doubles the page
 
 
 class Metrics:
-    """Everything that is counted, from the start of the server on."""
+    """Everything that is counted in one course. `store` and `log` are looked at when Prometheus asks."""
 
-    def __init__(self) -> None:
-        self.requests = Counter("lmm_requests_total", "Requests, by route and status.", ("path", "status"))
-        self.exchanges = Counter("lmm_exchanges_total", "Questions, by what came of them.", ("via", "outcome"))
-        self.errors = Counter("lmm_errors_total", "Failures while answering, by kind.", ("kind",))
-        self.first_word = Histogram("lmm_first_word_seconds", "From question to first word.", FIRST_WORD)
-        self.answer = Histogram("lmm_answer_seconds", "From question to the end of the answer.", TOTAL)
-        self.tokens = Counter("lmm_tokens_total", "Tokens of models.", ("direction",))
-        self.cost = Counter("lmm_cost_dollars_total", "US dollars, as far as prices are known.")
-        self.reactions = Counter("lmm_reactions_total", "Students' reactions, every change of one.", ("reaction",))
-        self.running = 0
-
-    def text(self, more: Iterable[Counter] = ()) -> str:
-        """All of it, and more, in the text format.
-
-        >>> print(Metrics().text([gauge("x", "An x.", 2)]).partition("# HELP lmm_x")[2], end="")
-         An x.
-        # TYPE lmm_x gauge
-        lmm_x 2
-        """
-        families: tuple[Counter | Histogram, ...] = (
-            *(self.requests, self.exchanges, self.errors, self.first_word, self.answer, self.tokens, self.cost),
-            *(self.reactions, gauge("answers_running", "Answers on their way.", self.running), *more),
+    def __init__(self, store: Store | None = None, log: LogWriter | None = None) -> None:
+        self._registry = all_ = CollectorRegistry()
+        self.requests = Counter("lmm_requests", "Requests, by route and status.", ["path", "status"], registry=all_)
+        self.exchanges = Counter("lmm_exchanges", "Questions, by what came of them.", ["via", "outcome"], registry=all_)
+        self.errors = Counter("lmm_errors", "Failures while answering, by kind.", ["kind"], registry=all_)
+        self.first_word = Histogram(
+            "lmm_first_word_seconds", "From question to first word.", buckets=_FIRST_WORD, registry=all_
         )
-        return "".join(f"{line}\n" for family in families for line in family.lines())
+        self.answer = Histogram(
+            "lmm_answer_seconds", "From question to the end of the answer.", buckets=_TOTAL, registry=all_
+        )
+        self.tokens = Counter("lmm_tokens", "Tokens of models.", ["direction"], registry=all_)
+        self.cost = Counter("lmm_cost_dollars", "US dollars, as far as prices are known.", registry=all_)
+        self.reactions = Counter(
+            "lmm_reactions", "Students' reactions, every change of one.", ["reaction"], registry=all_
+        )
+        self.running = Gauge("lmm_answers_running", "Answers on their way.", registry=all_)
+        started = Gauge("lmm_start_time_seconds", "When the server was started, in seconds since 1970.", registry=all_)
+        started.set_to_current_time()
+        self._registry.register(_Looked(store, log))
+
+    def note(self, exchange: LoggedExchange) -> None:
+        """Count a question and what came of it."""
+        self.exchanges.labels(exchange.via, exchange.outcome).inc()
+        self.answer.observe(exchange.total)
+        if exchange.first_word is not None:
+            self.first_word.observe(exchange.first_word)
+        self.tokens.labels("input").inc(exchange.input_tokens)
+        self.tokens.labels("output").inc(exchange.output_tokens)
+        self.cost.inc(exchange.cost or 0.0)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' text format; the store is read.
+
+        >>> b"lmm_answers_running 0.0" in Metrics().text()
+        True
+        """
+        return generate_latest(self._registry)
 
 
-def gauge(name: str, help: str, value: float) -> Counter:
-    """A number that goes up and down."""
-    return Counter(f"lmm_{name}", help, kind="gauge", values={(): float(value)})
+class _Looked:
+    """What is not counted, but looked up."""
+
+    def __init__(self, store: Store | None, log: LogWriter | None) -> None:
+        self._store, self._log = store, log
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing before it is asked for: the store need not be there yet."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        if self._log is not None:
+            yield CounterMetricFamily("lmm_log_failures", "Tries to write the log that failed.", self._log.failures)
+            yield CounterMetricFamily("lmm_log_lost", "Exchanges that the log does not have.", self._log.lost)
+        if self._store is not None:
+            yield from _store_metrics(self._store)
 
 
-def total(name: str, help: str, value: float) -> Counter:
-    """A number that only grows and is counted elsewhere."""
-    return Counter(f"lmm_{name}_total", help, values={(): float(value)})
+def _store_metrics(store: Store) -> Iterable[Metric]:
+    try:
+        status = store.status()
+    except StoreError:
+        yield GaugeMetricFamily("lmm_store_up", "Whether the store can be read.", 0)
+        return
+    yield GaugeMetricFamily("lmm_store_up", "Whether the store can be read.", status.manifest is not None)
+    yield GaugeMetricFamily("lmm_store_documents", "Documents in the store.", status.documents)
+    yield GaugeMetricFamily("lmm_store_chunks", "Passages in the store.", status.chunks)
+    generation = str(status.details.get("generation", "")).partition("-")[0]
+    if generation.isdigit():
+        yield GaugeMetricFamily("lmm_store_generation", "How often the store was written.", int(generation))
 
 
-def _head(name: str, help: str, kind: str) -> tuple[str, str]:
-    return f"# HELP {name} {_escaped(help)}", f"# TYPE {name} {kind}"
+class CountRequests:
+    """Middleware that counts every request by its route, never by its path: paths may have ids."""
 
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
 
-def _labels(names: Sequence[str], values: Labels) -> str:
-    pairs = (f'{name}="{_quoted(value)}"' for name, value in zip(names, values, strict=True))
-    return f"{{{','.join(pairs)}}}" if names else ""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        status = _LEFT
 
+        async def send_and_see(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = str(message["status"])
+            await send(message)
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _quoted(text: str) -> str:
-    return _escaped(text).replace('"', '\\"')
-
-
-def _number(value: float) -> str:
-    """
-    >>> _number(2.0), _number(0.25)
-    ('2', '0.25')
-    """
-    return str(int(value)) if value == int(value) else repr(value)
+        try:
+            await self.app(scope, receive, send_and_see)
+        finally:
+            route = scope.get("route")
+            self.metrics.requests.labels(route.path if isinstance(route, Route) else _ELSEWHERE, status).inc()

@@ -3,69 +3,109 @@
 from __future__ import annotations
 
 import asyncio
-import html
-import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from string import Template
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
+from lmm.messages import Retrying, TextDelta
+from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.history import Exchange
-from lmm_education.errors import RequestError
-from lmm_education.web.chat_events import PageAnswer
-from lmm_education.web.completions import check_number, checked_length, checked_question
-from lmm_education.web.contents import Hidden, section_values
-from lmm_education.web.identify import caller_of
-from lmm_education.web.logged import Asked, student_of
-from lmm_education.web.rendering import to_html
-from lmm_education.web.service import NO_STORE, Service, read_json, server_sent, service_of
-from lmm_education.web.static_files import static_text
+from lmm_education.answer.sources import Source
+from lmm_education.errors import LogError, RequestError
+from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
+from lmm_education.web.api import check_number, checked_length, checked_question
+from lmm_education.web.http import NO_STORE, Failure, read_json, server_sent, short_text, template
+from lmm_education.web.identity import caller_of, set_cookie
+from lmm_education.web.material import Hidden, section_values
+from lmm_education.web.pictures import POLICY
+from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
+from lmm_education.web.service import Asked, Service, service_of
+from lmm_education.web.words import notice_for
+
+PageEvent = tuple[str, Mapping[str, Any]]
+"""A name and its values: ``found``, ``text`` (as it arrives), ``block`` (what it comes to, and what is left of the
+text), ``restart`` (all text is void), ``answer``."""
+
+
+@dataclass(slots=True)
+class PageAnswer:
+    """Turns the events of one answer into the page's; `exchange` is its id in the log, if one is kept."""
+
+    texts: Mapping[str, str]
+    exchange: str = ""
+    pictures: Callable[[Sequence[Source]], Picture] | None = None
+    picture: Picture | None = None
+    numbers: tuple[int, ...] = ()
+    blocks: BlockStream = field(default_factory=BlockStream)
+
+    def events(self, event: AnswerEvent) -> Iterator[PageEvent]:
+        """What the page has to do next."""
+        if isinstance(event, Found):
+            self.numbers = tuple(source.number for source in event.sources)
+            self.picture = self.pictures(event.sources) if self.pictures else None
+            yield "found", {"sources": len(event.sources)}
+        elif isinstance(event, TextDelta):
+            ended = self.blocks.feed(event.text)
+            if ended:
+                html = to_html(ended, numbers=self.numbers, picture=self.picture)
+                yield "block", {"html": html, "rest": self.blocks.rest}
+            else:
+                yield "text", {"text": event.text}
+        elif isinstance(event, Retrying | Called):
+            self.blocks = BlockStream()
+            yield "restart", {"message": self.texts["again"] if isinstance(event, Retrying) else self.texts["thinking"]}
+        elif isinstance(event, Answer):
+            yield "answer", self._answer(event)
+
+    def _answer(self, answer: Answer) -> dict[str, Any]:
+        numbers = [source.number for source in answer.cited]
+        return {
+            "html": to_html(answer.text, numbers=numbers, picture=self.picture),
+            "text": answer.text,
+            "exchange": self.exchange,
+            "sources": [source_values(source, answer.searched) for source in answer.cited],
+            "notices": [
+                *(notice_for(notice, self.texts) for notice in answer.notices),
+                *([self.texts["cut"]] if answer.cut else []),
+            ],
+        }
+
+
+def source_values(source: Source, searched: str) -> dict[str, Any]:
+    """A source for the page: what it shows of it, and by what the section and the passage are found again."""
+    return {
+        "number": source.number,
+        "title": title_html(source.path),
+        "place": str(source.place),
+        "type": source.kind if source.kind != "text" else "",
+        "section": source.section or source.id,
+        "passage": source.id if source.what == "chunk" else "",
+        "searched": searched,
+    }
+
+
+# -- endpoints ---------------------------------------------------------------------------------------
+
 
 _NO_PAIRS = "'history' must be a list of pairs of texts"
 
 
 async def index(request: Request) -> Response:
-    """``GET /``: the page."""
+    """``GET /``: the page, with the course's words in their places."""
     service = service_of(request)
-    guard, caller = service.guard, caller_of(request)
-    consent = "" if guard is None or guard.has_agreed(request) else guard.consent
-    page = page_html(service, consent=consent, logged_in=caller.session is not None)
-    return HTMLResponse(page, headers={"Cache-Control": "no-store"})
-
-
-def page_html(service: Service, *, consent: str = "", logged_in: bool = False) -> str:
-    """The page with the course's words in their places; `consent` is what is sent to agree, if one has to."""
-    settings, texts = service.settings, service.texts
-    words = {f"t_{name}": html.escape(text) for name, text in texts.items()}
-    return Template(static_text("page.html")).substitute(
-        words,
-        language=html.escape(settings.language),
-        title=html.escape(settings.title or service.name),
-        description=to_html(settings.description),
-        welcome=to_html(texts["welcome"]),
-        logged=_notice(service),
-        consent=html.escape(consent),
-        consent_text=to_html(settings.consent),
-        log_out=_log_out(texts) if logged_in else "",
+    settings, texts, guard = service.settings, service.texts, service.guard
+    return template(
+        "page.html", language=settings.language, title=service.title, t=texts, description=service.description,
+        welcome=to_html(texts["welcome"]), consent="" if guard.has_agreed(request) else guard.consent,
+        consent_text=to_html(settings.consent), logged_in=caller_of(request).session is not None,
+        logged=texts["logged"].replace("{days}", str(settings.log_days)) if service.log else "",
         longest=settings.longest_question,
-        texts=html.escape(json.dumps(dict(texts))),
-    )
-
-
-def _log_out(texts: Mapping[str, str]) -> str:
-    log_out, enter = html.escape(texts["log_out"]), html.escape(texts["enter"])
-    return f'<button type="button" id="log-out" data-enter="{enter}">{log_out}</button>'
-
-
-def _notice(service: Service) -> str:
-    """What students are told of the log, if one is kept."""
-    if service.recorder.log is None:
-        return ""
-    text = service.texts["logged"].replace("{days}", str(service.settings.log_days))
-    return f'<p class="note">{html.escape(text)}</p>'
+    )  # fmt: skip
 
 
 async def contents(request: Request) -> Response:
@@ -81,18 +121,28 @@ async def section(request: Request) -> Response:
     values = await asyncio.to_thread(
         section_values, service.searching.searcher, request.path_params["id"], passage=wanted["passage"],
         searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, service.texts["solution"]),
-        pictures=request.app.state.pictures.of_document,
+        pictures=service.pictures.of_document,
     )  # fmt: skip
     return JSONResponse(values)
+
+
+async def picture(request: Request) -> Response:
+    """``GET /pictures/ADDRESS``."""
+    data, kind = await asyncio.to_thread(service_of(request).pictures.read, request.path_params["address"])
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {"Cache-Control": "private, max-age=300", "ETag": tag, "Content-Security-Policy": POLICY}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(data, media_type=kind, headers=headers)
 
 
 async def chat(request: Request) -> Response:
     """``POST /chat``: the answer to ``question`` after ``history``, a list of pairs, as server-sent events."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("question"), service.settings.longest_question)
-    service.admit(request)
-    asked = service.recorder.asked(question, student_of(request), "page")
-    page = PageAnswer(service.texts, asked.number, request.app.state.pictures.of_sources)
+    await service.admit(request)
+    asked = service.asked(question, request, "page")
+    page = PageAnswer(service.texts, asked.number, service.pictures.of_sources)
     stream = _stream(service, asked, _history(body.get("history", [])), page)
     return StreamingResponse(stream, media_type="text/event-stream", headers=NO_STORE)
 
@@ -111,7 +161,7 @@ def _is_pair(pair: Any) -> bool:
 
 
 async def _stream(service: Service, asked: Asked, history: Sequence[Exchange], page: PageAnswer) -> AsyncGenerator[str]:
-    events = asked.events(service.answer(asked.question, history))
+    events = service.answer(asked, history)
     try:
         async with aclosing(events):
             async for event in events:
@@ -119,3 +169,97 @@ async def _stream(service: Service, asked: Asked, history: Sequence[Exchange], p
                     yield server_sent(values, name)
     except Exception as error:  # the response has begun: what is left is to say so in it
         yield server_sent({"message": service.failed(error).message}, "failure")
+
+
+# -- reactions ---------------------------------------------------------------------------------------
+
+
+_REACTIONS = {"up": 1, "down": -1, "none": 0}
+_PATIENCE = 10.0  # seconds for the log
+
+
+async def react(request: Request) -> Response:
+    """``POST /reactions``: ``reaction`` (up, down or none) and ``comment`` for the answer with the id ``exchange``,
+    which must be the same student's; said again, they replace what was said before."""
+    service, body = service_of(request), await read_json(request)
+    exchange, reaction, comment = read_reaction(body)
+    log = service.log
+    if log is None:
+        raise RequestError("no log is kept", status=404)
+    kept = log.react(exchange, str(request.state.student), _REACTIONS[reaction], comment)
+    try:
+        known = await asyncio.wait_for(asyncio.wrap_future(kept), _PATIENCE)
+    except (LogError, TimeoutError):  # which the log's own thread has told
+        failure = Failure(503, "server_error", service.texts["not_kept"], "unavailable")
+        return JSONResponse(failure.as_json(), failure.status)
+    if not known:
+        raise RequestError(service.texts["too_late"], status=404, param="exchange")
+    service.metrics.reactions.labels(reaction).inc()
+    return JSONResponse({"exchange": exchange, "reaction": reaction, "comment": comment})
+
+
+def read_reaction(body: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Exchange, reaction and comment of a request.
+
+    Raises:
+        RequestError: they are not as they should be.
+
+    >>> read_reaction({"exchange": "1f", "reaction": "up"})
+    ('1f', 'up', '')
+    """
+    exchange, reaction, comment = body.get("exchange"), body.get("reaction"), body.get("comment", "")
+    if not isinstance(exchange, str):
+        raise RequestError("'exchange' must be the id of an answer", param="exchange")
+    if reaction not in _REACTIONS:
+        raise RequestError("'reaction' must be up, down or none", param="reaction")
+    if not isinstance(comment, str) or len(comment) > LONGEST_COMMENT:
+        raise RequestError(f"'comment' must be text of up to {LONGEST_COMMENT} characters", param="comment")
+    return exchange, reaction, comment.strip()
+
+
+# -- logging in and agreeing ----------------------------------------------------------------------
+
+_YEAR = 365 * 24 * 3600
+
+
+async def login(request: Request) -> Response:
+    """``GET /login``: the page, unless one is in already."""
+    service = service_of(request)
+    if service.settings.login not in ("password", "users") or caller_of(request).admitted:
+        return RedirectResponse("./", 303)
+    return template(
+        "login.html", language=service.settings.language, title=service.title, description=service.description,
+        t=service.texts, named=service.settings.login == "users", address="login", then="./",
+    )  # fmt: skip
+
+
+async def log_in(request: Request) -> Response:
+    """``POST /login``: ``name`` and ``password``; the answer brings the cookie of a session."""
+    service = service_of(request)
+    if service.settings.login not in ("password", "users"):
+        raise RequestError("nobody logs in here", status=404)
+    body = await read_json(request)
+    name = short_text(body, "name").strip() if service.settings.login == "users" else ""
+    return await service.students.begin(request, name, short_text(body, "password"), service.texts)
+
+
+async def log_out(request: Request) -> Response:
+    """``POST /logout``: the session counts no more."""
+    await read_json(request)
+    return await service_of(request).students.end(request)
+
+
+async def consent_text(request: Request) -> Response:
+    """``GET /consent``: to what one has to agree before the first question, as markdown, and what is sent to do so."""
+    text, consent = service_of(request).settings.consent, service_of(request).guard.consent
+    return JSONResponse({"text": text, "consent": consent}, headers=NO_STORE)
+
+
+async def agree(request: Request) -> Response:
+    """``POST /consent``: ``consent`` as `consent_text` told it; the browser remembers that it was given."""
+    guard, body = service_of(request).guard, await read_json(request)
+    if not guard.consent or body.get("consent") != guard.consent:
+        raise RequestError("this is not what one has to agree to", param="consent", status=409)
+    response = JSONResponse({"status": "ok"}, headers=NO_STORE)
+    set_cookie(response.headers, request, guard.consent_cookie, guard.agreement(caller_of(request)), _YEAR)
+    return response

@@ -1,4 +1,5 @@
-"""Plots as SVG, drawn by hand: bars over time and lines. Colours are classes of the style sheet; no script, no style.
+"""Plots, as the template ``plot.html`` draws them in SVG: bars over time and lines. Colours are classes of the style
+sheet; no script, no style.
 
 A plot is as wide as a phone, so that its words can be read there. What it shows is said by its title; numbers are
 told by a table beside it, which is the caller's.
@@ -6,10 +7,10 @@ told by a table beside it, which is the caller's.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 WIDTH, HEIGHT = 400, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 12, 28
@@ -26,15 +27,59 @@ class Series:
     style: str
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A bar, whose corner is at `x` and `y`, or a point."""
+
+    style: str
+    x: float
+    y: float
+    tip: str
+    width: float = 0.0
+    height: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points with nothing missing between them."""
+
+    style: str
+    points: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A text at an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What is drawn, and where."""
+
+    title: str
+    ticks: Sequence[Mark]
+    labels: Sequence[Mark]
+    bars: Sequence[Shape] = ()
+    points: Sequence[Shape] = ()
+    lines: Sequence[Line] = ()
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = WIDTH - _RIGHT
+
+
 Number = Callable[[float], str]
 
 
-def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> str:
+def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
     """Bars, a stack for each label, the first series below.
 
     >>> drawn = bars("Questions", ["Mon", "Tue"], [Series("asked", [1, 3], "s0")], str)
-    >>> drawn.count("<rect"), "Tue: asked 3" in drawn
-    (2, True)
+    >>> [bar.tip for bar in drawn.bars]
+    ['Mon: asked 1', 'Tue: asked 3']
     """
     stacks = [[one.values[i] or 0.0 for one in series] for i in range(len(labels))]
     scale = _Scale.up_to(max(map(math.fsum, stacks), default=0.0))
@@ -45,49 +90,43 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Nu
         for one, value in zip(series, stack, strict=True):
             if value > 0:
                 top, bottom = scale.y(base + value), scale.y(base)
-                tip = _escaped(f"{labels[i]}: {one.name} {number(value)}")
-                drawn.append(
-                    f'<rect class="{one.style}" x="{_n(left)}" y="{_n(top)}" width="{_n(place * (1 - _GAP))}" '
-                    f'height="{_n(bottom - top)}"><title>{tip}</title></rect>'
-                )
+                tip = _printable(f"{labels[i]}: {one.name} {number(value)}")
+                width, height = _rounded(place * (1 - _GAP)), _rounded(bottom - top)
+                drawn.append(Shape(one.style, _rounded(left), _rounded(top), tip, width, height))
             base += value
-    return _svg(title, labels, scale, number, drawn)
+    return Plot(_printable(title), scale.marks(number), _marks(labels), bars=drawn)
 
 
-def lines(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> str:
+def lines(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
     """A line for each series, with a point for each value; it is broken where there is none.
 
     >>> drawn = lines("Seconds", ["Mon", "Tue", "Wed"], [Series("median", [1, None, 3], "s0")], str)
-    >>> drawn.count("<circle"), drawn.count("<polyline")
+    >>> len(drawn.points), len(drawn.lines)
     (2, 0)
     """
     known = [value for one in series for value in one.values if value is not None]
     scale = _Scale.up_to(max(known, default=0.0))
     place = _width() / max(len(labels), 1)
-    drawn = []
+    points: list[Shape] = []
+    joined: list[Line] = []
     for one in series:
-        at = [(_LEFT + place * (i + 0.5), value) for i, value in enumerate(one.values)]
-        for run in _runs(at):
-            if len(run) > 1:
-                points = " ".join(f"{_n(x)},{_n(scale.y(value))}" for x, value in run)
-                drawn.append(f'<polyline class="{one.style}" points="{points}"/>')
-        for label, (x, value) in zip(labels, at, strict=True):
-            if value is not None:
-                tip = _escaped(f"{label}: {one.name} {number(value)}")
-                where = f'cx="{_n(x)}" cy="{_n(scale.y(value))}"'
-                drawn.append(f'<circle class="{one.style}" {where} r="3"><title>{tip}</title></circle>')
-    return _svg(title, labels, scale, number, drawn)
+        at = [_LEFT + place * (i + 0.5) for i in range(len(labels))]
+        tips = [f"{label}: {one.name} " for label in labels]
+        placed = zip(at, one.values, tips, strict=True)
+        shapes = [
+            None if value is None else _point(one.style, x, scale.y(value), tip + number(value))
+            for x, value, tip in placed
+        ]
+        points += [shape for shape in shapes if shape]
+        for there, run in groupby(shapes, key=lambda shape: shape is not None):
+            held = [f"{shape.x},{shape.y}" for shape in run if shape]
+            if there and len(held) > 1:
+                joined.append(Line(one.style, " ".join(held)))
+    return Plot(_printable(title), scale.marks(number), _marks(labels), points=points, lines=joined)
 
 
-def _runs(points: Sequence[tuple[float, float | None]]) -> list[list[tuple[float, float]]]:
-    """The points without gaps between them."""
-    runs: list[list[tuple[float, float]]] = [[]]
-    for x, value in points:
-        if value is None:
-            runs.append([])
-        else:
-            runs[-1].append((x, value))
-    return [run for run in runs if run]
+def _point(style: str, x: float, y: float, tip: str) -> Shape:
+    return Shape(style, _rounded(x), _rounded(y), _printable(tip))
 
 
 # -- axes ------------------------------------------------------------------------------------------
@@ -107,6 +146,9 @@ class _Scale:
     def y(self, value: float) -> float:
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self.ticks[-1]
 
+    def marks(self, number: Number) -> list[Mark]:
+        return [Mark(_rounded(self.y(tick)), _printable(number(tick))) for tick in self.ticks]
+
 
 def round_step(least: float) -> float:
     """The smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that is not below `least`; 1 for nothing.
@@ -124,28 +166,19 @@ def round_step(least: float) -> float:
     raise AssertionError(least)
 
 
-def _svg(title: str, labels: Sequence[str], scale: _Scale, number: Number, drawn: Sequence[str]) -> str:
-    parts = [f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_escaped(title)}">']
-    for tick in scale.ticks:
-        y = _n(scale.y(tick))
-        parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y}" x2="{WIDTH - _RIGHT}" y2="{y}"/>')
-        parts.append(f'<text class="y" x="{_LEFT - 6}" y="{y}" dy="0.35em">{_escaped(number(tick))}</text>')
-    parts += drawn
+def _marks(labels: Sequence[str]) -> list[Mark]:
     place, every = _width() / max(len(labels), 1), max(1, math.ceil(len(labels) / _MOST_LABELS))
-    for i in range(0, len(labels), every):
-        x = _n(_LEFT + place * (i + 0.5))
-        parts.append(f'<text class="x" x="{x}" y="{HEIGHT - 8}">{_escaped(labels[i])}</text>')
-    return "".join((*parts, "</svg>"))
+    chosen = range(0, len(labels), every)
+    return [Mark(_rounded(_LEFT + place * (i + 0.5)), _printable(labels[i])) for i in chosen]
 
 
 def _width() -> float:
     return WIDTH - _LEFT - _RIGHT
 
 
-def _n(value: float) -> str:
-    """A coordinate."""
-    return f"{value:.1f}".removesuffix(".0")
+def _rounded(value: float) -> float:
+    return round(value, 1)
 
 
-def _escaped(text: str) -> str:
-    return html.escape("".join(char for char in text if char.isprintable()))
+def _printable(text: str) -> str:
+    return "".join(char for char in text if char.isprintable())

@@ -15,19 +15,25 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
+from markupsafe import Markup
 from pygments import highlight as highlighted
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from lmm_education.material import Lines
-from lmm_education.web.formula_rules import OPENS, formulas
 from lmm_education.web.mathml import to_mathml
 
+_PASSAGE = Markup('<div class="passage">\n{}</div>\n')
+_FOLDED = Markup('<details class="hidden"><summary>{}</summary>\n{}</details>\n')
+_IMAGE = Markup('<img src="{}" alt="{}" loading="lazy">')
+_NO_IMAGE = Markup('<span class="picture">{}</span>')
+_DISPLAY = Markup('<div class="display">{}</div>\n')
 Env = MutableMapping[str, Any]
 Picture = Callable[[str], str]
 """The address under which a picture in a text is served, given as it stands there; empty if it is not served."""
@@ -38,14 +44,14 @@ _ATTRIBUTES = re.compile(r"^\{[^{}]*\}")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
-def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | None = None) -> str:
+def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | None = None) -> Markup:
     """A text as HTML; `numbers` are the sources that it may cite, as ``[1]`` or ``[1, 3]``; `picture` gives addresses
     to pictures, for which else their text stands.
 
     >>> to_html("Green [1], not <b>red</b> [2].", numbers=[1])
-    '<p>Green <a class="cite" href="#" data-source="1">1</a>, not &lt;b&gt;red&lt;/b&gt; [2].</p>\\n'
+    Markup('<p>Green <a class="cite" href="#" data-source="1">1</a>, not &lt;b&gt;red&lt;/b&gt; [2].</p>\\n')
     """
-    return str(_parser().render(markdown, {"numbers": frozenset(numbers), "picture": picture}))
+    return Markup(_parser().render(markdown, {"numbers": frozenset(numbers), "picture": picture}))
 
 
 def title_html(markdown: str) -> str:
@@ -64,7 +70,7 @@ def marked_html(
     label: str = "",
     *,
     picture: Picture | None = None,
-) -> str:
+) -> Markup:
     """A text as HTML in which the blocks with these lines (from 1) are marked as the passage. Those with lines of one
     of `hidden` are shown when one asks for it: what there is to ask for, `label` says.
 
@@ -88,10 +94,10 @@ def marked_html(
         inner = []
         for (_, is_passage), blocks in groupby(group, key=lambda item: item[0]):
             rendered = str(parser.renderer.render([t for _, block in blocks for t in block], parser.options, env))
-            inner.append(f'<div class="passage">\n{rendered}</div>\n' if is_passage else rendered)
-        text, summary = "".join(inner), f"<summary>{html.escape(label)}</summary>"
-        pieces.append(f'<details class="hidden">{summary}\n{text}</details>\n' if which >= 0 else text)
-    return "".join(pieces)
+            inner.append(_PASSAGE.format(Markup(rendered)) if is_passage else Markup(rendered))
+        text = Markup("").join(inner)
+        pieces.append(_FOLDED.format(label, text) if which >= 0 else text)
+    return Markup("").join(pieces)
 
 
 def lines_of(passage: str, text: str) -> Lines | None:
@@ -167,7 +173,7 @@ class BlockStream:
 def _in_formula(line: str, inside: bool) -> bool:
     if inside:
         return not line.endswith(("$$", "\\]")) and "\\end{" not in line
-    return line.startswith(OPENS) and (line in OPENS or not line.endswith(("$$", "\\]", "}")) or "\\begin{" in line)
+    return line.startswith(_OPENS) and (line in _OPENS or not line.endswith(("$$", "\\]", "}")) or "\\begin{" in line)
 
 
 # -- the parser ------------------------------------------------------------------------------------
@@ -234,15 +240,15 @@ def _show_formula(this: RendererHTML, tokens: Sequence[Token], at: int, options:
 
 def _show_display(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
     shown = to_mathml(tokens[at].content, display=True)
-    return f'<div class="display">{shown}</div>\n' if tokens[at].block else shown
+    return _DISPLAY.format(Markup(shown)) if tokens[at].block else shown
 
 
 def _show_image(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
     """The picture, if it is served; else the text that stands for it."""
-    text, picture = html.escape(tokens[at].content), env.get("picture")
+    text, picture = tokens[at].content, env.get("picture")
     if picture is not None and (address := picture(str(tokens[at].attrs.get("src", "")))):
-        return f'<img src="{html.escape(address)}" alt="{text}" loading="lazy">'
-    return f'<span class="picture">{text}</span>'
+        return _IMAGE.format(address, text)
+    return _NO_IMAGE.format(text)
 
 
 def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
@@ -279,3 +285,78 @@ _RULES = {
     "table_open": _show_table,
     "table_close": _show_table,
 }
+
+
+# -- formulas --------------------------------------------------------------------------------------
+
+# No formula is longer; without a bound, openers that nothing closes would each be looked for to the end of the text.
+_LONGEST_FORMULA = 2000
+_FORMULA_LINES = 80
+_FORMULA = f".{{1,{_LONGEST_FORMULA}}}?"
+_INLINE_FORMULA = re.compile(
+    rf"\$\$(?P<display>{_FORMULA})\$\$(?:[ \t]*\{{#[^}}\n]*\}})?"
+    rf"|\\\[(?P<bracket>{_FORMULA})\\\]"
+    rf"|\\\((?P<round>{_FORMULA})\\\)"
+    r"|\$(?!\s)(?P<dollar>(?:\\[^`]|[^$\\`]){1,2000}?)(?<!\s)\$(?!\d)",
+    re.DOTALL,
+)
+_ENVIRONMENTS = "align|aligned|alignat|flalign|gather|gathered|equation|eqnarray|multline|split|cases"
+_BLOCK_FORMULA = re.compile(
+    rf"\$\$(?P<display>{_FORMULA})\$\$(?:[ \t]*\{{#[^}}\n]*\}})?[ \t]*(?=\n|\Z)"
+    rf"|\\\[(?P<bracket>{_FORMULA})\\\][ \t]*(?=\n|\Z)"
+    rf"|(?P<tex>\\begin\{{(?P<name>(?:{_ENVIRONMENTS})\*?)\}}{_FORMULA}\\end\{{(?P=name)\}})[ \t]*(?=\n|\Z)",
+    re.DOTALL,
+)
+_OPENS = ("$$", "\\[", "\\begin{")
+"""How a formula that takes lines of its own begins."""
+
+
+# As in Pandoc, a dollar sign opens a formula only before a character that is no space, and closes one only after such a
+# character and not before a digit; a grave accent, which begins code, is in none. dollarmath (mdit-py-plugins) agrees,
+# but knows neither of Pandoc's labels, nor of a bound: 2,000 openers that nothing closes take it seconds.
+def formulas(parser: MarkdownIt) -> None:
+    """Add the rules to a parser. Tokens are ``formula`` (in a line) and ``display_formula``; `content` is the TeX.
+
+    >>> parser = MarkdownIt("commonmark").use(formulas)
+    >>> [token.type for token in parser.parseInline("It costs $5; $x$ is free.")[0].children]
+    ['text', 'formula', 'text']
+    """
+    parser.inline.ruler.before("escape", "formula", _inline_formula)
+    parser.block.ruler.before(
+        "fence", "display_formula", _block_formula, {"alt": ["paragraph", "reference", "blockquote"]}
+    )
+
+
+def _inline_formula(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] not in "$\\":
+        return False
+    found = _INLINE_FORMULA.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        display = found["display"] or found["bracket"]
+        token = state.push("display_formula" if display else "formula", "math", 0)
+        token.content = display or found["round"] or found["dollar"]
+    state.pos = found.end()
+    return True
+
+
+def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bool:
+    """A formula that begins at the start of a line and ends at the end of one; it may have blank lines."""
+    begin = state.bMarks[first] + state.tShift[first]
+    if state.is_code_block(first) or not state.src.startswith(_OPENS, begin):
+        return False
+    last = min(last, first + _FORMULA_LINES)
+    found = _BLOCK_FORMULA.match(
+        state.getLines(first, last, state.blkIndent, False).lstrip()
+    )  # without the marks of a quote
+    if found is None:
+        return False
+    if silent:
+        return True
+    line = first + found[0].count("\n") + 1
+    token = state.push("display_formula", "math", 0)
+    token.block, token.map = True, [first, line]
+    token.content = found["display"] or found["bracket"] or found["tex"]
+    state.line = line
+    return True

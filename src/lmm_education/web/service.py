@@ -1,137 +1,212 @@
-"""What every endpoint works with: the course, its search and answers, the words; and answers across event loops."""
+"""A course as it is served: what every endpoint works with, and a question on its way, as log, metrics, budget and
+topic check see it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import logging
-import threading
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import secrets
+import time
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from starlette.requests import ClientDisconnect, Request
+from limits.storage import MemoryStorage
+from markupsafe import Markup
+from starlette.requests import Request
 
 from lmm import loop
-from lmm.errors import LmmError
-from lmm.messages import TextDelta
-from lmm_education.answer.answers import AnswerEvent
+from lmm.disk.folder import configured
+from lmm.errors import ConfigError, LmmError
+from lmm.listening import is_loopback
+from lmm.messages import Retrying, TextDelta, Usage
+from lmm.models.chat import shared_chat
+from lmm.powers import require
+from lmm.prompts.load import load_prompts
+from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.run import Answering
-from lmm_education.errors import RequestError
+from lmm_education.answer.run import Answering, open_answering
+from lmm_education.answer.sources import Source
+from lmm_education.errors import Denied
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
+from lmm_education.exchange_log.writer import LogWriter
+from lmm_education.parts import CourseParts
+from lmm_education.prompts.templates import SLOTS
+from lmm_education.search.expand import can_write
 from lmm_education.search.run import CourseSearch
 from lmm_education.settings import ServeSettings
-from lmm_education.web.contents import Contents
-from lmm_education.web.failures import Failure, failure_of
-from lmm_education.web.guard import Guard
-from lmm_education.web.logged import Recorder
-from lmm_education.web.security import LARGEST
+from lmm_education.web.accounts import LoginFile, Sessions, Signer
+from lmm_education.web.guard import Guard, too_soon
+from lmm_education.web.http import Failure, failure_of
+from lmm_education.web.identity import Identity
+from lmm_education.web.login import OF_ONE, Attempts, Login
+from lmm_education.web.material import Contents, Material
+from lmm_education.web.metrics import Metrics
+from lmm_education.web.pictures import Pictures
+from lmm_education.web.rendering import to_html
+from lmm_education.web.state import Budget, Database, Reservation, ServeState, Spent, serve_state
 from lmm_education.web.topic import TopicCheck
+from lmm_education.web.words import texts_for
 
-NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""Headers of a stream: no proxy keeps it, or holds it back."""
+T = TypeVar("T")
 logger = logging.getLogger("lmm.serve")
+_TEACHER_HOURS = 12  # until a session ends
+_BESIDES = 1500  # tokens of a question besides its context: instructions, history, the answer
+_LONGEST_ERROR = 1000  # characters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Service:
-    """One course as it is served; kept in the application's state under ``service``."""
+    """One course as it is served; made by `open_service`, kept in the application's state under ``service``.
+
+    `local`: only this machine is let in. `students` and `teacher` are the two ways to log in.
+    """
 
     name: str
     answering: Answering
     contents: Contents
     settings: ServeSettings
     texts: Mapping[str, str]
-    recorder: Recorder = field(default_factory=Recorder)
-    guard: Guard | None = None
+    identity: Identity
+    guard: Guard
+    students: Login
+    teacher: Login
+    pictures: Pictures
+    material: Material
+    metrics: Metrics
+    log: LogWriter | None = None
+    budget: Budget | None = None
     topic: TopicCheck | None = None
+    local: bool = True
+    _told: set[str] = field(default_factory=set)  # what the server's log has been told once
+
+    @property
+    def title(self) -> str:
+        """What students call the course."""
+        return self.settings.title or self.name
+
+    @property
+    def description(self) -> Markup:
+        """What stands below the title."""
+        return to_html(self.settings.description)
 
     @property
     def searching(self) -> CourseSearch:
         return self.answering.searching
 
-    async def answer(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
-        """`_stream` on the one background loop, where all models are at home; closing it stops the model."""
-        arrived = Arrived(asyncio.get_running_loop())
-
-        async def pump() -> None:
-            try:
-                async with aclosing(self._stream(question, history)) as events:
-                    async for event in events:
-                        arrived.put(event)
-            finally:
-                arrived.put(None)
-
-        pumping = asyncio.create_task(loop.run_async(pump()))
-        try:
-            while events := await arrived.take():
-                for event in events:
-                    yield event
-            await pumping  # raises what ended it
-        finally:
-            pumping.cancel()
-
-    def _stream(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
-        """The answer's events, as far as the course's rules let them through."""
-        events = self.answering.stream(question, history)
-        if self.topic is not None:
-            events = self.topic.stream(events, question, history)
-        return events if self.guard is None else self.guard.within_budget(events)
-
-    def admit(self, request: Request) -> None:
+    async def admit(self, request: Request) -> None:
         """Let a question be asked; one is counted.
 
         Raises:
             Denied: it may not be.
         """
-        if self.guard is not None:
-            self.guard.admit(request)
+        await self.guard.admit(request)
+
+    def asked(self, question: str, request: Request, via: str) -> Asked:
+        """A question that was just asked."""
+        return Asked(question, str(request.state.student), via, kept=self.log is not None)
+
+    async def answer(self, asked: Asked, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
+        """The events of its answer; closing it stops the model.
+
+        What came of it is written down before anybody reads the answer, so that he can react to it, or when there will
+        be none.
+
+        Raises:
+            LmmError: there will be none.
+        """
+        self.metrics.running.inc()
+        try:
+            async with aclosing(loop.bridge(self._events(asked.question, history))) as events:
+                async for event in events:
+                    asked.note(event)
+                    if isinstance(event, Answer):
+                        self._write_down(asked)
+                    yield event
+        except Exception as failure:
+            asked.outcome = "refused" if isinstance(failure, Denied) else "failed"
+            asked.error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+            self.metrics.errors.labels(type(failure).__name__).inc()
+            raise
+        finally:
+            self.metrics.running.dec()
+            if asked.answer is None:
+                self._write_down(asked)
+
+    async def _events(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
+        """The same where all models are at home, as far as the course's rules let them through."""
+        reservation = await asyncio.to_thread(self._reserve) if self.budget else None
+        hearing = self.topic.hear(question, history) if self.topic else None
+        said = False
+        try:
+            async with aclosing(self.answering.stream(question, history)) as events:
+                async for event in events:
+                    told = await hearing.let_through(event) if hearing else event
+                    said = said or isinstance(told, TextDelta)
+                    if isinstance(told, Answer):
+                        self._check_price(told)
+                        await self._settle(reservation, told.usage)
+                    if told is not None:
+                        yield told
+                    if hearing and hearing.refused:
+                        return
+        except LmmError:
+            if not said:  # a model that is down costs nothing
+                await self._settle(reservation, Usage())
+            raise
+        finally:
+            if hearing:
+                await hearing.close()
+
+    def _write_down(self, asked: Asked) -> None:
+        exchange = asked.as_exchange()
+        self.metrics.note(exchange)
+        if self.log is not None:
+            self.log.add(exchange, asked.student)
 
     def failed(self, error: BaseException) -> Failure:
         """What is told about an error; the log gets all of it that the caller may not see."""
         failure = failure_of(error, self.texts)
         if failure.logged:
-            logger.error("%s: %s: %s", self.name, type(error).__name__, error, exc_info=_unforeseen(error))
+            # A traceback is of use for what nobody foresaw; our own errors say what is wrong.
+            trace = None if isinstance(error, LmmError) else error
+            logger.error("%s: %s: %s", self.name, type(error).__name__, error, exc_info=trace)
         return failure
 
+    # -- the day's budget --------------------------------------------------------------------------
 
-class Arrived:
-    """Events on their way from one event loop to another, `reader`. Where the reader is busy, pieces of text are joined
-    meanwhile: the more there is to do, the less there is to do for each piece."""
+    def _reserve(self) -> Reservation:
+        assert self.budget is not None
+        reservation = self.budget.reserve()
+        if reservation is not None:
+            return reservation
+        spent = self.budget.spent()
+        told = f"the budget of the day is spent: {spent.tokens} tokens, ${spent.cost:.2f}"
+        self._warn_once(told, once=f"spent {self.budget.today}")
+        raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
 
-    def __init__(self, reader: asyncio.AbstractEventLoop) -> None:
-        self._reader, self._lock = reader, threading.Lock()
-        self._events: list[AnswerEvent] = []
-        self._over = False
-        self._there = asyncio.Event()
+    async def _settle(self, reservation: Reservation | None, usage: Usage) -> None:
+        """Count an answer that is there: that it cannot be counted is the teacher's concern, not the student's."""
+        if reservation is None or self.budget is None:
+            return
+        try:
+            await asyncio.to_thread(self.budget.settle, reservation, usage)
+        except LmmError as error:
+            logger.error("%s: %s", type(error).__name__, error)
 
-    def put(self, event: AnswerEvent | None) -> None:
-        """Add an event, None for the end; from any thread."""
-        with self._lock:
-            waits = not self._events and not self._over
-            if event is None:
-                self._over = True
-            elif isinstance(event, TextDelta) and self._events and isinstance(self._events[-1], TextDelta):
-                self._events[-1] = TextDelta(self._events[-1].text + event.text)
-            else:
-                self._events.append(event)
-        if waits:
-            self._reader.call_soon_threadsafe(self._there.set)
+    def _check_price(self, answer: Answer) -> None:
+        """Say once if what a model costs is not known: then a limit in dollars limits nothing."""
+        usage = answer.usage
+        if self.settings.daily_cost and usage.requests and usage.cost is None:
+            told = f"the price of {answer.model} is not known: daily_cost does not count it, daily_tokens does"
+            self._warn_once(told, once="price")
 
-    async def take(self) -> list[AnswerEvent]:
-        """What has arrived, as soon as something has; nothing at the end."""
-        await self._there.wait()
-        with self._lock:
-            events, self._events = self._events, []
-            if not self._over:
-                self._there.clear()
-        return events
-
-
-def _unforeseen(error: BaseException) -> BaseException | None:
-    """The error itself, whose traceback is of use, unless it is one of ours, which say what is wrong."""
-    return None if isinstance(error, LmmError) else error
+    def _warn_once(self, told: str, *, once: str) -> None:
+        if once not in self._told:
+            self._told.add(once)
+            logger.warning("%s", told)
 
 
 def service_of(request: Request) -> Service:
@@ -141,38 +216,185 @@ def service_of(request: Request) -> Service:
     return service
 
 
-async def read_json(request: Request) -> Mapping[str, Any]:
-    """The body of a request: a JSON object.
+# -- a question on its way -------------------------------------------------------------------------
 
-    Only requests that say that they are JSON are read: a page elsewhere cannot send those unasked.
+
+@dataclass(slots=True)
+class Asked:
+    """One question, and what is known of its answer so far; `id` is that of the exchange in the log."""
+
+    question: str
+    student: str
+    via: str
+    kept: bool = False
+    id: str = field(default_factory=lambda: secrets.token_hex(10))
+    at: float = field(default_factory=time.time)
+    outcome: Outcome = "left"
+    error: str = ""
+    answer: Answer | None = None
+    _begun: float = field(default_factory=time.monotonic)
+    _first_word: float | None = None
+    _text: list[str] = field(default_factory=list)
+    _found: Found | None = None
+
+    @property
+    def number(self) -> str:
+        """The id, if there is a log to look it up in; else nothing."""
+        return self.id if self.kept else ""
+
+    def note(self, event: AnswerEvent) -> None:
+        """Keep what an event tells."""
+        if isinstance(event, TextDelta):
+            self._text.append(event.text)
+        elif isinstance(event, Retrying | Called):
+            self._text.clear()
+        elif isinstance(event, Found):
+            self._found = event
+        elif isinstance(event, Answer):
+            self.answer = event
+            self.outcome = "refused" if event.refused else "answered" if event.found else "not found"
+        if self._first_word is None and isinstance(event, TextDelta | Answer):
+            self._first_word = time.monotonic() - self._begun
+
+    def as_exchange(self) -> LoggedExchange:
+        """What the log keeps."""
+        found = self._found
+        answer = self.answer or Answer(self.question, "".join(self._text), found.searched if found else "")
+        offered = answer.offered or (found.sources if found else ())
+        cited = {source.id for source in answer.cited}
+        return LoggedExchange(
+            id=self.id, time=self.at, question=self.question, via=self.via, searched=answer.searched,
+            answer=answer.text, sources=tuple(logged_source(source, source.id in cited) for source in offered),
+            outcome=self.outcome, model=answer.model, first_word=self._first_word,
+            total=time.monotonic() - self._begun, input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
+        )  # fmt: skip
+
+
+def logged_source(source: Source, cited: bool) -> LoggedSource:
+    """What the log keeps of a source."""
+    place = source.place
+    return LoggedSource(source.number, source.section or source.id, place.file, place.headings, source.title, cited)
+
+
+class CallerLeft(Exception):
+    """Nobody is there any more to whom an answer could be given."""
+
+
+async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What some work comes to, unless the caller goes away before: then it is stopped. The request's body was read.
 
     Raises:
-        RequestError: it is something else, or too large.
+        CallerLeft: the caller went away.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RequestError("the request must be JSON", hint="Content-Type: application/json", status=415)
-    data = bytearray()
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
     try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > LARGEST:
-                raise RequestError(f"the request has more than {LARGEST} bytes", status=413)
-    except ClientDisconnect:
-        raise RequestError("the request has no end", status=408) from None
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
-        raise RequestError("the request is no JSON") from None
-    if not isinstance(body, dict):
-        raise RequestError("the request must be a JSON object")
-    return body
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise CallerLeft
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await working
 
 
-def server_sent(values: Mapping[str, Any] | str, event: str = "") -> str:
-    """One server-sent event.
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
-    >>> server_sent({"a": 1}, "text")
-    'event: text\\ndata: {"a": 1}\\n\\n'
+
+# -- opening ---------------------------------------------------------------------------------------
+
+
+def open_service(course: CourseParts, options: AskOptions | None = None, *, hosts: Collection[str] = ()) -> Service:
+    """A course that stays open, with the rules that [serve] sets; only its students' texts are in it.
+
+    Raises:
+        ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: there is no password yet, or
+            no model that could check what is asked.
+        FileReadError, FileWriteError: the server's own files cannot be read or made.
     """
-    data = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
-    return f"event: {event}\ndata: {data}\n\n" if event else f"data: {data}\n\n"
+    course = course.for_students()
+    answering, settings = open_answering(course, options), course.settings.serve
+    texts, state, storage, log = texts_for(settings), state_of(course), MemoryStorage(), _open_log(course)
+    signer = Signer(state.key())
+    accounts = LoginFile(state.logins)
+    sessions = Sessions(signer, state.ended, settings.session_hours)
+    students = Login("session", signer, accounts, sessions, Attempts(signer, storage))
+    _check_accounts(settings, accounts)
+    searcher, study = answering.searching.searcher, course.settings.study
+    contents = Contents(searcher, course.settings.preparation.language, study.solutions)
+    pictures = Pictures(course.root, signer)
+    return Service(
+        name=course.settings.storage.course,
+        answering=answering,
+        contents=contents,
+        settings=settings,
+        texts=texts,
+        identity=Identity(settings, signer, accounts, sessions),
+        guard=Guard(settings, texts, signer, storage),
+        students=students,
+        teacher=_teacher(state, storage),
+        pictures=pictures,
+        material=Material(contents, study, pictures.of_document),
+        metrics=Metrics(course.store, log),
+        log=log,
+        budget=_budget(course, state),
+        topic=_topic(course, answering, texts["off_topic"]) if settings.allowed_content else None,
+        local=all(is_loopback(host) for host in hosts),
+    )
+
+
+def state_of(course: CourseParts) -> ServeState:
+    """Where the server of a course keeps its own."""
+    return serve_state(course.root, course.settings.storage.course)
+
+
+def _open_log(course: CourseParts) -> LogWriter | None:
+    """The log, if one is configured; it is closed with the course."""
+    settings = course.settings.serve
+    if not settings.log:
+        return None
+    require(settings.powers, "serve.log")
+    log = LogWriter(configured(course.root, settings.log), days=settings.log_days)
+    course.closing.callback(log.close)
+    return log
+
+
+def _teacher(state: ServeState, storage: MemoryStorage) -> Login:
+    signer = Signer(state.key() + b" teacher")
+    sessions = Sessions(signer, state.teacher_ended, _TEACHER_HOURS)
+    return Login("teacher", signer, LoginFile(state.teacher), sessions, Attempts(signer, storage, OF_ONE))
+
+
+def _check_accounts(settings: ServeSettings, accounts: LoginFile) -> None:
+    known = accounts.read()
+    if settings.login == "password" and not known.password:
+        raise ConfigError("there is no password yet", where="[serve] login", hint="lmm serve password")
+    if settings.login == "users" and not known.users:
+        raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
+
+
+def _budget(course: CourseParts, state: ServeState) -> Budget | None:
+    settings = course.settings.serve
+    if not settings.daily_tokens and not settings.daily_cost:
+        return None
+    expected = Spent(course.settings.answer.budget + _BESIDES)
+    budget = Budget(Database(state.database), settings.daily_tokens, settings.daily_cost, expected)
+    budget.spent()  # that it can be counted at all
+    return budget
+
+
+def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicCheck:
+    settings, aux = course.settings.serve, answering.aux or shared_chat(course.models.aux)
+    if not can_write(aux):
+        raise ConfigError(
+            f"{aux.name} cannot check what questions are about",
+            where="[serve] allowed_content",
+            hint="set a model under [aux] in config.toml",
+        )
+    prompts = load_prompts(course.models.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+    strict = settings.on_check_failure == "refuse"
+    return TopicCheck(settings.allowed_content, refusal, strict, lambda: aux, lambda: prompts)

@@ -7,14 +7,20 @@ course that came with somebody's repository brings neither passwords nor keys.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import hashlib
 import os
 import secrets
-from dataclasses import dataclass
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmm.disk.files import state_folder
 from lmm.errors import FileReadError, FileWriteError
+from lmm.messages import Usage
 
 _BYTES = 32
 
@@ -108,3 +114,135 @@ def _write_once(file: Path, data: bytes) -> None:
 def _unwritable(path: Path, error: OSError) -> FileWriteError:
     hint = "name another folder: export LMM_STATE_DIR=…"
     return FileWriteError(f"cannot be written: {error.strerror}", where=str(path), hint=hint)
+
+
+# -- the database ------------------------------------------------------------------------------------
+
+
+_PATIENCE = 10.0  # seconds for other processes that write
+_TABLES = "create table if not exists spent (day text primary key, tokens integer not null, cost real not null) strict"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Short transactions, each on a connection of its own: any thread, any process."""
+
+    file: Path
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that nobody else's comes between; written to the disk when it ends without an error.
+
+        Raises:
+            FileReadError: the file cannot be opened, read or written.
+        """
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with closing(sqlite3.connect(self.file, timeout=_PATIENCE, isolation_level=None)) as connection:
+                connection.executescript("pragma journal_mode = wal; pragma synchronous = normal;" + _TABLES)
+                connection.execute("begin immediate")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("rollback")
+                    raise
+                connection.execute("commit")
+        except (sqlite3.Error, OSError) as error:
+            raise FileReadError(f"cannot be used: {error}", where=str(self.file)) from error
+
+
+# -- the day's budget --------------------------------------------------------------------------------
+
+
+_WEIGHT = 0.2  # of the last answer in what the next is expected to use
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens, in and out, and US dollars."""
+
+    tokens: int = 0
+    cost: float = 0.0
+
+
+@dataclass(slots=True)
+class Budget:
+    """Counts what is used by the day of the server's clock.
+
+    Before a question, what an answer is expected to use is counted in advance, so that many at once do not go over;
+    when it is there, what it did use. An answer that nobody waited for keeps what was expected: the model was asked.
+    `tokens` and `cost` are the limits, 0 for none; `expected` is what an answer uses, until some were given.
+    """
+
+    database: Database
+    tokens: int
+    cost: float
+    expected: Spent
+    now: Callable[[], dt.datetime] = dt.datetime.now
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def today(self) -> str:
+        """The day that is counted now."""
+        return self.now().date().isoformat()
+
+    def reserve(self) -> Reservation | None:
+        """Room for one answer; None if all is spent.
+
+        Raises:
+            FileReadError: it cannot be counted.
+        """
+        day, expected = self.today, self.expected
+        with self.database.writing() as connection:
+            row = connection.execute("select tokens, cost from spent where day = ?", (day,)).fetchone()
+            spent = Spent(*row) if row else Spent()
+            if (self.tokens and spent.tokens >= self.tokens) or (self.cost and spent.cost >= self.cost):
+                return None
+            connection.execute(
+                "insert into spent values (?, ?, ?) on conflict do update set tokens = tokens + excluded.tokens, "
+                "cost = cost + excluded.cost",
+                (day, expected.tokens, expected.cost),
+            )
+        return Reservation(day, expected)
+
+    def settle(self, reservation: Reservation, usage: Usage) -> None:
+        """Count what an answer did use in the place of what was expected.
+
+        Raises:
+            FileReadError: it cannot be counted.
+        """
+        used = Spent(usage.input_tokens + usage.output_tokens, usage.cost or 0.0)
+        tokens, cost = used.tokens - reservation.expected.tokens, used.cost - reservation.expected.cost
+        with self.database.writing() as connection:
+            connection.execute(
+                "update spent set tokens = max(0, tokens + ?), cost = max(0, cost + ?) where day = ?",
+                (tokens, cost, reservation.day),
+            )
+        if used.tokens:  # else no model was asked
+            with self._lock:
+                self.expected = _between(self.expected, used)
+
+    def spent(self) -> Spent:
+        """What was used today, and what is expected of answers on their way."""
+        with self.database.writing() as connection:
+            row = connection.execute("select tokens, cost from spent where day = ?", (self.today,)).fetchone()
+        return Spent(*row) if row else Spent()
+
+    def until_tomorrow(self) -> float:
+        """Seconds until there is a new budget."""
+        now = self.now()
+        tomorrow = dt.datetime.combine(now.date() + dt.timedelta(days=1), dt.time(), now.tzinfo)
+        return (tomorrow - now).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What was counted in advance, and for which day."""
+
+    day: str
+    expected: Spent
+
+
+def _between(old: Spent, new: Spent) -> Spent:
+    tokens = old.tokens + _WEIGHT * (new.tokens - old.tokens)
+    return Spent(round(tokens), old.cost + _WEIGHT * (new.cost - old.cost))

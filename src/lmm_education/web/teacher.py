@@ -3,29 +3,202 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import dataclasses
-import html
-import json
-from datetime import datetime, timedelta
-from string import Template
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
+from lmm.listening import is_loopback
 from lmm_education.encode.bm25 import bm25
-from lmm_education.errors import LogError, LogMissing
+from lmm_education.errors import Denied, LogError, LogMissing
 from lmm_education.exchange_log.exchanges import LoggedExchange
-from lmm_education.exchange_log.figures import CourseSection
+from lmm_education.exchange_log.figures import (
+    Bin,
+    CourseSection,
+    Figures,
+    SectionUse,
+    bin_name,
+    figures,
+    over_time,
+    section_uses,
+)
+from lmm_education.exchange_log.grouping import Group, Words, group_questions
 from lmm_education.exchange_log.log_file import read_log
+from lmm_education.exchange_log.schema import LogFilter
 from lmm_education.exchange_log.writer import LogWriter
 from lmm_education.web import page
-from lmm_education.web.rendering import to_html
-from lmm_education.web.service import NO_STORE, Service, service_of
-from lmm_education.web.static_files import static_text
-from lmm_education.web.teacher_access import teacher_of
-from lmm_education.web.teacher_page import range_html, report_html
-from lmm_education.web.teacher_report import Range, Report, chosen_range, make_report
-from lmm_education.web.teacher_texts import Wording
+from lmm_education.web.http import NO_STORE, read_json, short_text, template
+from lmm_education.web.metrics import MEDIA_TYPE
+from lmm_education.web.plots import Number, Plot, Series, bars, lines
+from lmm_education.web.service import Service, service_of
+from lmm_education.web.words import Wording
+
+RANGES = (7, 30, 180)
+"""Days up to today that can be chosen at once."""
+_LONGEST = 3660  # days
+# What became of questions: names in `Figures` and in the texts, and the colour.
+_SHARES = (
+    *(("answered", "series-0"), ("uncited", "series-1"), ("not_found", "series-2")),
+    *(("refused", "series-3"), ("failed", "series-4"), ("left", "series-5")),
+)
+Draw = Callable[[str, Sequence[str], Sequence[Series], Number], Plot]
+_MIDNIGHT = datetime.min.time()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Days, both included."""
+
+    first: date
+    last: date
+
+    @property
+    def days(self) -> int:
+        """How many."""
+        return (self.last - self.first).days + 1
+
+    def as_filter(self, zone: tzinfo | None) -> LogFilter:
+        """The exchanges of these days; without a zone, where this machine is."""
+        begin = datetime.combine(self.first, _MIDNIGHT, zone)
+        end = datetime.combine(self.last + timedelta(days=1), _MIDNIGHT, zone)
+        return LogFilter(since=begin.timestamp(), until=end.timestamp())
+
+
+def chosen_range(first: str, last: str, today: date) -> Range:
+    """The days asked for, in any order; the last month where nothing, or nothing that is a day, was asked for.
+
+    >>> today = date(2026, 11, 21)
+    >>> chosen_range("2026-11-03", "2026-11-01", today).days, chosen_range("", "x", today).days
+    (3, 30)
+    """
+    try:
+        one, other = sorted((date.fromisoformat(first), date.fromisoformat(last)))
+    except ValueError:
+        return Range(today - timedelta(days=RANGES[1] - 1), today)
+    other = min(max(other, date(1971, 1, 1)), date(9000, 1, 1))
+    return Range(max(one, other - timedelta(days=_LONGEST)), other)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Failures of one kind: how many, the latest text, and when that was."""
+
+    kind: str
+    times: int
+    text: str
+    day: float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers over time: what is drawn, and `columns`, each with its values and its colour, for every label."""
+
+    plot: Plot
+    unit: str
+    labels: Sequence[str]
+    columns: Sequence[Series]
+    digits: int = 0
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """What stands above the columns."""
+        return (self.unit, *(column.name for column in self.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything about some days."""
+
+    range: Range
+    total: Figures
+    bins: Sequence[Bin]
+    asked: Sequence[Group]
+    unanswered: Sequence[Group]
+    down: Sequence[LoggedExchange]
+    failures: Sequence[Failures]
+    uses: Sequence[SectionUse]
+
+    def tiles(self, say: Wording) -> list[tuple[str, str, str]]:
+        """The figures at the top: what, how much, and what there is besides."""
+        total = self.total
+        shares = (f"{say.number(getattr(total, name))} {say[name]}" for name, _ in _SHARES if getattr(total, name))
+        wait = "–" if total.first_word_median is None else say.number(total.first_word_median, 1)
+        p95 = "" if total.first_word_p95 is None else f"{say['p95']}: {say.number(total.first_word_p95, 1)}"
+        return [
+            (say["questions"], say.number(total.questions), ", ".join(shares)),
+            (say["students_a_day"], say.number(total.students / total.days, 1), say["students_help"]),
+            (say["up"], say.number(total.up), f"{say['down']}: {say.number(total.down)}"),
+            (say["wait"], wait, p95),
+            (say["cost"], say.number(total.cost, 2), f"{say['tokens']}: {say.number(total.tokens)}"),
+        ]
+
+    def plots(self, say: Wording) -> list[Table]:
+        """What became of questions, how long they waited, what they cost."""
+        shares = [self._series(say[name], name, style) for name, style in _SHARES if getattr(self.total, name)]
+        waits = [
+            self._series(say["median"], "first_word_median", "series-0"),
+            self._series(say["p95"], "first_word_p95", "series-1"),
+        ]
+        used = "cost" if self.total.cost else "tokens"
+        costs = f"{say['cost']} ({say['cost_help']})" if used == "cost" else say["tokens"]
+        return [
+            self._table(say["over_time"], bars, shares, say),
+            self._table(say["wait"], lines, waits, say, digits=1),
+            self._table(costs, bars, [self._series(say[used], used, "series-0")], say, digits=2 * (used == "cost")),
+        ]
+
+    def _series(self, title: str, figure: str, style: str) -> Series:
+        return Series(title, [getattr(bin.figures, figure) for bin in self.bins], style)
+
+    def _table(self, title: str, draw: Draw, columns: Sequence[Series], say: Wording, digits: int = 0) -> Table:
+        unit = bin_name(self.range.days)
+        labels = [say.day(bin.first, unit) for bin in self.bins]
+        plot = draw(title, labels, columns, lambda value: say.short(value, digits))
+        return Table(plot, say[unit], labels, columns, digits)
+
+
+def make_report(
+    exchanges: Sequence[LoggedExchange],
+    down: Sequence[LoggedExchange],
+    sections: Iterable[CourseSection],
+    range: Range,
+    words: Words,
+    zone: tzinfo | None = None,
+) -> Report:
+    """The report on the exchanges of a range; `down` are those with thumbs down, with their answers."""
+    missing = [e for e in exchanges if e.outcome == "not found" or (e.outcome == "answered" and not e.is_answered)]
+    return Report(
+        range,
+        figures(exchanges),
+        over_time(exchanges, range.first, range.last, zone),
+        group_questions(exchanges, words),
+        group_questions(missing, words),
+        tuple(reversed(down)),
+        _failures(exchanges),
+        section_uses(exchanges, sections),
+    )
+
+
+def _failures(exchanges: Sequence[LoggedExchange]) -> list[Failures]:
+    by_kind: dict[str, list[LoggedExchange]] = {}
+    for exchange in exchanges:
+        if exchange.outcome == "failed":
+            by_kind.setdefault(exchange.error.partition(":")[0], []).append(exchange)
+    found = [_latest(kind, held) for kind, held in by_kind.items()]
+    return sorted(found, key=lambda failure: -failure.times)
+
+
+def _latest(kind: str, exchanges: Sequence[LoggedExchange]) -> Failures:
+    return Failures(kind, len(exchanges), exchanges[-1].error.partition(": ")[2], exchanges[-1].time)
+
+
+# -- the page --------------------------------------------------------------------------------------
 
 _reporting = asyncio.Semaphore(1)  # a report takes a core, which students need
 
@@ -33,21 +206,22 @@ _reporting = asyncio.Semaphore(1)  # a report takes a core, which students need
 async def show(request: Request) -> Response:
     """``GET /teacher``: the report on the days ``from`` to ``to``, or on so many ``days`` up to today; to others than
     the teacher, the page on which he logs in."""
-    access, service = teacher_of(request), service_of(request)
+    service = service_of(request)
     say = Wording(service.settings.language)
-    if not await asyncio.to_thread(lambda: access.has_password):
-        return HTMLResponse(_page(service, say, f"<p>{html.escape(say['no_password'])}</p>"), 403, headers=NO_STORE)
-    if await asyncio.to_thread(access.session, request) is None:
-        return HTMLResponse(_login_page(service, say), headers=NO_STORE)
-    range = _range(request)
+    if not await asyncio.to_thread(lambda: service.teacher.has_password):
+        return _page(service, say, 403, message=say["no_password"])
+    if await asyncio.to_thread(service.teacher.session, request) is None:
+        title = f"{service.title}: {say['title']}"
+        return template("login.html", language=say.language, title=title, description="", t=service.texts,
+                         named=False, address="teacher/login", then="teacher")  # fmt: skip
     async with _reporting:
-        body = await asyncio.to_thread(_body, service, range, say)
-    return HTMLResponse(_page(service, say, body), headers=NO_STORE)
+        told = await asyncio.to_thread(_told, service, _range(request), say)
+    return _page(service, say, **told)
 
 
 async def section(request: Request) -> Response:
     """``GET /teacher/sections/ID``: a section, for the teacher, who need not have logged in as a student."""
-    if await asyncio.to_thread(teacher_of(request).session, request) is None:
+    if await asyncio.to_thread(service_of(request).teacher.session, request) is None:
         return JSONResponse({}, 401, headers=NO_STORE)
     return await page.section(request)
 
@@ -55,24 +229,21 @@ async def section(request: Request) -> Response:
 def _range(request: Request) -> Range:
     today, asked = datetime.now().date(), request.query_params
     days = asked.get("days", "")
-    if days.isascii() and days.isdigit() and 0 < int(days[:5]) < 3660:
+    if days.isascii() and days.isdigit() and 0 < int(days[:5]) < _LONGEST:
         return Range(today - timedelta(days=int(days) - 1), today)
     return chosen_range(asked.get("from", ""), asked.get("to", ""), today)
 
 
-def _body(service: Service, range: Range, say: Wording) -> str:
-    log = service.recorder.log
+def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
+    """What the page tells: the report, or why there is none."""
+    log = service.log
     if log is None:
-        return f"<p>{html.escape(say['no_log'])}</p>"
-    told = ""
-    if log.lost or log.is_failing:
-        told = f'<p class="failure">{html.escape(say["losing"].replace("{n}", str(log.lost)))}</p>'
+        return {"message": say["no_log"]}
+    losing = [say["losing"].replace("{n}", str(log.lost))] if log.lost or log.is_failing else []
     try:
-        report = _report(service, log, range)
+        return {"failures": losing, "report": _report(service, log, range)}
     except LogError as error:
-        broken = say["broken"].replace("{error}", str(error))
-        return f'{told}<p class="failure">{html.escape(broken)}</p>'
-    return f"{told}{range_html(range, say)}{report_html(report, say)}"
+        return {"failures": [*losing, say["broken"].replace("{error}", str(error))]}
 
 
 def _report(service: Service, log: LogWriter, range: Range) -> Report:
@@ -89,26 +260,69 @@ def _report(service: Service, log: LogWriter, range: Range) -> Report:
     return make_report(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices)
 
 
-def _page(service: Service, say: Wording, body: str) -> str:
-    words = {f"t_{name}": html.escape(text) for name, text in say.texts.items()}
-    return Template(static_text("teacher.html")).substitute(
-        words,
-        language=say.language,
-        course=html.escape(service.settings.title or service.name),
-        texts=html.escape(json.dumps(dict(say.texts))),
-        body=body,
-    )
+def _page(service: Service, say: Wording, status: int = 200, **told: Any) -> Response:
+    values = {"message": "", "failures": [], "report": None} | told
+    language, course = say.language, service.title
+    return template("teacher.html", status, language=language, course=course, say=say, ranges=RANGES, **values)
 
 
-def _login_page(service: Service, say: Wording) -> str:
-    words = {f"t_{name}": html.escape(text) for name, text in service.texts.items()}
-    return Template(static_text("login.html")).substitute(
-        words,
-        language=say.language,
-        title=html.escape(f"{service.settings.title or service.name}: {say['title']}"),
-        description=to_html(""),
-        hidden="hidden",
-        texts=html.escape(json.dumps(dict(service.texts))),
-        address="teacher/login",
-        then="teacher",
-    )
+# -- logging in, and metrics -----------------------------------------------------------------------
+
+_LONGEST_PASSWORD = 1000  # characters
+_NEEDED = "metrics need the teacher's password"
+
+
+async def log_in(request: Request) -> Response:
+    """``POST /teacher/login``: ``password``; the answer brings the cookie of a session."""
+    password = short_text(await read_json(request), "password")
+    return await service_of(request).teacher.begin(request, "", password, service_of(request).texts)
+
+
+async def log_out(request: Request) -> Response:
+    """``POST /teacher/logout``: the session counts no more."""
+    await read_json(request)
+    return await service_of(request).teacher.end(request)
+
+
+async def metrics(request: Request) -> Response:
+    """``GET /metrics``: for Prometheus."""
+    await may_measure(request)
+    counted = await asyncio.to_thread(service_of(request).metrics.text)
+    return Response(counted, media_type=MEDIA_TYPE, headers=NO_STORE)
+
+
+async def may_measure(request: Request) -> None:
+    """Raise `Denied` unless the request may read the metrics.
+
+    It shows the teacher's session or, as Prometheus does, his password (HTTP Basic, any user name). Where none is
+    set, it comes from this machine, for which alone the server is there.
+    """
+    service = service_of(request)
+    teacher = service.teacher
+    if await asyncio.to_thread(teacher.session, request) is not None:
+        return
+    if not await asyncio.to_thread(lambda: teacher.has_password):
+        peer = request.client.host if request.client else ""
+        if service.local and is_loopback(peer):
+            return
+        raise Denied(_NEEDED, status=403, code="no_password", hint="lmm serve teacher")
+    shown = _basic(request.headers.get("authorization", ""))
+    if shown is None:
+        headers = {"WWW-Authenticate": 'Basic realm="metrics"'}
+        raise Denied(_NEEDED, status=401, code="password_required", headers=headers)
+    await teacher.check(request, "", shown, service.texts)
+
+
+def _basic(header: str) -> str | None:
+    """The password in a header ``Authorization: Basic``.
+
+    >>> _basic("Basic " + base64.b64encode(b"me:a:b").decode()), _basic("Bearer x")
+    ('a:b', None)
+    """
+    kind, _, shown = header.partition(" ")
+    if kind.lower() != "basic":
+        return None
+    try:
+        return base64.b64decode(shown, validate=True).decode().partition(":")[2][:_LONGEST_PASSWORD]
+    except (binascii.Error, UnicodeDecodeError):
+        return None

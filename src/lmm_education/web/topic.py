@@ -11,8 +11,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -49,52 +48,16 @@ class TopicCheck:
     model: Callable[[], ChatModel]
     prompts: Callable[[], Prompts]
 
-    async def stream(
-        self, events: AsyncGenerator[AnswerEvent], question: str, history: Sequence[Exchange]
-    ) -> AsyncGenerator[AnswerEvent]:
-        """The events of an answer, held back until they are through; or an `Answer` that was refused.
+    def hear(self, question: str, history: Sequence[Exchange]) -> Hearing:
+        """Begin to judge a question; its answer's events go through what comes back."""
+        return Hearing(self, question, history)
+
+    async def judge(self, prompt: str, documents: tuple[Attachment, ...]) -> Verdict:
+        """What the model says to a prompt on some texts.
 
         Raises:
-            ModelError: it cannot be checked, and the check is strict.
+            ModelError: it cannot be asked, and the check is strict.
         """
-        asked = asyncio.create_task(self._judge("topic_question", _about(question, history)))
-        held, through, used = "", False, Usage()
-        try:
-            async with aclosing(events):
-                async for event in events:
-                    if isinstance(event, Answer) and not event.found:  # no model was asked: these are our words
-                        yield event
-                        return
-                    if isinstance(event, Retrying | Called):
-                        held, through = "", False
-                    if isinstance(event, TextDelta) and not through:
-                        held += event.text
-                        if len(held) < BEGINNING and not _is_refused(asked):
-                            continue
-                    if not through and isinstance(event, TextDelta | Answer):
-                        beginning = event.text if isinstance(event, Answer) else held
-                        through, usage = await self._judge_both(asked, question, beginning)
-                        used += usage
-                        if not through:
-                            yield Answer(question, self.refusal, usage=used, found=False, refused=True)
-                            return
-                        event = TextDelta(held) if isinstance(event, TextDelta) else event
-                    yield replace(event, usage=event.usage + used) if isinstance(event, Answer) else event
-        finally:
-            asked.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await asked
-
-    async def _judge_both(self, asked: asyncio.Task[Verdict], question: str, beginning: str) -> Verdict:
-        """The verdict on the question and, if that is good, on the beginning of the answer."""
-        first = await asked
-        if not first.good:
-            return first
-        documents = (Attachment(question, "question"), Attachment(beginning[: 2 * BEGINNING], "answer"))
-        second = await self._judge("topic_answer", documents)
-        return Verdict(second.good, first.usage + second.usage)
-
-    async def _judge(self, prompt: str, documents: tuple[Attachment, ...]) -> Verdict:
         try:
             message = Message("user", self.prompts().fill(prompt, allowed=self.allowed), documents)
             client = Client.of(self.model())
@@ -110,6 +73,55 @@ class TopicCheck:
 @functools.cache
 def _verdict() -> Schema:
     return object_of(allowed={"type": "boolean"})
+
+
+class Hearing:
+    """The judging of one answer. `refused` when nothing more is to be said."""
+
+    def __init__(self, check: TopicCheck, question: str, history: Sequence[Exchange]) -> None:
+        self.refused = False
+        self._check, self._question = check, question
+        self._asked = asyncio.create_task(check.judge("topic_question", _about(question, history)))
+        self._held, self._through, self._used = "", False, Usage()
+
+    async def let_through(self, event: AnswerEvent) -> AnswerEvent | None:
+        """What may be told of an event: nothing while its text is held back, a refusal in its place, or all held back.
+
+        Raises:
+            ModelError: it cannot be checked, and the check is strict.
+        """
+        if isinstance(event, Answer) and not event.found:  # no model was asked: these are our words
+            return event
+        if isinstance(event, Retrying | Called):
+            self._held, self._through = "", False
+        if not self._through and isinstance(event, TextDelta):
+            self._held += event.text
+            if len(self._held) < BEGINNING and not _is_refused(self._asked):
+                return None
+            event = TextDelta(self._held)
+        if not self._through and isinstance(event, TextDelta | Answer):
+            self._through = await self._judge_both(event.text)
+            if not self._through:
+                self.refused = True
+                return Answer(self._question, self._check.refusal, usage=self._used, found=False, refused=True)
+        return replace(event, usage=event.usage + self._used) if isinstance(event, Answer) else event
+
+    async def _judge_both(self, beginning: str) -> bool:
+        """Whether the question is good, and the beginning of the answer."""
+        first = await self._asked
+        self._used += first.usage
+        if not first.good:
+            return False
+        documents = (Attachment(self._question, "question"), Attachment(beginning[: 2 * BEGINNING], "answer"))
+        second = await self._check.judge("topic_answer", documents)
+        self._used += second.usage
+        return second.good
+
+    async def close(self) -> None:
+        """Ask no more."""
+        self._asked.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await self._asked
 
 
 def _about(question: str, history: Sequence[Exchange]) -> tuple[Attachment, ...]:

@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lmm.messages import Usage
-from lmm_education.web.budget import Budget, Spent
-from lmm_education.web.database import Database
+from lmm_education.web.state import Budget, Database, Spent
 
 NOON = dt.datetime(2026, 11, 21, 12)
 

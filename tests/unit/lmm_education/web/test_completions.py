@@ -10,7 +10,7 @@ from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Place
-from lmm_education.web.completions import Call, read_call, sources_text
+from lmm_education.web.api import Call, read_call, sources_text
 
 SOURCE = Source(2, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "…", title="Botany")
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import ConfigError, FileReadError
-from lmm_education.web.logins import LoginFile, Logins, new_key, new_password
-from lmm_education.web.passwords import matches
+from lmm_education.web.accounts import LoginFile, Logins, matches, new_key, new_password
 
 
 def test_nothing_is_kept_in_the_clear(tmp_path: Path) -> None:

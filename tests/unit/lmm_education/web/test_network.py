@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmm.errors import ConfigError
-from lmm_education.web.network import caller_address, household, networks
+from lmm_education.web.identity import caller_address, household, networks
 
 PROXIES = networks(["127.0.0.1", "10.0.0.0/8"])
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Place
-from lmm_education.web.picture_kinds import file_of, media_type, references
-from lmm_education.web.pictures import LARGEST, Pictures
+from lmm_education.web.accounts import Signer
+from lmm_education.web.pictures import LARGEST, Pictures, file_of, media_type, references
 from lmm_education.web.rendering import to_html
-from lmm_education.web.signing import Signer
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"><script>alert(1)</script></svg>'
 

@@ -87,6 +87,12 @@ def test_dollars_that_are_prices_stay() -> None:
     assert "<math" not in to_html("It costs $5, or $6 a piece; `$x$` is code, \\$x\\$ is not.")
 
 
+@pytest.mark.parametrize("tex", [r"x \in \{0,1\}", r"\|x\|", r"a\%", "x"])
+def test_formulas_may_end_with_an_escape(tex: str) -> None:
+    """A backslash and a sign are one character of TeX."""
+    assert to_html(f"so ${tex}$, and ${tex}$.").count("<math") == 2
+
+
 def test_formulas_of_every_kind() -> None:
     """In a line, on lines of their own, in a quote, with what would be markdown elsewhere."""
     text = "$a_b$ \\(c*d*\\) $$e$$ \\[f\\]\n\n$$\ny = x\n- z\n\n= w\n$$ {#eq:one}\n\n> $$\n> q\n> $$\n"
@@ -111,7 +117,7 @@ def test_the_blocks_of_the_passage_are_marked() -> None:
     assert lines_of("not there", "a") is None
 
 
-@pytest.mark.parametrize("opener", ["\\(", "\\[", "$$a\n\n", "\\begin{align}\n\n", "[1, "])
+@pytest.mark.parametrize("opener", ["\\(", "\\[", "$$a\n\n", "\\begin{align}\n\n", "[1, ", "$a\\"])
 def test_what_nothing_closes_is_looked_for_only_so_far(opener: str) -> None:
     """Each opener would be looked for to the end of the text: minutes, for a text as long as this one."""
     text, stream = opener * 5000, BlockStream()

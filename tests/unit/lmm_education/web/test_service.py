@@ -10,18 +10,14 @@ from pathlib import Path
 import pytest
 from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fill
 
-from lmm.errors import ConfigError, ModelUnavailable
+from lmm.errors import ModelUnavailable
 from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answers import Answer
-from lmm_education.answer.run import open_answering
-from lmm_education.settings import ServeSettings
 from lmm_education.store.edge import EdgeStore
-from lmm_education.web.contents import Contents
-from lmm_education.web.service import Service
-from lmm_education.web.texts import TEXTS, texts_for
+from lmm_education.web.service import Asked, Service, open_service
 
 QUESTION = "What makes leaves green?"
 
@@ -55,9 +51,13 @@ def botany(tmp_path: Path) -> Iterator[Course]:
 
 def service(course: Course, model: ChatModel) -> Service:
     """The course as it is served, with this model."""
-    answering = open_answering(course, major=model)
-    contents = Contents(answering.searching.searcher)
-    return Service("botany", answering, contents, ServeSettings(), texts_for(ServeSettings()))
+    course.major = model
+    return open_service(course)
+
+
+def asked(served: Service) -> Asked:
+    """The question of a student."""
+    return Asked(QUESTION, "somebody", "page")
 
 
 def test_whoever_stops_reading_stops_the_model(botany: Course) -> None:
@@ -65,7 +65,8 @@ def test_whoever_stops_reading_stops_the_model(botany: Course) -> None:
     model = Endless()
 
     async def read_a_word() -> None:
-        events = service(botany, model).answer(QUESTION, ())
+        served = service(botany, model)
+        events = served.answer(asked(served), ())
         async for event in events:
             if isinstance(event, TextDelta):
                 break
@@ -80,18 +81,11 @@ def test_events_and_errors_come_through(botany: Course) -> None:
     """In order, and as they were raised."""
 
     async def last(model: ChatModel) -> object:
-        return [event async for event in service(botany, model).answer(QUESTION, ())][-1]
+        served = service(botany, model)
+        return [event async for event in served.answer(asked(served), ())][-1]
 
     answer = asyncio.run(last(ScriptedModel(["Chlorophyll [1]."])))
     assert isinstance(answer, Answer)
     assert [source.number for source in answer.cited] == [1]
     with pytest.raises(ModelUnavailable):
         asyncio.run(last(ScriptedModel([ModelUnavailable("no")])))
-
-
-def test_every_language_has_every_text() -> None:
-    """And a course's own are checked."""
-    assert {frozenset(texts) for texts in TEXTS.values()} == {frozenset(TEXTS["en"])}
-    with pytest.raises(ConfigError, match="did you mean 'welcome'"):
-        texts_for(ServeSettings(texts={"welcom": "Hi"}))
-    assert texts_for(ServeSettings(failure="Later.", texts={"ask": "Go"}))["failure"] == "Later."

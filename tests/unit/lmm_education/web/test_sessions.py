@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmm_education.web.logins import Logins
-from lmm_education.web.sessions import Sessions
-from lmm_education.web.signing import Signer
+from lmm_education.web.accounts import Logins, Sessions, Signer
 
 LOGINS = Logins(password="kept", users={"Jürgen; a,b": "hash"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.web.signing import Signer
+from lmm_education.web.accounts import Signer
 
 texts = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40)
 

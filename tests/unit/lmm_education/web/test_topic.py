@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 import pytest
 
@@ -42,7 +43,15 @@ def run(topic: TopicCheck, events: AsyncGenerator[AnswerEvent], history: Sequenc
     """All that is let through."""
 
     async def collect() -> list[AnswerEvent]:
-        return [event async for event in topic.stream(events, "q", history)]
+        hearing, through = topic.hear("q", history), list[AnswerEvent]()
+        async with aclosing(events):
+            async for event in events:
+                if (told := await hearing.let_through(event)) is not None:
+                    through.append(told)
+                if hearing.refused:
+                    break
+        await hearing.close()
+        return through
 
     return asyncio.run(collect())
 

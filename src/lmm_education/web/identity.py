@@ -6,8 +6,9 @@ cookie, or where there is none of these, of the address. A log with it tells nob
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from starlette.datastructures import MutableHeaders
@@ -17,12 +18,81 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import ConfigError, LmmError
 from lmm_education.serve_settings import ServeSettings
-from lmm_education.web.logins import ApiKey, LoginFile, Logins
-from lmm_education.web.network import caller_address, household, is_in, networks
-from lmm_education.web.passwords import KEY_MARK
-from lmm_education.web.sessions import Session, Sessions
-from lmm_education.web.signing import Signer
-from lmm_education.web.state import ServeState
+from lmm_education.web.accounts import KEY_MARK, ApiKey, LoginFile, Logins, Session, Sessions, Signer
+
+# -- addresses ---------------------------------------------------------------------------------------
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_HOUSEHOLD = 64  # bits of an IPv6 address that are one household's
+
+
+def networks(names: Sequence[str], *, where: str = "config.toml") -> tuple[Network, ...]:
+    """Addresses and networks.
+
+    Raises:
+        ConfigError: a name is neither.
+
+    >>> networks(["127.0.0.1", "10.0.0.0/8"])
+    (IPv4Network('127.0.0.1/32'), IPv4Network('10.0.0.0/8'))
+    """
+    try:
+        return tuple(ipaddress.ip_network(name) for name in names)
+    except ValueError as error:
+        hint = "such as 127.0.0.1 or 10.0.0.0/8"
+        raise ConfigError(f"'trusted_proxy' in [serve]: {error}", where=where, hint=hint) from None
+
+
+def is_in(address: str, trusted: Sequence[Network]) -> bool:
+    """Whether an address is in one of the networks.
+
+    >>> is_in("10.1.2.3", networks(["10.0.0.0/8"])), is_in("::ffff:10.1.2.3", networks(["10.0.0.0/8"])), is_in("x", ())
+    (True, True, False)
+    """
+    known = _parsed(address)
+    return known is not None and any(known in network for network in trusted)
+
+
+def caller_address(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
+    """Who a request comes from: the peer, or if that is a trusted proxy, the last in ``X-Forwarded-For`` that is none.
+
+    >>> proxies = networks(["127.0.0.1"])
+    >>> caller_address("127.0.0.1", "198.51.100.1, 192.0.2.7", proxies), caller_address("192.0.2.9", "1.1.1.1", proxies)
+    ('192.0.2.7', '192.0.2.9')
+    """
+    if not is_in(peer, trusted):
+        return peer
+    for named in reversed([part.strip() for part in forwarded.split(",") if part.strip()]):
+        if not is_in(named, trusted):
+            return named
+    return peer
+
+
+def household(address: str) -> str:
+    """What of an address tells people apart.
+
+    >>> household("192.0.2.7"), household("2001:db8:1:2:3:4:5:6"), household("nonsense")
+    ('192.0.2.7', '2001:db8:1:2::/64', '')
+    """
+    known = _parsed(address)
+    if known is None:
+        return ""
+    if known.version == 4:
+        return str(known)
+    return str(ipaddress.ip_network((known, _HOUSEHOLD), strict=False))
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    mapped = known.ipv4_mapped if isinstance(known, ipaddress.IPv6Address) else None
+    return mapped or known
+
+
+# -- callers -----------------------------------------------------------------------------------------
+
 
 _AGE = 180 * 24 * 3600  # seconds that a browser is remembered
 _LONGEST_NAME = 200  # characters that a proxy may call somebody
@@ -48,19 +118,16 @@ class Identity:
 
     Raises:
         ConfigError: a proxy is to be believed, and none is named.
-        FileReadError, FileWriteError: the course's key cannot be read or made.
     """
 
-    def __init__(self, settings: ServeSettings, state: ServeState) -> None:
+    def __init__(self, settings: ServeSettings, signer: Signer, accounts: LoginFile, sessions: Sessions) -> None:
         self.login, self.header = settings.login, settings.proxy_header
         self.trusted = networks(settings.trusted_proxy)
         if self.login == "proxy" and not self.trusted:
             hint = 'the proxy\'s address, such as trusted_proxy = ["127.0.0.1"]'
             raise ConfigError("login = \"proxy\" in [serve] needs 'trusted_proxy'", where="config.toml", hint=hint)
-        self.signer = Signer(state.key())
-        self.logins = LoginFile(state.logins)
-        self.sessions = Sessions(self.signer, state.ended, settings.session_hours)
-        self.student_cookie, self.session_cookie = (cookie_name(what, self.signer) for what in ("student", "session"))
+        self.signer, self.accounts, self.sessions = signer, accounts, sessions
+        self.student_cookie, self.session_cookie = (cookie_name(what, signer) for what in ("student", "session"))
 
     def caller(self, connection: HTTPConnection, fresh: str = "") -> Caller:
         """Who sent a request; `fresh` is the number for a browser that has none yet.
@@ -77,7 +144,7 @@ class Identity:
             return Caller(student, True, address, browser)
         if self.login == "proxy":
             return self._from_proxy(connection, peer, Caller(student, False, address, browser))
-        return self._logged_in(connection, self.logins.read(), Caller(student, False, address, browser))
+        return self._logged_in(connection, self.accounts.read(), Caller(student, False, address, browser))
 
     def _from_proxy(self, connection: HTTPConnection, peer: str, stranger: Caller) -> Caller:
         """The header counts from a trusted proxy only, and only if there is one: what a caller adds, none can tell."""

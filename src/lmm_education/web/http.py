@@ -1,0 +1,228 @@
+"""What requests bring and responses carry: JSON, events, errors, pages of templates, and what browsers are told.
+
+What is put into a template is escaped, unless `lmm_education.web.rendering` made it: that is `Markup`. Students read
+about their own request only; what is wrong with models, keys and stores is for the log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lmm.errors import ModelBusy, ModelTimeout
+from lmm_education.errors import Denied, RequestError, SearchError
+from lmm_education.exchange_log.exchanges import LoggedSource
+from lmm_education.exchange_log.figures import CourseSection, day_of
+from lmm_education.web.words import Wording
+
+LARGEST = 512 * 1024  # bytes of a request: a long conversation
+_LONGEST_NAME = 1000  # characters of a name or a password
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class SecurityHeaders:
+    """Middleware that adds `HEADERS` to every response, where it has no own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)  # a picture has a stricter policy
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+# -- JSON and events --------------------------------------------------------------------------------
+
+
+async def read_json(request: Request) -> Mapping[str, Any]:
+    """The body of a request: a JSON object.
+
+    Only requests that say that they are JSON are read: a page elsewhere cannot send those unasked.
+
+    Raises:
+        RequestError: it is something else, or too large.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RequestError("the request must be JSON", hint="Content-Type: application/json", status=415)
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > LARGEST:
+                raise RequestError(f"the request has more than {LARGEST} bytes", status=413)
+    except ClientDisconnect:
+        raise RequestError("the request has no end", status=408) from None
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        raise RequestError("the request is no JSON") from None
+    if not isinstance(body, dict):
+        raise RequestError("the request must be a JSON object")
+    return body
+
+
+def short_text(body: Mapping[str, Any], name: str) -> str:
+    """A name or a password in a request.
+
+    Raises:
+        RequestError: it is long, or no text.
+    """
+    value = body.get(name, "")
+    if not isinstance(value, str) or len(value) > _LONGEST_NAME:
+        raise RequestError(f"'{name}' must be a short text", param=name)
+    return value
+
+
+def server_sent(values: Mapping[str, Any] | str, event: str = "") -> str:
+    """One server-sent event.
+
+    >>> server_sent({"a": 1}, "text")
+    'event: text\\ndata: {"a": 1}\\n\\n'
+    """
+    data = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
+    return f"event: {event}\ndata: {data}\n\n" if event else f"data: {data}\n\n"
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+_ERRORS = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as it is told over HTTP. `logged`: the person who runs the server has to know."""
+
+    status: int
+    type: str
+    message: str
+    code: str | None = None
+    param: str | None = None
+    logged: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """In OpenAI's form.
+
+        >>> Failure(400, "invalid_request_error", "No.").as_json()["error"]["message"]
+        'No.'
+        """
+        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+
+
+def failure_of(error: BaseException, texts: Mapping[str, str]) -> Failure:
+    """What is told about an error; of one that nobody foresaw, no more than that it happened.
+
+    >>> from lmm.errors import ModelKeyMissing
+    >>> failure_of(ModelKeyMissing("no key", where="/home/me"), {"failure": "Later."}).message
+    'Later.'
+    """
+    if isinstance(error, Denied):
+        kind = _ERRORS.get(error.status, "invalid_request_error")
+        return Failure(error.status, kind, str(error), error.code, logged=False, headers=error.headers)
+    if isinstance(error, RequestError):
+        code = "model_not_found" if error.param == "model" and error.status == 404 else None
+        return Failure(error.status, "invalid_request_error", str(error), code, error.param, logged=False)
+    if isinstance(error, SearchError):
+        return Failure(400, "invalid_request_error", str(error), logged=False)
+    if isinstance(error, ModelBusy):
+        return Failure(429, "rate_limit_error", texts["busy"], "rate_limit_exceeded")
+    if isinstance(error, ModelTimeout):
+        return Failure(504, "server_error", texts["failure"], "timeout")
+    return Failure(503, "server_error", texts["failure"], "unavailable")
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Headers of a page or a stream that no proxy keeps, or holds back."""
+_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+async def static(request: Request) -> Response:
+    """``GET /static/NAME``: style sheet, script or icon."""
+    name = request.path_params["name"]
+    if name not in _names():
+        raise RequestError("there is no such file", status=404)
+    kind = _KINDS[name.rpartition(".")[2]]
+    return Response(_text("static", name), media_type=kind, headers={"Cache-Control": "no-cache"})
+
+
+def template(name: str, status: int = 200, **values: Any) -> Response:
+    """The page that a template makes of some values; it is for one person, at one time."""
+    return HTMLResponse(render(name, **values), status, headers=NO_STORE)
+
+
+def render(name: str, **values: Any) -> str:
+    """The text that a template makes of some values.
+
+    >>> "&lt;b&gt;" in render("courses.html", language="en", title="<b>", courses=[])
+    True
+    """
+    return _environment().get_template(name).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(lambda name: _text("templates", name)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": _number, "day": _day, "section": _section}
+    return environment
+
+
+def _number(value: float | None, say: Wording, digits: int = 0) -> str:
+    return "–" if value is None else say.number(value, digits)
+
+
+def _day(time: float | date, say: Wording) -> str:
+    return say.day(time if isinstance(time, date) else day_of(time, None))
+
+
+def _section(source: LoggedSource) -> CourseSection:
+    return CourseSection(source.section, source.file, source.headings, source.title)
+
+
+@cache
+def _names() -> frozenset[str]:
+    files = resources.files("lmm_education.web").joinpath("static").iterdir()
+    return frozenset(file.name for file in files if file.name.rpartition(".")[2] in _KINDS)
+
+
+@cache
+def _text(folder: str, name: str) -> str:
+    """The text of a file of ours."""
+    return resources.files("lmm_education.web").joinpath(folder, name).read_text(encoding="utf-8")

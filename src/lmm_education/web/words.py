@@ -1,0 +1,121 @@
+"""The words on the pages and in answers over HTTP, by language: those of ``words/*.toml``, of which a course may
+replace some."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lmm.errors import ConfigError
+from lmm_education.settings import ServeSettings
+
+LANGUAGES = ("en", "de")
+
+
+@cache
+def words_in(language: str) -> Mapping[str, Mapping[str, Any]]:
+    """All words of a language: those for students in ``page``, for the teacher in ``teacher``."""
+    file = resources.files("lmm_education.web").joinpath("words", f"{language}.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def texts_for(settings: ServeSettings) -> Mapping[str, str]:
+    """The students' words in the chosen language, with the course's own in their places.
+
+    Raises:
+        ConfigError: a text under [serve] has a name that is not known, or is no text.
+
+    >>> texts_for(ServeSettings(language="de", texts={"ask": "Los"}))["ask"]
+    'Los'
+    """
+    texts = dict(words_in(settings.language)["page"])
+    for name, text in settings.texts.items():
+        if name not in texts:
+            close = difflib.get_close_matches(name, texts, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(texts)
+            raise ConfigError(f"unknown text '{name}' in [serve] texts", where="config.toml", hint=hint)
+        if not isinstance(text, str):
+            raise ConfigError(f"'{name}' in [serve] texts must be text, not {text!r}", where="config.toml")
+    own = {"welcome": settings.welcome, "failure": settings.failure}
+    return texts | dict(settings.texts) | {name: text for name, text in own.items() if text}
+
+
+# -- notices of a search ---------------------------------------------------------------------------
+
+_NOTICES = {
+    "no_word": re.compile(r"no passage has a word of the question; .*"),
+    "no_type": re.compile(r"no passage is of the type '(?P<name>.*)'; did you mean '(?P<close>.*)'\?"),
+    "no_document": re.compile(r"no document is called '(?P<name>.*)'; it was looked up as a word"),
+    "no_document_but": re.compile(r"no document is called '(?P<name>.*)'; did you mean '(?P<close>.*)'\?"),
+}
+
+
+def notice_for(notice: str, texts: Mapping[str, str]) -> str:
+    """What a search tells, which is in English, in the words of the page; what is not known stays as it is.
+
+    >>> notice_for("no document is called 'week-1'; did you mean '@week-2'?", words_in("de")["page"])
+    'Kein Dokument heißt „week-1“. Meinten Sie „@week-2“?'
+    """
+    for name, pattern in _NOTICES.items():
+        if match := pattern.fullmatch(notice):
+            told = texts[name]
+            for place, value in match.groupdict().items():
+                told = told.replace(f"{{{place}}}", value)
+            return told
+    return notice
+
+
+# -- the teacher's page ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How the teacher's page says things in a language: words, numbers, days."""
+
+    language: str
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """All words, by name."""
+        return words_in(self.language)["teacher"]
+
+    def __getitem__(self, name: str) -> str:
+        return self.texts[name]
+
+    def number(self, value: float, digits: int = 0) -> str:
+        """A number with so many digits after the point.
+
+        >>> Wording("en").number(1234.5, 1), Wording("de").number(1234.5, 1), Wording("de").number(3)
+        ('1,234.5', '1.234,5', '3')
+        """
+        written = words_in(self.language)["written"]
+        return f"{value:,.{digits}f}".translate(str.maketrans(",.", written["thousands"] + written["decimal"]))
+
+    def short(self, value: float, digits: int = 0) -> str:
+        """A number at an axis: with the digits that it needs, thousands as k.
+
+        >>> Wording("en").short(12_500), Wording("en").short(0.05), Wording("en").short(3)
+        ('12.5k', '0.05', '3')
+        """
+        if value >= 10_000:
+            return f"{self.number(value / 1000, 0 if value % 1000 == 0 else 1)}k"
+        return self.number(value, 0 if value == int(value) else max(digits, 2 if value < 0.1 else 1))
+
+    def day(self, day: date, bin: str = "day") -> str:
+        """A day, or the first of a week or a month.
+
+        >>> Wording("en").day(date(2026, 11, 2)), Wording("de").day(date(2026, 11, 2))
+        ('2 Nov', '2. Nov.')
+        >>> Wording("en").day(date(2026, 11, 1), "month")
+        'Nov 2026'
+        """
+        written = words_in(self.language)["written"]
+        month = written["months"][day.month - 1]
+        return f"{month} {day.year}" if bin == "month" else written["day"].format(day=day.day, month=month)
