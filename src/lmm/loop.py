@@ -177,9 +177,9 @@ async def bridge(stream: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """
     here = asyncio.get_running_loop()
     if here is _background():
-        async with contextlib.aclosing(stream) as items:
-            async for item in items:
-                yield item
+        async with contextlib.aclosing(stream) as mine:
+            async for one in mine:
+                yield one
         return
     arrived: asyncio.Queue[tuple[T] | None] = asyncio.Queue()
 

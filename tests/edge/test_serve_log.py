@@ -90,11 +90,16 @@ def logged(config: Path, count: int) -> list[LoggedExchange]:
     return read_log(file)
 
 
+_ORDER = ("via", "outcome", "path", "status", "kind", "direction", "reaction", "le")
+
+
 def measured(text: str) -> dict[tuple[str, ...], float]:
-    """Metrics by name and labels' values, in the order of their names from the end: via, outcome."""
+    """Metrics by name and labels' values."""
     families = text_string_to_metric_families(text)
     found = [sample for family in families for sample in family.samples]
-    return {(one.name, *(one.labels[name] for name in sorted(one.labels, reverse=True))): one.value for one in found}
+    return {
+        (one.name, *(one.labels[name] for name in sorted(one.labels, key=_ORDER.index))): one.value for one in found
+    }
 
 
 # -- the log ---------------------------------------------------------------------------------------
