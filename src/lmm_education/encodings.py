@@ -22,7 +22,8 @@ DENSE, SPARSE, MULTI = "dense", "sparse", "multi"
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A row of the table: the source of each vector, and the weight of each leg of a query."""
+    """A row of the table: the source of each vector, and the weight of each leg of a query; with `by_question`, each
+    question has weights of its own (`lmm_education.search.ranking.weights`)."""
 
     name: str
     help: str
@@ -30,6 +31,7 @@ class Encoding:
     sparse: Source | None = None
     multi: tuple[Source, ...] = ()
     weights: Mapping[VectorName, float] = field(default_factory=dict)
+    by_question: bool = False
 
     @property
     def vectors(self) -> tuple[VectorName, ...]:
@@ -55,7 +57,8 @@ ENCODINGS: dict[str, Encoding] = {
             "sparse and dense encoding of heading path, annotations and content together (the default)",
             dense="full",
             sparse="full",
-            weights={"sparse": 0.75, "dense": 0.25},  # chosen by measurement: docs/retrieval.md
+            weights={"sparse": 0.75, "dense": 0.25},  # of relevance; chosen by measurement: docs/retrieval.md
+            by_question=True,
         ),
         Encoding("none", "no encoding: chunks are found by their id"),
         Encoding("content", "dense encoding of the content", dense="content"),

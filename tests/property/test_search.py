@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lmm_education.search.fuse import Fusion, Ranking, fuse
 from lmm_education.search.highlight import excerpt, marked, matching_words
 from lmm_education.search.query import StoredName, has_marks, read_question
-from lmm_education.search.vote import by_rank, vote
+from lmm_education.search.ranking import Fusion, Ranking, by_rank, fuse, vote, weights
 
 TYPES = ("text", "exercise")
 DOCUMENTS = (StoredName("w3", "notes/week 3.md"),)
@@ -139,3 +139,11 @@ def test_an_excerpt_is_a_part_with_its_marks(text: str, question: str, width: in
     plain = shown.replace("\0", "").replace("\1", "").removeprefix("… ").removesuffix(" …")
     if "\0" not in text and "\1" not in text and "…" not in text:
         assert plain.split() == text[begin:end].split()
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([["dense"], ["multi"], ["dense", "multi"]]), st.booleans())
+def test_meaning_decides_where_words_do_not(one: float, two: float, dense: list[str], static: bool) -> None:
+    """All weights make 1; the less of a question is covered, the less its words weigh."""
+    less, more = (weights(coverage, dense, static=static) for coverage in sorted([one, two]))
+    assert sum(less.values()) == pytest.approx(1, abs=1e-5)
+    assert 0 < less["sparse"] <= more["sparse"] < 1

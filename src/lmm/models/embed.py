@@ -35,7 +35,7 @@ ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {
 }
 # Static word vectors are made at thousands a second: a cache would save tenths of a second for a whole course, and
 # write a kilobyte for each chunk (benchmarks/results.md).
-_NOT_CACHED = ("wordllama", "model2vec")
+_STATIC = ("wordllama", "model2vec")
 
 
 def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedder:
@@ -66,7 +66,7 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
             hint=f"export {provider.keys[0]}=…, or set another model under [embedding] in config.toml",
         )
     encoder = ADAPTERS[provider.embedder](settings, _prefixes(settings))
-    worth_it = cache and provider.embedder not in _NOT_CACHED
+    worth_it = cache and provider.embedder not in _STATIC
     return TextEmbedder(CachedEncoder(encoder, VectorCache()) if worth_it else encoder, settings.dimensions)
 
 
@@ -86,9 +86,19 @@ async def aembed(embedder: Embedder, texts: Sequence[str], *, kind: Side) -> lis
     return await asyncio.to_thread(embedder.embed, texts, kind=kind)
 
 
+def is_static(name: str) -> bool:
+    """Whether the model ``Provider/model`` adds up vectors of words, whatever their order.
+
+    >>> is_static("Builtin/wordllama"), is_static("OpenAI/text-embedding-3-small")
+    (True, False)
+    """
+    provider = PROVIDERS.get(name.partition("/")[0].lower())
+    return provider is not None and provider.embedder in _STATIC
+
+
 def _prefixes(settings: ModelSettings) -> Prefixes:
     """Those of the settings, else those of the model's card; static word vectors have none."""
-    static = PROVIDERS[settings.model.provider.lower()].embedder in _NOT_CACHED
+    static = PROVIDERS[settings.model.provider.lower()].embedder in _STATIC
     known = Prefixes() if static else prefixes_of(settings.model.model)
     query, document = settings.query_prefix, settings.document_prefix
     return Prefixes(known.query if query is None else query, known.document if document is None else document)

@@ -91,7 +91,7 @@ def read_texts(course: CourseParts) -> list[Text]:
 def calibrate_threshold(
     course: CourseParts, questions: Sequence[Question], *, progress: Progress = silent
 ) -> Calibration:
-    """The relevance (see `lmm_education.search.relevance`) below which nothing relevant was found.
+    """The relevance (see `lmm_education.search.ranking`) below which nothing relevant was found.
 
     Where there are too few questions without an answer, each question is asked once more of all documents but
     its own.

@@ -50,7 +50,7 @@ class SearchResult:
     question or the options named. `hits` are passages, or with `companion` whole sections, best first;
     `sections` those that the passages voted for, best first. `questions` are the sub-questions that were
     asked too. `languages` are those in which words were compared. `relevance` says on one scale for all questions how
-    well the best passage fits (see `lmm_education.search.relevance`), None where nothing was looked up.
+    well the best passage fits (see `lmm_education.search.ranking`), None where nothing was looked up.
     `notices` tell what could not be done.
     """
 

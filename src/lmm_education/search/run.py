@@ -17,7 +17,7 @@ from lmm_education.search.expand import sub_questions
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.rerank import Tools, open_reranker, rerank
-from lmm_education.search.searcher import Searcher
+from lmm_education.search.searcher import LookedUp, Searcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class CourseSearch:
         if score is not None and plan.text:
             plan = dataclasses.replace(plan, reranked=settings.rerank_limit)
         questions = await self._sub_questions(plan.text, options)
-        hits = await asyncio.to_thread(searcher.look_up, plan, questions)
+        found = await asyncio.to_thread(searcher.look_up, plan, questions)
         if score is not None and plan.text:
-            hits = await rerank(hits, plan.text, score)
-        return await asyncio.to_thread(lambda: searcher.result(plan, hits, questions=questions, reranker=name))
+            found = LookedUp(await rerank(found.hits, plan.text, score))
+        return await asyncio.to_thread(lambda: searcher.result(plan, found, questions=questions, reranker=name))
 
     def _asks_a_model(self, options: SearchOptions) -> bool:
         return bool(self._expand(options)) or self._reranker(options) != "none"

@@ -5,17 +5,18 @@ Everything that needs no language model is here; `lmm_education.search.run` adds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from lmm.models.embed import is_static
 from lmm_education.encode.encoder import Encoder
 from lmm_education.encodings import SPARSE
 from lmm_education.errors import SearchError, StoreMissing
 from lmm_education.material import Hit, SparseVector
 from lmm_education.payloads import hit_of
 from lmm_education.search.found import FoundSection, SearchResult
-from lmm_education.search.fuse import Fused, Ranking, fuse
 from lmm_education.search.names import Names
 from lmm_education.search.query import (
     Asked,
@@ -27,8 +28,7 @@ from lmm_education.search.query import (
     named_types,
     read_question,
 )
-from lmm_education.search.relevance import relevance
-from lmm_education.search.vote import by_rank, by_relevance, vote
+from lmm_education.search.ranking import Fused, Ranking, by_rank, by_relevance, fuse, relevance, vote, weights
 from lmm_education.settings import SearchSettings
 from lmm_education.store.layout import values_at
 from lmm_education.store.port import Fields, Leg, Match, Reader, Where
@@ -36,6 +36,8 @@ from lmm_education.store.port import Fields, Leg, Match, Reader, Where
 _NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
 """How many passages vote for sections, if not more are returned."""
+COVERING = 3
+"""How many passages that have most of a question's words may cover it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,13 @@ class Plan:
     def pool(self) -> int:
         """How many passages are fetched: those that are shown, vote or are ranked anew."""
         return max(self.limit, VOTERS if self.options.sections else 0, self.reranked)
+
+
+class LookedUp(NamedTuple):
+    """Passages, best first, and what each leg weighed for the question."""
+
+    hits: Sequence[Hit]
+    weights: Mapping[str, float] = MappingProxyType({})
 
 
 class Searcher:
@@ -111,7 +120,7 @@ class Searcher:
             asked.notices,
         )
 
-    def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> list[Hit]:
+    def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> LookedUp:
         """The best passages for the plan's text, and for further `questions` beside it, which count half.
 
         At most ``plan.pool`` of them, for companions enough of different sections. Where nothing is left of the
@@ -121,23 +130,25 @@ class Searcher:
             SearchError: there is neither a letter nor a digit in the question.
         """
         if not plan.text:
-            return self._listed(plan)
+            return LookedUp(self._listed(plan))
         if not any(map(str.isalnum, plan.text)):
             raise SearchError(f"there is nothing to look up in '{plan.text}'", hint="ask in words")
         self._check_can_be_asked()
         while True:
-            hits, more = self._found(plan, [plan.text, *questions])
-            if not plan.companion or not more or len({hit.section for hit in hits}) >= plan.limit:
-                return hits
+            found, more = self._found(plan, [plan.text, *questions])
+            if not plan.companion or not more or len({hit.section for hit in found.hits}) >= plan.limit:
+                return found
             plan = replace(plan, depth=plan.depth * 4)  # too many passages of too few sections
 
     def result(
-        self, plan: Plan, hits: Sequence[Hit], *, questions: Sequence[str] = (), reranker: str = "none"
+        self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
     ) -> SearchResult:
         """The result from passages in their final order, and what else was asked to find them."""
-        relevances = self._relevances(plan, hits) if plan.text else []
-        in_order = relevances and not (plan.boosted or questions or reranker != "none")
-        votes = by_relevance(relevances) if in_order else by_rank(len(hits))
+        hits, words = found.hits, len(self._words(plan.text, plan.languages))
+        fixed: Mapping[str, float] = {name: self._weight(name) for name in self._encoder.vectors}
+        in_order = plan.text and not (plan.boosted or questions or reranker != "none")
+        fits = [relevance(hit, words, found.weights) for hit in hits] if in_order else []
+        votes = by_relevance(fits) if in_order else by_rank(len(hits))
         sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
         shown = self._companions(plan, sections) if plan.companion else hits[: plan.limit]
         return SearchResult(
@@ -151,7 +162,7 @@ class Searcher:
             questions=tuple(questions),
             companion=plan.companion,
             reranker=reranker,
-            relevance=max(relevances, default=0.0) if plan.text else None,
+            relevance=max((relevance(hit, words, fixed) for hit in hits), default=0.0) if plan.text else None,
             notices=(*plan.notices, *([_NO_WORD] if self._has_no_word(plan, hits) else [])),
         )
 
@@ -195,37 +206,37 @@ class Searcher:
                 hint="fetch passages by --id, or list them with --type, --doc, --where and no question",
             )
 
-    def _found(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Hit], bool]:
+    def _found(self, plan: Plan, texts: Sequence[str]) -> tuple[LookedUp, bool]:
         """The passages to go on with, and whether there may be more candidates."""
         for _ in range(3):  # a writer may publish between the query and the fetching
-            fused = self._fused(plan, texts)
+            fused, leg_weights = self._fused(plan, texts)
             wanted = fused if plan.companion else fused[: plan.pool]
             hits = self._fetched(wanted, plan.options.fields)
             if len(hits) == len(wanted):
                 break
-        return hits, len(fused) >= plan.depth
+        return LookedUp(hits, leg_weights), len(fused) >= plan.depth
 
-    def _fused(self, plan: Plan, texts: Sequence[str]) -> list[Fused]:
-        first, *others = [self._fused_for(plan, text) for text in texts]
-        if not others:
-            return first
-        rankings: dict[str, Ranking] = {
-            str(i): [(f.id, f.score) for f in each] for i, each in enumerate([first, *others])
-        }
-        weights = {name: 1.0 if name == "0" else 1.0 / len(others) for name in rankings}
-        legs = {f.id: f.legs for each in reversed([first, *others]) for f in each}
-        return [f._replace(legs=legs[f.id]) for f in fuse(rankings, weights)]
+    def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
+        """The candidates of all questions, and what the legs weighed for the first."""
+        (first, leg_weights), *more = [self._fused_for(plan, text) for text in texts]
+        if not more:
+            return first, leg_weights
+        each = [first, *(fused for fused, _ in more)]
+        rankings: dict[str, Ranking] = {str(i): [(f.id, f.score) for f in fused] for i, fused in enumerate(each)}
+        halves = {name: 1.0 if name == "0" else 1.0 / len(more) for name in rankings}
+        legs = {f.id: f.legs for fused in reversed(each) for f in fused}
+        return [f._replace(legs=legs[f.id]) for f in fuse(rankings, halves)], leg_weights
 
-    def _fused_for(self, plan: Plan, text: str) -> list[Fused]:
-        """The candidates of one question, out of all legs."""
+    def _fused_for(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
+        """The candidates of one question, out of all legs, and what each leg weighed."""
         vectors = self._encoder.encode_query(text, languages=plan.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
             vectors[SPARSE] = self.store.frequencies().weigh(words)
-        weights = {name: self._weight(name) for name in vectors}
-        legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if weights[name] > 0]
+        fixed = {name: self._weight(name) for name in vectors}
+        legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
         if not legs:
-            return []
+            return [], {}
         found = self.store.search(legs, where=plan.where, fields=False)
         rankings = {leg.vector: [(s.id, s.score) for s in each] for leg, each in zip(legs, found, strict=True)}
         boosted: frozenset[str] = frozenset()
@@ -235,17 +246,37 @@ class Searcher:
             boosted = frozenset(s.id for each in typed for s in each)
             for leg, each in zip(legs, typed, strict=True):
                 rankings[leg.vector] = _merged(rankings[leg.vector], [(s.id, s.score) for s in each])
-        return fuse(rankings, weights, method=self.settings.fusion, boost=self.settings.boost, boosted=boosted)
+        leg_weights = self._weights(plan, text, rankings) if self._weighs_by_question else fixed
+        settings = self.settings
+        fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
+        return fused, leg_weights
+
+    @property
+    def _weighs_by_question(self) -> bool:
+        """Whether the legs' weights are those that belong to the question: nobody has set any."""
+        is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
+        return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
+
+    def _weights(self, plan: Plan, text: str, rankings: Mapping[str, Ranking]) -> dict[str, float]:
+        """The weights of the legs by how much of the question the passages with most of its words hold."""
+        embedder, dense = self._encoder.embedder, [name for name in rankings if name != SPARSE]
+        if embedder is None or not dense:
+            return {}
+        best = [id for id, _ in rankings.get(SPARSE, ())[:COVERING]]
+        held = [point.vectors.get(SPARSE) for point in self.store.get("chunks", best, fields=False, vectors=True)]
+        passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
+        asked = [self._words(text, [language]) for language in plan.languages]
+        frequencies = self.store.frequencies()
+        shares = (frequencies.share(words, set(passage)) for words in asked for passage in passages)
+        return weights(max(shares, default=0.0), dense, static=is_static(embedder.name))
+
+    def _words(self, text: str, languages: Collection[str]) -> tuple[int, ...]:
+        """The words of a question that count."""
+        return self._encoder.sparse.query(text, languages).indices if self._encoder.sparse else ()
 
     def _weight(self, vector: str) -> float:
         configured = self.settings.sparse_weight if vector == "sparse" else self.settings.dense_weight
         return self._encoder.encoding.weight(vector) if configured is None else configured  # type: ignore[arg-type]
-
-    def _relevances(self, plan: Plan, hits: Sequence[Hit]) -> list[float]:
-        sparse = self._encoder.sparse
-        words = len(sparse.query(plan.text, plan.languages).indices) if sparse else 0
-        weights: dict[str, float] = {name: self._weight(name) for name in self._encoder.vectors}
-        return [relevance(hit, words, weights) for hit in hits]
 
     def _has_no_word(self, plan: Plan, hits: Sequence[Hit]) -> bool:
         """Whether passages were found, but none by a word: the nearest in meaning of what has nothing to do with it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm_education.search.fuse import by_distribution, fuse
+from lmm_education.search.ranking import by_distribution, fuse
 
 
 def test_one_that_stands_out_is_not_cut_off() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from unit.lmm_education.search.conftest import Open, Writing, course, encoder_for, fill, id_of
 
+from lmm.models.port import Progress, Side
 from lmm.models.testing import HashEmbedder
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
 from lmm_education.material import Lines, Place
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.searcher import Searcher
+from lmm_education.settings import SearchSettings
 from lmm_education.store.edge import EdgeStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect")  # of qdrant-client's memory mode
@@ -88,6 +91,30 @@ def test_german_words_are_stemmed_and_stop_words_do_not_count(open_search: Open)
     words_only = Searcher(searcher.store, replace(encoder_for("hybrid")), replace(searcher.settings, dense_weight=0.0))
     assert [hit.id for hit in words_only.search("Haus").hits] == [id_of("dach")]
     assert not words_only.search("weder noch aber").hits
+
+
+# -- words and meaning -----------------------------------------------------------------------------
+
+
+class Thesaurus(HashEmbedder):
+    """Knows what a learner calls things."""
+
+    def embed(self, texts: Sequence[str], *, kind: Side, on_progress: Progress | None = None) -> list[list[float]]:
+        """As the words of the course."""
+        said = [
+            text.replace("hue", "green").replace("foliage", "leaves").replace("dye", "chlorophyll") for text in texts
+        ]
+        return super().embed(said, kind=kind)
+
+
+def test_a_question_in_other_words_is_found_by_its_meaning(open_search: Open) -> None:
+    """A single word of it, in the wrong passage, does not decide; unless the weights are set."""
+    aside = Writing("aside").section("Notes", note="Do give, and give again.").made()
+    searcher = open_search("hybrid", [*course(), aside], embedder=Thesaurus(256))
+    fixed = Searcher(searcher.store, encoder_for("hybrid", embedder=Thesaurus(256)), SearchSettings(sparse_weight=0.75))
+    question = "Which dyes give foliage its hue?"
+    assert searcher.search(question).hits[0].id == id_of("green")
+    assert fixed.search(question).hits[0].id == id_of("note")
 
 
 # -- how many --------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmm_education.search.vote import by_rank, by_relevance, vote
+from lmm_education.search.ranking import by_rank, by_relevance, vote
 
 
 def test_often_wins_where_all_are_about_as_good() -> None:
