@@ -6,8 +6,8 @@ integers and floats are typed, everything else is the text that was typed, so th
 and ``2025-05-21`` stay what they are (YAML 1.2.2, section 10.3).
 
 Writing picks the plainest spelling that reads back exactly: plain, literal block (``|-``), or
-double-quoted. A text that knitr would run even inside YAML is double-quoted with its backticks
-written as ``\\x60``.
+double-quoted, a line for each of theirs. A text that knitr would run even inside YAML is double-quoted with the
+backticks of those lines written as ``\\x60``.
 """
 
 from __future__ import annotations
@@ -205,10 +205,36 @@ def quoted(text: str) -> str:
     >>> print(quoted('say "hi"\\n`r 1+1`'))
     "say \\"hi\\"\\n\\x60r 1+1\\x60"
     """
+    return f'"{_escaped(text)}"'
+
+
+def quoted_lines(text: str, *, indent: int, newline: str = "\n") -> str:
+    r"""`text` as a double-quoted scalar with a line for each of its own, for those that cannot be a literal block.
+
+    >>> print(quoted_lines("So:\n```{r}\n  plot(x)\n```\n", indent=2), end="")
+    "So:\n\
+      \x60\x60\x60{r}\n\
+      \  plot(x)\n\
+      ```\n"
+    """
+    *lines, last = (_escaped(line) for line in text.split("\n"))
+    written = [f"{line}\\n" for line in lines] + ([last] if last else [])  # the closing quote follows the last break
+    head, *rest = (_at_line_start(line) for line in written)
+    return '"' + f"\\{newline}{' ' * indent}".join((head, *rest)) + '"' + newline
+
+
+def _at_line_start(line: str) -> str:
+    """An escaped line so that it may stand at the beginning of a line: its indentation is kept, nothing runs there."""
+    if runs_in_knitr(line):  # by what it begins with, such as "{{<" or "% begin.rcode"
+        line = re.sub(r"\S", lambda mark: f"\\x{ord(mark[0]):02x}", line, count=1)
+    return f"\\{line}" if line.startswith(" ") else line
+
+
+def _escaped(text: str) -> str:
     escaped = _NEEDS_ESCAPE.sub(_escape, text)
     if runs_in_knitr(text):
         escaped = _KNITR_MARKS.sub(lambda mark: f"\\x{ord(mark[0][0]):02x}", escaped)
-    return f'"{escaped}"'
+    return escaped
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -298,6 +324,8 @@ def _scalar_or_empty(value: Any, indent: int, newline: str) -> str:
         line = scalar(value)
         wants_block = "\n" in value or (line.startswith('"') and len(line) > LINE_WIDTH)
         block = literal(value, indent=indent, newline=newline) if wants_block else None
+        if block is None and "\n" in value and (runs_in_knitr(value) or len(line) > LINE_WIDTH):
+            block = quoted_lines(value, indent=indent, newline=newline)
         return " " + (block if block is not None else line + newline)
     return " " + scalar(value) + newline
 
