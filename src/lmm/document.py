@@ -231,10 +231,10 @@ class Document:
         """What is wrong in it, or soon will be; with `gaps`, also what `complete` would add."""
         return (*(header_gaps(self.blocks) if gaps else ()), *find_problems(self.blocks))
 
-    def requests(self, *, at: int | None = None, model: str | None = None) -> tuple[Ask, ...]:
+    def requests(self, *, at: int | None = None, model: str | None = None, again: bool = False) -> tuple[Ask, ...]:
         """What `answer` would send; nothing is asked."""
         settings = self._checked({"major": model} if model else {})
-        planner = AnswerPlanner(load_prompts(settings.prompts_folder), at)
+        planner = AnswerPlanner(load_prompts(settings.prompts_folder), at, again=again)
         return tuple(planner.requests(planner.plan(self.parsed, settings)))
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[Visited, ...]:
@@ -246,7 +246,12 @@ class Document:
 
     @background
     async def aanswer(
-        self, *, at: int | None = None, model: str | ChatModel | None = None, again: bool = False
+        self,
+        *,
+        at: int | None = None,
+        model: str | ChatModel | None = None,
+        again: bool = False,
+        since: str | None = None,
     ) -> Report[Answered]:
         """Answer the prompts that wait: all, or those of the metadata block that covers the line `at`.
 
@@ -254,20 +259,23 @@ class Document:
 
         Args:
             model: a name such as ``Ollama/llama3.2``, or a model; else the configured major one.
-            again: ask anew what the journal could answer.
+            again: ask anew what the journal could answer; with `at`, also the last answered prompt of that block. The
+                old reply stays above the new one.
+            since: the document as it was: what its author has changed since in answered prompts is asked anew.
 
         Raises:
             ConfigError: the configuration or the header asks for something unknown.
             DocumentError: the file cannot be read any more, or could not be written.
         """
         async with self._locked():
-            if self.path is not None and self.pending:
+            wanted = bool(self.pending) or at is not None or since is not None
+            if self.path is not None and wanted:
                 files.check_writable(self.path)
             settings = self._checked({"major": model} if isinstance(model, str) else {})
             client = self._client(settings, "major", model, again=again)
-            if not self.pending and at is None:
+            if not wanted:
                 return Report(model=client.name, hints=settings.hints)
-            planner = AnswerPlanner(load_prompts(settings.prompts_folder), at)
+            planner = AnswerPlanner(load_prompts(settings.prompts_folder), at, again=again, since=since)
             client.open()
             return await self._work(planner, client)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,15 +15,17 @@ from lmm.disk.files import read_document
 from lmm.document import SETTLE, Document
 from lmm.errors import LmmError, Place
 from lmm.loop import background, blocking
-from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
 from lmm.notebook.answers import Answered
+from lmm.notebook.chat_log import changed_prompts
 from lmm.pipeline import Report
 
 _AT_ONCE = 8  # documents; each asks as many questions at once as its settings allow
 _STOP_POLL = 0.1  # seconds
+_STILL = 3  # times as long must a document be quiet in which a prompt looks half typed
 
 
 @dataclass(slots=True)
@@ -62,11 +64,12 @@ async def awatch_documents(
 ) -> WatchReport:
     """Answer what waits in files, and in the documents of folders, now and after every save; until Ctrl-C or `stop`.
 
-    What failed is tried again when the document is saved again. At the end, calls that still run are
-    cancelled and replies that arrived are saved.
+    What failed is tried again when the document is saved again; an answered prompt that its author changes is asked
+    anew. At the end, calls that still run are cancelled and replies that arrived are saved.
 
     Args:
-        quiet: seconds since a document last changed: many editors save while their author still types.
+        quiet: seconds since a document last changed: many editors save while their author still types. A prompt that
+            does not end like a sentence must be quiet three times as long.
         poll: look at the files again and again, for folders that give no notifications.
         listener: is told what happens, and in which file, in the thread of the background loop.
 
@@ -77,9 +80,9 @@ async def awatch_documents(
     for error in await asyncio.to_thread(roots.links_out):
         listener(Failed(error), Place(error.where))
 
-    async def scan(path: Path, told: Listener) -> Scanned:
+    async def scan(path: Path, since: str, told: Listener) -> Scanned:
         document = Document.open(path, config=config, listener=told)
-        report = await document.aanswer(model=model)
+        report = await document.aanswer(model=model, since=since)
         saved = await document.asave(settle=max(SETTLE, quiet))
         return Scanned(report, saved.side_file, saved.text, saved.merged)
 
@@ -91,16 +94,20 @@ async def awatch_documents(
 
 
 watch_documents = blocking(awatch_documents)
-Scan = Callable[[Path, Listener], Awaitable[Scanned]]
+Scan = Callable[[Path, str, Listener], Awaitable[Scanned]]
 
 
 @dataclass(slots=True)
 class _Document:
-    """What is known of a document: its file when it last changed, and when to read it (in the loop's time)."""
+    """What is known of a document: its file when it last changed, and when that was (in the loop's time).
+
+    `text` is what was in it when it was last read, or written by us.
+    """
 
     path: Path
     state: Signature | None = None
-    due: float = 0.0
+    changed: float = 0.0
+    text: str = ""
     attended: bool = False
     failed: int = 0
 
@@ -128,7 +135,7 @@ class Watcher:
                     await self._begin(await anext(source, ()), tasks)
                     async for changed in source:
                         for path in self.roots.documents(changed):
-                            self._notice(path, tasks, self.quiet)
+                            self._notice(path, tasks)
                 except asyncio.CancelledError:
                     self.stopped = True
                     raise
@@ -144,16 +151,15 @@ class Watcher:
         self.listener(Notice(f"watching {count}; Ctrl-C stops"), Place())
         for path in documents:
             state = signature(path)
-            age = time.time() - state[0] / 1e9 if state else 0.0
-            self._notice(path, tasks, self.quiet - min(max(age, 0.0), self.quiet))
+            self._notice(path, tasks, time.time() - state[0] / 1e9 if state else 0.0)
             await asyncio.sleep(0)
 
-    def _notice(self, path: Path, tasks: asyncio.TaskGroup, wait: float) -> None:
+    def _notice(self, path: Path, tasks: asyncio.TaskGroup, age: float = 0.0) -> None:
         document = self.documents.setdefault(path, _Document(path))
         state = signature(path)
         if state == document.state:
             return  # we wrote it ourselves, or have been told twice
-        document.state, document.due = state, asyncio.get_running_loop().time() + wait
+        document.state, document.changed = state, asyncio.get_running_loop().time() - max(age, 0.0)
         if not document.attended:
             document.attended = True
             tasks.create_task(self._attend(document))
@@ -168,22 +174,30 @@ class Watcher:
                 break
             if self._is_settled(document, before, await self._scan(document)):
                 break
-            document.due = asyncio.get_running_loop().time() + self.quiet
+            document.changed = asyncio.get_running_loop().time()
         document.attended = False
 
     async def _until_quiet(self, document: _Document) -> None:
-        now = asyncio.get_running_loop().time
-        while (left := document.due - now()) > 0:
-            await asyncio.sleep(left)
-            if (state := signature(document.path)) != document.state:  # nobody has told us
-                document.state, document.due = state, now() + self.quiet
+        """Wait until nobody has saved it for a while: a longer one if a prompt looks as if it were still typed."""
+        now, patience = asyncio.get_running_loop().time, self.quiet
+        while True:
+            while (left := document.changed + patience - now()) > 0:
+                await asyncio.sleep(left)
+                if (state := signature(document.path)) != document.state:  # nobody has told us
+                    document.state, document.changed = state, now()
+            if patience > self.quiet or not _half_typed(document.path):
+                return
+            patience = _STILL * self.quiet
 
     async def _scan(self, document: _Document) -> Scanned | None:
         path, scanned = document.path, Scanned(None)
         try:
-            if _asks(read_document(path)):
+            since, text = document.text, read_document(path)
+            document.text = text
+            if _asks(text, since):
                 async with self.limit:
-                    scanned = await self.scan(path, self._heard)
+                    scanned = await self.scan(path, since, self._heard)
+                document.text = scanned.text or text
         except (LmmError, OSError) as error:
             if signature(path) is not None:  # else it is gone, and that is seen to
                 told = error if isinstance(error, LmmError) else LmmError(str(error))
@@ -211,10 +225,24 @@ class Watcher:
         return False
 
 
-def _asks(text: str) -> bool:
-    """Whether a prompt waits in a document."""
-    blocks = (block for block in parse_markdown_text(text) if isinstance(block, MetadataBlock))
-    return any(prompt.text for block in blocks for prompt in block.prompts)
+def _asks(text: str, since: str) -> bool:
+    """Whether a prompt waits in a document, or an answered one was changed `since`."""
+    blocks = parse_markdown_text(text)
+    return any(_waiting(blocks)) or any(changed_prompts(parse_markdown_text(since), blocks))
+
+
+def _waiting(blocks: Iterable[Block]) -> Iterator[str]:
+    metadata = (block for block in blocks if isinstance(block, MetadataBlock))
+    return (prompt.text for block in metadata for prompt in block.prompts if prompt.text)
+
+
+def _half_typed(path: Path) -> bool:
+    """Whether a prompt ends in the middle of a sentence, where an editor that saves by itself may have caught it."""
+    with contextlib.suppress(LmmError):
+        return any(
+            prompt[-1].isalnum() or prompt[-1] in ",-" for prompt in _waiting(parse_markdown_text(read_document(path)))
+        )
+    return False
 
 
 async def _cancel_when(stop: threading.Event, task: asyncio.Task[object] | None) -> None:

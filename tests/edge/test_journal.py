@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from edge.support import exchanges_of, files_in
+from edge.support import exchanges, exchanges_of, files_in
+from fakes.chain_game import conversation
 from fakes.openai_server import Action, ScriptedServer, fail
 
 from lmm.cli.main import main
@@ -48,6 +49,19 @@ def test_again_asks_anew_and_the_new_reply_is_the_one_remembered(server: Scripte
         assert main(["messages", "d.md", *options]) == 0
         assert exchanges_of(answered) == [("one", "Anew: one"), ("two", "Anew: two")]
     assert len(server.requests) == 4
+
+
+def test_an_answered_block_is_asked_anew(server: ScriptedServer, answered: Path) -> None:
+    """`--again --at LINE`: one request, without the old answer in it, which stays above the new one."""
+    before = answered.read_text()
+    server.queue("Anew.")
+    assert main(["messages", "d.md", "--again", "--at", "3"]) == 0
+    *earlier, last = exchanges_of(answered)
+    assert (earlier, last) == (exchanges(before), ("two", "Anew."))
+    assert [conversation(request.body) for request in server.requests[1:]] == [
+        conversation(server.requests[1].body)
+    ] * 2
+    assert main(["messages", "d.md", "--again", "--at", "1"]) == 1
 
 
 @pytest.mark.parametrize(

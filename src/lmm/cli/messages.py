@@ -47,13 +47,14 @@ def messages(
     """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files.
 
     Nothing else in a file changes. An edit waits beside the old text until lmm accept or lmm reject. A prompt
-    whose call fails stays where it is, and the exit code is 1.
+    whose call fails stays where it is, and the exit code is 1. With --again --at LINE, the last answered prompt of
+    the block on that line is asked anew; the old answer stays above the new one.
     """
 
     def act(path: Path) -> int:
         document = _open(path, config)
         if dry_run:
-            return _show_requests(document, path, at=at, model=model)
+            return _show_requests(document, path, at=at, model=model, again=again)
         with document:
             return _answer(document, path, at=at, model=model, again=again, diff=diff)
 
@@ -137,8 +138,8 @@ def _summary(name: str, report: Report[Answered], unplaced: Path | None, *, err:
     return FAILED if report.failures or unplaced else DONE
 
 
-def _show_requests(document: Document, path: Path, *, at: int | None, model: str | None) -> int:
-    asks = document.requests(at=at, model=model)
+def _show_requests(document: Document, path: Path, *, at: int | None, model: str | None, again: bool) -> int:
+    asks = document.requests(at=at, model=model, again=again)
     name = model or str(document.settings.major.model)
     for ask in asks:
         terminal.say(f"── {path}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")

@@ -32,7 +32,15 @@ from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
 from lmm.notebook.annotations import NOTICE, condensed, fits, room
 from lmm.notebook.batch import Batch
-from lmm.notebook.chat_log import Exchange, current_chat, place_reply, read_log
+from lmm.notebook.chat_log import (
+    Exchange,
+    append_exchange,
+    changed_prompts,
+    current_chat,
+    place_reply,
+    read_log,
+    with_prompt,
+)
 from lmm.notebook.edit_warnings import CUT
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
 from lmm.notebook.fields import sifted
@@ -68,7 +76,8 @@ class Pending:
     """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about.
 
     `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace;
-    `node` what the block annotates, in a tree of the document as the model may see it.
+    `node` what the block annotates, in a tree of the document as the model may see it. `before` is set where an
+    exchange of the log is asked anew: its prompt as it was when it was answered.
     """
 
     block: int
@@ -78,6 +87,7 @@ class Pending:
     extent: tuple[int, int] = (0, 0)
     condensed: bool = False  # whether the subject's text was replaced by summaries
     node: Node | None = field(default=None, compare=False, repr=False)
+    before: str | None = None
 
     @property
     def starts_chat(self) -> bool:
@@ -156,6 +166,20 @@ def body_text(node: Node) -> str:
     if not isinstance(node, HeadingNode):
         return annotated_text(node)
     return without_metadata([block for child in node.children for block in tree_to_blocks(child)])
+
+
+def asked_anew(document: Parsed, at: int, exchange: Exchange, before: str, context_limit: int) -> Thread:
+    """An exchange in the log of the block at that position, to be asked anew; what followed it does not count.
+
+    `before` is its prompt as it was answered, which the old reply keeps.
+    """
+    block = document.blocks[at]
+    trees = (blocks_to_tree(seen, title=document.name) for seen in (old_view(document.blocks), document.blocks))
+    node = next(node for tree in trees for node in preorder(tree) if node.metadata_block is block)
+    log = read_log(node.metadata)
+    prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
+    subject = subject_of(node, context_limit=context_limit)
+    return Thread((Pending(at, prompt, block.line, subject, node=node, before=before),), log[: log.index(exchange)])
 
 
 def threads_at(threads: Sequence[Thread], blocks: Sequence[Block], line: int) -> list[Thread]:
@@ -285,13 +309,25 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
     for ask, reply in answered:
         block = result[ask.block]
         assert isinstance(block, MetadataBlock)
-        warning = CUT if reply.cut else ""
-        result[ask.block] = place_reply(block, ask.prompt, reply.text, reply.model, warning=warning)
+        result[ask.block] = _logged(block, ask, reply)
         if _CLOSER.search(reply.text):
             marks.add(ask.block)
     if marks:
         _check_not_swallowed(result, marks)
     return result
+
+
+def _logged(block: MetadataBlock, ask: Pending, reply: Reply) -> MetadataBlock:
+    warning = CUT if reply.cut else ""
+    if ask.before is None:
+        return place_reply(block, ask.prompt, reply.text, reply.model, warning=warning)
+    exchange = Exchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model, warning)
+    answered = next(
+        e for e in reversed(read_log(block.values())) if (e.word, e.prompt) == (exchange.word, exchange.prompt)
+    )
+    if ask.before != ask.prompt.text:
+        block = with_prompt(block, answered, ask.before)
+    return append_exchange(block, exchange)
 
 
 def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> None:
@@ -361,6 +397,9 @@ Outcomes = list[Answered | Failure]
 class AnswerPlanner:
     """Answers pending prompts: all of them, or those of the metadata block that covers the line `at`.
 
+    With `again`, the last exchange at that line is asked anew where no prompt waits there; with `since`, the document
+    as it was, every exchange whose prompt its author has changed. The old reply stays in the log.
+
     Threads are answered side by side, the prompts of one in order; what follows a failure in a block may continue what
     just failed, and waits.
     """
@@ -368,19 +407,35 @@ class AnswerPlanner:
     prompts: Prompts
     at: int | None = None
     tier: str = "major"
+    again: bool = False
+    since: str | None = None
 
     def plan(self, document: Parsed, settings: Settings) -> AnswerPlan:
         """The threads that wait.
 
         Raises:
-            LmmError: `at` names a line without a pending prompt; the error lists the lines that have one.
+            LmmError: nothing waits at the line `at`, nor could be asked anew; the error lists where prompts wait.
         """
-        threads = plan(document.blocks, title=document.name, context_limit=settings.context_limit)
-        if self.at is not None:
-            threads = _at(threads, document.blocks, self.at)
+        waiting = plan(document.blocks, title=document.name, context_limit=settings.context_limit)
+        if self.at is None:
+            threads = [*waiting, *self._anew(document, settings)]
+        else:
+            threads = threads_at(waiting, document.blocks, self.at) or self._anew(document, settings)
+            if not threads:
+                raise _none_at(self.at, waiting)
         empty = Reply("", str(settings.major.model))
         _, refused = with_replies(document.blocks, [(ask, empty) for thread in threads for ask in thread.asks])
         return AnswerPlan(document, tuple(threads), settings, {id(pending): error for pending, error in refused})
+
+    def _anew(self, document: Parsed, settings: Settings) -> list[Thread]:
+        found = []
+        if self.since is not None:
+            found += changed_prompts(parse_markdown_text(self.since), document.blocks)
+        if self.again and self.at is not None:
+            for at, block in enumerate(document.blocks):
+                if isinstance(block, MetadataBlock) and _covers(block, self.at) and (log := read_log(block.values())):
+                    found.append((at, log[-1], log[-1].prompt))
+        return [asked_anew(document, at, exchange, was, settings.context_limit) for at, exchange, was in found]
 
     async def ask(self, plan: AnswerPlan, client: Client) -> Outcomes:
         """Ask about every thread; replies and failures, in document order."""
@@ -471,12 +526,9 @@ class AnswerPlanner:
         return Applied(blocks, [a for a in answered if not any(a.prompt is p for p in gone)], failures)
 
 
-def _at(threads: Sequence[Thread], blocks: Sequence[Block], line: int) -> list[Thread]:
-    found = threads_at(threads, blocks, line)
-    if not found:
-        lines = ", ".join(str(pending.line) for thread in threads for pending in thread.asks)
-        raise LmmError(f"no prompt waits at line {line}", hint=f"prompts wait at {lines}" if lines else "none waits")
-    return found
+def _none_at(line: int, threads: Sequence[Thread]) -> LmmError:
+    lines = ", ".join(str(pending.line) for thread in threads for pending in thread.asks)
+    return LmmError(f"no prompt waits at line {line}", hint=f"prompts wait at {lines}" if lines else "none waits")
 
 
 def place_of(document: Parsed, pending: Pending) -> Place:

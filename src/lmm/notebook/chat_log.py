@@ -8,11 +8,11 @@ replies in turn, as another program writes it, is read too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from lmm.markdown import metadata
+from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
 from lmm.markdown.metadata import Prompt
 
@@ -89,13 +89,53 @@ def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str, *,
         MetadataError: the block has a form that cannot be added to.
     """
     word = "message" if prompt.word == "message" else "query"
-    exchange = Exchange(word, prompt.text, reply, model, warning).as_metadata()
-    prompt, body = waiting_prompt(block, prompt), block.body
+    exchange = Exchange(word, prompt.text, reply, model, warning)
+    prompt = waiting_prompt(block, prompt)
     if LOG in block.values():
-        body = metadata.append_item(body, LOG, exchange, newline=block.newline)
-    else:
-        body = metadata.set_key(body, LOG, [exchange], newline=block.newline, before=prompt.start)
+        return without_prompt(append_exchange(block, exchange), prompt)
+    body = metadata.set_key(block.body, LOG, [exchange.as_metadata()], newline=block.newline, before=prompt.start)
     return without_prompt(block.with_body(body), prompt)
+
+
+def append_exchange(block: MetadataBlock, exchange: Exchange) -> MetadataBlock:
+    """`block` with one more exchange at the end of its log."""
+    body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline)
+    return block.with_body(body)
+
+
+def with_prompt(block: MetadataBlock, changed: Exchange, prompt: str) -> MetadataBlock:
+    """`block` with another prompt for an exchange of its log; nothing else of the log is written anew."""
+    for value in metadata.scalars(block.body):
+        if value.path == (LOG, changed.word) and value.text == changed.prompt:
+            body = block.body
+            return block.with_body(body[: value.start] + yaml_core.quoted(prompt) + body[value.end :])
+    return block
+
+
+def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple[int, Exchange, str]]:
+    """The exchanges of which the prompt was changed since `before`, while the reply was not.
+
+    Of each: the position of its block in `now`, the exchange as it is, and the prompt as it was.
+    """
+    known = [exchange for _, exchange in _logged(before)]
+    unknown = []
+    for at, exchange in _logged(now):
+        if exchange in known:
+            known.remove(exchange)
+        else:
+            unknown.append((at, exchange))
+    changed = []
+    for at, exchange in unknown:
+        was = next((old for old in known if replace(old, prompt=exchange.prompt) == exchange), None)
+        if was is not None:
+            known.remove(was)
+            changed.append((at, exchange, was.prompt))
+    return changed
+
+
+def _logged(blocks: Sequence[Block]) -> list[tuple[int, Exchange]]:
+    logs = [(i, b) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock) and LOG in b.body]
+    return [(i, exchange) for i, block in logs for exchange in _exchanges(block.values().get(LOG))]
 
 
 def waiting_prompt(block: MetadataBlock, prompt: Prompt) -> Prompt:

@@ -82,8 +82,8 @@ def save(path: Path, text: str) -> Path:
 
 
 def asking(*prompts: str) -> str:
-    """A document in which these prompts wait."""
-    return "".join(f"---\n?: {prompt}\n---\nAbout {prompt}.\n\n" for prompt in prompts)
+    """A document in which these prompts wait; as sentences, unless they end otherwise."""
+    return "".join(f"---\n?: {prompt}{'?' * prompt[-1].isalnum()}\n---\nAbout {prompt}.\n\n" for prompt in prompts)
 
 
 class Scanner:
@@ -96,7 +96,7 @@ class Scanner:
         self.error: ConfigError | None = None
         self.at_the_end: Callable[[], object] = lambda: None
 
-    async def __call__(self, path: Path, told: Listener) -> Scanned:
+    async def __call__(self, path: Path, since: str, told: Listener) -> Scanned:
         assert path not in self.running
         self.running.add(path)
         document = Document.open(path, listener=told)
@@ -104,7 +104,7 @@ class Scanner:
         try:
             if self.error:
                 raise self.error
-            report = document.answer(model=self.model)
+            report = document.answer(model=self.model, since=since)
             await asyncio.sleep(TAKES)
             saved = document.save(settle=0)
             self.at_the_end()
@@ -179,6 +179,25 @@ def test_half_a_prompt_is_not_sent(tmp_path: Path) -> None:
     steps = [(0.7 * n, lambda text=text: save(path, asking(text))) for n, text in enumerate(typed)]
     run(Watch(tmp_path, scanner := Scanner())(*steps))
     assert [(round(at, 2), text) for at, text in scanner.begun] == [(3.1, asking("what is a leaf?"))]
+
+
+@pytest.mark.parametrize(("typed", "wait"), [("what is a", 3 * QUIET), ("what is", 3 * QUIET), ("what?", QUIET)])
+def test_a_pause_in_the_middle_of_a_prompt(tmp_path: Path, typed: str, wait: float) -> None:
+    """What does not end like a sentence gets more time: the author may be thinking how to go on."""
+    path = tmp_path / "d.md"
+    text = asking("x.").replace("x.", typed)
+    run(Watch(tmp_path, scanner := Scanner())((0.0, lambda: save(path, text))))
+    assert scanner.times == [wait]
+
+
+def test_an_answered_prompt_that_is_changed_is_asked_anew(tmp_path: Path) -> None:
+    """The old answer stays above the new one, with the prompt that it answers; nothing else is asked."""
+    path = save(tmp_path / "d.md", asking("a", "b"))
+    watch = Watch(tmp_path, scanner := Scanner("Old.", "Other.", "New."))
+    run(watch((20.0, lambda: save(path, path.read_text().replace("query: a?", "query: what is a?")))))
+    chat = [(exchange.prompt, exchange.reply) for exchange in Document.open(path).chats]
+    assert chat == [("a?", "Old."), ("what is a?", "New."), ("b?", "Other.")]
+    assert len(scanner.begun) == 2
 
 
 def test_a_save_that_nobody_told_of_counts_too(tmp_path: Path) -> None:
