@@ -21,13 +21,11 @@ from lmm.models.embed import open_embedder
 from lmm.models.port import Embedder
 from lmm.providers import parse_name
 from lmm_education.course import open_course
+from lmm_education.evaluation.experiments import evaluate, scratch_courses
 from lmm_education.evaluation.judge import Text, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
-from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.read_questions import read_questions
+from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.results import Evaluation
-from lmm_education.evaluation.run import evaluate
-from lmm_education.evaluation.scratch import scratch_courses
 from lmm_education.evaluation.variants import Variant
 from lmm_education.material import Lines, Place
 

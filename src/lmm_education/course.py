@@ -33,21 +33,19 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from lmm_education.answer.run import Answering
-    from lmm_education.evaluation.calibration import Calibration
+    from lmm_education.evaluation.experiments import Progress
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
-    from lmm_education.evaluation.scratch import Progress
-    from lmm_education.evaluation.tuning import Tuning
+    from lmm_education.evaluation.tuning import Calibration, Tuning
     from lmm_education.search.run import CourseSearch
     from lmm_education.store.transfer import Transfer
-    from lmm_education.study.ask_cards import CardReport
+    from lmm_education.study.cards import CardReport
+    from lmm_education.study.clean import Edits, Notes
     from lmm_education.study.exercises import Exercise
-    from lmm_education.study.export import Edits, Notes
-    from lmm_education.study.material import StudyDocument
-    from lmm_education.study.plan import Plan
-    from lmm_education.study.reading import Reading
-    from lmm_education.study.run_export import ExportOptions, ExportReport
+    from lmm_education.study.notes import ExportOptions, ExportReport
+    from lmm_education.study.plans import Plan
+    from lmm_education.study.study_documents import Reading, StudyDocument
     from lmm_education.study.toc import Entry
 
 Where = Mapping[str, Value | Sequence[Value]]
@@ -318,14 +316,13 @@ class Course(CourseParts):
 
     def read(self, *paths: str | Path) -> Reading:
         """Read documents for the verbs below: one that cannot be read is told in the result, and stops no other."""
-        from lmm_education.study.reading import read_documents
+        from lmm_education.study.study_documents import read_documents
 
         return read_documents(paths or [self.root], self.settings)
 
     def _material(self, paths: Sequence[str | Path | Reading]) -> list[StudyDocument]:
         """The documents that were read, those at some paths, else those that are stored."""
-        from lmm_education.study.reading import Reading, documents_at
-        from lmm_education.study.stored import stored_documents
+        from lmm_education.study.study_documents import Reading, documents_at, stored_documents
 
         if not paths:
             return stored_documents(self.store)
@@ -346,7 +343,7 @@ class Course(CourseParts):
 
     def plan(self, *paths: str | Path | Reading, depth: int = 2, words_per_minute: int | None = None) -> Plan:
         """The sections of documents in the order in which to read them, and how long that takes."""
-        from lmm_education.study.plan import study_plan
+        from lmm_education.study.plans import study_plan
 
         study = self.settings.study
         pace = words_per_minute or study.words_per_minute
@@ -371,8 +368,8 @@ class Course(CourseParts):
             budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
         """
         from lmm.models.budget import Budgeted, Tally, parse_budget
-        from lmm_education.study.ask_cards import cards_of, write_cards
-        from lmm_education.study.reading import Reading
+        from lmm_education.study.cards import cards_of, write_cards
+        from lmm_education.study.study_documents import Reading
 
         if model is None:
             reading = self.read(*paths) if paths else Reading(self._material(()))
@@ -401,7 +398,7 @@ class Course(CourseParts):
         Raises:
             ExportError: it cannot be exported as it is, or is special material as a whole.
         """
-        from lmm_education.study.run_export import read_notes
+        from lmm_education.study.notes import read_notes
 
         return read_notes(path, self._export_options(keep, edits, keep_lines))
 
@@ -419,12 +416,12 @@ class Course(CourseParts):
         Raises:
             ExportError: a file cannot be exported as it is, or would be written over a source.
         """
-        from lmm_education.study.run_export import export_notes
+        from lmm_education.study.notes import export_notes
 
         return export_notes(path, output, self._export_options(keep, edits, keep_lines))
 
     def _export_options(self, keep: Sequence[str], edits: Edits | None, keep_lines: bool) -> ExportOptions:
-        from lmm_education.study.run_export import ExportOptions
+        from lmm_education.study.notes import ExportOptions
 
         return ExportOptions(tuple(keep), edits, keep_lines, self.config)
 
@@ -448,8 +445,7 @@ class Course(CourseParts):
             LmmError: a row of a question file cannot be used, or no question has an answer.
             StoreError: there is no store, or it cannot be read.
         """
-        from lmm_education.evaluation.run import evaluate
-        from lmm_education.evaluation.scratch import course_of
+        from lmm_education.evaluation.experiments import course_of, evaluate
 
         with course_of(self, documents, progress=progress) as chosen:
             return evaluate(chosen, _questions(questions), progress=progress)
@@ -464,7 +460,7 @@ class Course(CourseParts):
         progress: Progress = lambda what, done, total: None,
     ) -> list[Evaluation]:
         """Evaluate other settings, such as ``encoding=content,hybrid``, in temporary stores."""
-        from lmm_education.evaluation.run import evaluate_variants
+        from lmm_education.evaluation.experiments import evaluate_variants
         from lmm_education.evaluation.variants import make_variants
 
         variants = make_variants(axes, self.settings)
@@ -482,8 +478,8 @@ class Course(CourseParts):
 
         At this level (``passage``, ``section``, ``document``), by default the most exact one of the questions.
         """
-        from lmm_education.evaluation.report import MEASURE, Mean, best_mean
-        from lmm_education.evaluation.run import tune
+        from lmm_education.evaluation.experiments import tune
+        from lmm_education.evaluation.report_text import MEASURE, Mean, best_mean
 
         asked = _questions(questions)
         by = Mean(level, MEASURE) if level else best_mean(asked)
@@ -497,8 +493,7 @@ class Course(CourseParts):
         progress: Progress = lambda what, done, total: None,
     ) -> Calibration:
         """Find the relevance below which nothing relevant was found: ``[search] threshold``."""
-        from lmm_education.evaluation.run import calibrate_threshold
-        from lmm_education.evaluation.scratch import course_of
+        from lmm_education.evaluation.experiments import calibrate_threshold, course_of
 
         with course_of(self, documents, progress=progress) as chosen:
             return calibrate_threshold(chosen, _questions(questions), progress=progress)
@@ -610,8 +605,7 @@ def _values(where: Where | None) -> dict[str, Sequence[Value]]:
 
 def _questions(given: Questions) -> list[Question]:
     """Questions as they are, or those of files."""
-    from lmm_education.evaluation.questions import Question
-    from lmm_education.evaluation.read_questions import read_usable
+    from lmm_education.evaluation.questions import Question, read_usable
 
     several = [given] if isinstance(given, str | Path) else list(given)
     asked = [each for each in several if isinstance(each, Question)]

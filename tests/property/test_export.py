@@ -14,7 +14,7 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, Me
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.testing import ScriptedModel
 from lmm_education.errors import ExportError
-from lmm_education.study.export import Edits, Notes, clean_notes
+from lmm_education.study.clean import Edits, Notes, clean_notes
 
 TYPES = ["type: exercise", "type: text", "type: topic\nother: 1", "type:", "a: 1", "skip: true", "~chat_: []"]
 

@@ -20,7 +20,7 @@ from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.messages import Attachment, Message, ToolDefinition, render
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.course import Declared, Place
+from lmm_education.agent_tools.course_tools import Declared, Place
 from lmm_education.agent_tools.lookup import NOTHING
 from lmm_education.agent_tools.tools import CourseTool, schema
 from lmm_education.answer.sources import LABEL

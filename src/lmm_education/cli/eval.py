@@ -17,7 +17,7 @@ from lmm_education.cli import course_options
 if TYPE_CHECKING:
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
-    from lmm_education.evaluation.report import Mean
+    from lmm_education.evaluation.report_text import Mean
     from lmm_education.evaluation.results import Evaluation
 
 _TOLD = 5
@@ -73,8 +73,8 @@ def evaluate(
     in temporary stores, the course's own store stays as it is.
     """
     from lmm_education.course import Course
-    from lmm_education.evaluation.read_questions import read_questions
-    from lmm_education.evaluation.report import MEASURE, Mean, best_mean, calibration_text, tuning_text
+    from lmm_education.evaluation.questions import read_questions
+    from lmm_education.evaluation.report_text import MEASURE, Mean, best_mean, calibration_text, tuning_text
     from lmm_education.evaluation.variants import is_axis
     from lmm_education.parts import config_for
 
@@ -120,7 +120,7 @@ def _check(modes: Sequence[str], files: Sequence[Path], failures: bool, plot: Pa
     if plot is not None:
         if modes != ["--compare"]:
             raise ConfigError("--plot draws a comparison", hint="add --compare KEY=A,B")
-        from lmm_education.evaluation.plot import check_plot
+        from lmm_education.evaluation.report_text import check_plot
 
         check_plot(plot)
 
@@ -133,7 +133,7 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
     'note: not counted, because no section is given: 1 of 2 questions; all count with --level document'
     """
     from lmm_education.evaluation.judge import LEVELS
-    from lmm_education.evaluation.report import names_level
+    from lmm_education.evaluation.report_text import names_level
 
     answerable = [question for question in questions if not question.unanswerable]
     missing = sum(not names_level(question, level) for question in answerable)
@@ -156,7 +156,7 @@ def _say(text: str, values: dict[str, Any], as_json: bool) -> None:
 
 
 def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, as_json: bool) -> None:
-    from lmm_education.evaluation.report import evaluation_text
+    from lmm_education.evaluation.report_text import evaluation_text
     from lmm_education.evaluation.results import as_json as values_of
     from lmm_education.evaluation.results import failures_json
 
@@ -170,7 +170,7 @@ def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, a
 def _say_failures(found: Evaluation, level: Level | None) -> None:
     """At a level, or each at the most exact level at which it can be judged."""
     from lmm_education.evaluation.judge import LEVELS
-    from lmm_education.evaluation.report import failure_text
+    from lmm_education.evaluation.report_text import failure_text
 
     judged = found.judged(level) if level else found.outcomes
     used = [each for each in LEVELS if any((level or outcome.exact) == each for outcome in judged)]
@@ -181,8 +181,7 @@ def _say_failures(found: Evaluation, level: Level | None) -> None:
 
 
 def _say_comparison(found: Sequence[Evaluation], by: Mean, *, plot: Path | None, as_json: bool) -> None:
-    from lmm_education.evaluation.plot import save_plot
-    from lmm_education.evaluation.report import comparison_text
+    from lmm_education.evaluation.report_text import comparison_text, save_plot
     from lmm_education.evaluation.results import comparison_json
 
     _tell(found)

@@ -13,8 +13,8 @@ from lmm.errors import ConfigError
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from lmm_education.study.export import Edits
-    from lmm_education.study.run_export import Exported, ExportReport
+    from lmm_education.study.clean import Edits
+    from lmm_education.study.notes import Exported, ExportReport
 
 
 @options.command()

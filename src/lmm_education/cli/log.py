@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
@@ -15,12 +16,13 @@ from lmm.errors import ConfigError
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
-    from lmm_education.exchange_log.exchanges import LoggedExchange
+    from lmm_education.exchange_log.exchanges import LogFilter, LoggedExchange
     from lmm_education.exchange_log.figures import Figures
-    from lmm_education.exchange_log.schema import LogFilter
 
 _THUMBS = {1: "up", -1: "down", 0: ""}
 _WIDTH = 100
+_AGO = re.compile(r"(\d{1,5})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 _chosen = options.together(
     click.option("--since", metavar="TIME", help="From then on: 2026-11-01, 7d, 12h."),
@@ -71,7 +73,7 @@ def show(
 ) -> int:
     """Show the latest exchanges as a table, or one of them with its answer."""
     from lmm_education.errors import LogError
-    from lmm_education.exchange_log.export import as_values
+    from lmm_education.exchange_log.exchanges import as_values
     from lmm_education.exchange_log.figures import figures
     from lmm_education.exchange_log.log_file import read_log
 
@@ -116,7 +118,7 @@ def export(
     A question file proposes for each question the section that its answer cites, to be checked by you.
     """
     from lmm.disk.files import replace
-    from lmm_education.exchange_log.export import WRITERS
+    from lmm_education.exchange_log.exchanges import WRITERS
     from lmm_education.exchange_log.log_file import read_log
 
     path, _ = _log_file(file, config)
@@ -140,9 +142,7 @@ def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | N
     import time
 
     from lmm_education.errors import LogMissing
-    from lmm_education.exchange_log.dates import time_of
-    from lmm_education.exchange_log.log_file import LogFile
-    from lmm_education.exchange_log.writer import DAY
+    from lmm_education.exchange_log.log_file import DAY, LogFile
 
     if before and everything:
         raise ConfigError("--before and --all exclude each other")
@@ -168,8 +168,7 @@ def _filter(chosen: _Chosen, latest: int | None = None) -> LogFilter:
     Raises:
         ConfigError: a time is none, or two options exclude each other.
     """
-    from lmm_education.exchange_log.dates import time_of
-    from lmm_education.exchange_log.schema import LogFilter
+    from lmm_education.exchange_log.exchanges import LogFilter
 
     if chosen["up"] and chosen["down"]:
         raise ConfigError("--up and --down exclude each other")
@@ -184,6 +183,28 @@ def _filter(chosen: _Chosen, latest: int | None = None) -> LogFilter:
         contains=chosen["contains"] or "",
         latest=latest,
     )
+
+
+def time_of(text: str, now: datetime, *, where: str) -> float:
+    """Seconds since 1970 of a day (``2026-11-01``), a time (``2026-11-01T12:00``), or a while ago (``7d``, ``12h``,
+    ``2w``); `now` knows its zone, which is that of days.
+
+    Raises:
+        ConfigError: it is none of these.
+
+    >>> from datetime import UTC
+    >>> time_of("2d", datetime(1970, 1, 3, 1, tzinfo=UTC), where="--since")
+    3600.0
+    """
+    text = text.strip()
+    if ago := _AGO.fullmatch(text):
+        return (now - int(ago[1]) * _UNITS[ago[2]]).timestamp()
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "such as 2026-11-01, 2026-11-01T12:00, 7d, 12h"
+        raise ConfigError(f"'{text}' is no time", where=where, hint=hint) from None
+    return (given if given.tzinfo else given.replace(tzinfo=now.tzinfo)).timestamp()
 
 
 def _log_file(log: Path | None, config: Path | None) -> tuple[Path, int]:

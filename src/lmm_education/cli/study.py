@@ -17,7 +17,7 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.study.cards import Card
-    from lmm_education.study.reading import Reading
+    from lmm_education.study.study_documents import Reading
 
 
 def _depth(default: int, help: str) -> options.Decorator:
@@ -65,7 +65,7 @@ def plan(
     """
     from lmm_education.course import Course
     from lmm_education.parts import config_for
-    from lmm_education.study.plan import plan_as_markdown, plan_as_values
+    from lmm_education.study.plans import plan_as_markdown, plan_as_values
 
     with Course.open(config=config_for(paths, config)) as course:
         reading = course.read(*paths)

@@ -1,11 +1,17 @@
-"""One question with its answer, as the log keeps it."""
+"""What was asked on the pages of `lmm serve`, and what came of it: as a value, as a row, and for other programs.
+
+``user_version`` of the log counts the steps of `MIGRATIONS` that were taken; ``application_id`` says that it is ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
+from lmm.csv_table import csv_text
 from lmm_education.payloads import plain
 
 Outcome = Literal["answered", "not found", "refused", "failed", "left"]
@@ -93,3 +99,201 @@ def storable(text: str) -> str:
     ('green ?', 'grün')
     """
     return str(plain(text))
+
+
+def asked(exchange: LoggedExchange) -> str:
+    """The question so that it can be understood alone: as it was rewritten, if it was.
+
+    >>> asked(LoggedExchange("1", 0.0, "And why?", searched="Why is a leaf green?"))
+    'Why is a leaf green?'
+    """
+    return " ".join((exchange.searched or exchange.question).split())
+
+
+# -- as a row --------------------------------------------------------------------------------------
+
+
+APPLICATION = 0x4C4D4D31  # "LMM1"
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE exchanges (
+        id TEXT PRIMARY KEY,
+        time REAL NOT NULL,
+        session TEXT NOT NULL,
+        via TEXT NOT NULL,
+        question TEXT NOT NULL,
+        searched TEXT NOT NULL,
+        answer TEXT NOT NULL,
+        sources TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        cited INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        first_word REAL,
+        total REAL NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cost REAL,
+        reaction INTEGER NOT NULL,
+        comment TEXT NOT NULL,
+        error TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX exchanges_by_time ON exchanges (time);
+    CREATE TABLE days (day TEXT PRIMARY KEY, key BLOB NOT NULL) WITHOUT ROWID;
+    """,
+)
+"""Each step takes a file from the version before to the next. `cited` is how many sources the answer cites; `days` has
+the keys of the last two days, of which the names of sessions are made."""
+VERSION = len(MIGRATIONS)
+COLUMNS = (
+    "id", "time", "session", "via", "question", "searched", "answer", "sources", "outcome", "model", "first_word",
+    "total", "input_tokens", "output_tokens", "cost", "reaction", "comment", "error",
+)  # fmt: skip
+_PLACES = ", ".join("?" * (len(COLUMNS) + 1))
+INSERT = f"INSERT OR REPLACE INTO exchanges ({', '.join(COLUMNS)}, cited) VALUES ({_PLACES})"
+
+
+def row_of(exchange: LoggedExchange) -> tuple[Any, ...]:
+    """The values of `INSERT`."""
+    values = {name: getattr(exchange, name) for name in COLUMNS}
+    values["sources"] = json.dumps([source_as_values(source) for source in exchange.sources])
+    row = (storable(value) if isinstance(value, str) else value for value in values.values())
+    return (*row, sum(source.cited for source in exchange.sources))
+
+
+def exchange_of(row: Sequence[Any]) -> LoggedExchange:
+    """The exchange in a row with the columns `COLUMNS`.
+
+    >>> exchange = LoggedExchange("1", 0.0, "Why?", cost=0.25)
+    >>> exchange_of(row_of(exchange)[:-1]) == exchange
+    True
+    """
+    values = dict(zip(COLUMNS, row, strict=True))
+    return LoggedExchange(**values | {"sources": tuple(source_of(each) for each in json.loads(values["sources"]))})
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which exchanges are wanted: those for which all of it holds.
+
+    `since` and `until` are seconds since 1970, `until` not included. `unanswered`: without an answer from the course,
+    because nothing was found or the answer cites nothing. `reaction`: 1 or -1. `errors`: the answer failed. `contains`:
+    in question, answer or comment, whatever the case. `latest`: so many, the latest.
+    """
+
+    since: float | None = None
+    until: float | None = None
+    unanswered: bool = False
+    reaction: int | None = None
+    errors: bool = False
+    contains: str = ""
+    latest: int | None = None
+
+    def query(self, columns: Sequence[str] = COLUMNS) -> tuple[str, list[Any]]:
+        """The SQL, oldest first, and its values. Connections must know ``casefold``.
+
+        >>> sql, values = LogFilter(since=5.0, reaction=-1).query()
+        >>> sql.partition(" WHERE ")[2], values
+        ('time >= ? AND reaction = ? ORDER BY time, id', [5.0, -1])
+        """
+        where = [(condition, values) for condition, values, holds in self._conditions() if holds]
+        sql = f"SELECT {', '.join(columns)} FROM exchanges"
+        if where:
+            sql += f" WHERE {' AND '.join(condition for condition, _ in where)}"
+        found = [value for _, values in where for value in values]
+        if self.latest is not None:
+            newest = f"{sql} ORDER BY time DESC, id DESC LIMIT ?".replace(f"SELECT {', '.join(columns)}", "SELECT id")
+            sql = f"SELECT {', '.join(columns)} FROM exchanges WHERE id IN ({newest})"
+            found.append(self.latest)
+        return f"{sql} ORDER BY time, id", found
+
+    def _conditions(self) -> tuple[tuple[str, tuple[Any, ...], bool], ...]:
+        text = self.contains.casefold()
+        return (
+            ("time >= ?", (self.since,), self.since is not None),
+            ("time < ?", (self.until,), self.until is not None),
+            ("(outcome = 'not found' OR (outcome = 'answered' AND cited = 0))", (), self.unanswered),
+            ("reaction = ?", (self.reaction,), self.reaction is not None),
+            ("outcome = 'failed'", (), self.errors),
+            ("instr(casefold(question || char(10) || answer || char(10) || comment), ?)", (text,), bool(text)),
+        )
+
+
+# -- for other programs ----------------------------------------------------------------------------
+
+
+_REACTIONS = {1: "up", -1: "down", 0: ""}
+
+
+def as_values(exchange: LoggedExchange) -> dict[str, Any]:
+    """As JSON holds it; the time is told in UTC.
+
+    >>> values = as_values(LoggedExchange("1", 0.0, "Why?", reaction=-1))
+    >>> values["time"], values["reaction"]
+    ('1970-01-01T00:00:00+00:00', 'down')
+    """
+    time = datetime.fromtimestamp(exchange.time, UTC).isoformat(timespec="seconds")
+    return exchange_as_values(exchange) | {"time": time, "reaction": _REACTIONS[exchange.reaction]}
+
+
+def as_jsonl(exchanges: Iterable[LoggedExchange]) -> str:
+    """A JSON object a line."""
+    return "".join(json.dumps(as_values(exchange), ensure_ascii=False) + "\n" for exchange in exchanges)
+
+
+def as_csv(exchanges: Iterable[LoggedExchange]) -> str:
+    """A table for spreadsheets: sources as one text, and no cell that a spreadsheet would take for a formula."""
+    names = LoggedExchange.__slots__
+    rows = []
+    for exchange in exchanges:
+        cited = (f"{s.file}: {' > '.join(s.headings)}" for s in exchange.sources if s.cited)
+        values = as_values(exchange) | {"sources": "; ".join(cited)}
+        rows.append([values[name] for name in names])
+    return csv_text(names, rows, newline="\r\n")
+
+
+# -- for lmm eval ----------------------------------------------------------------------------------
+
+
+def as_questions(exchanges: Iterable[LoggedExchange]) -> str:
+    """A question file: every wording once, with the section that its answer cites first, to be checked.
+
+    Where search found the section itself, measuring search by it flatters search; what students confirmed says so. An
+    answer with thumbs down proposes no section; a question about which nothing was found has an empty document: the
+    course does not answer it.
+
+    >>> print(as_questions([LoggedExchange("1", 0.0, "Why?", outcome="not found")]), end="")
+    {"question": "Why?", "document": "", "asked": 1, "up": 0, "down": 0}
+    """
+    by_text: dict[str, list[LoggedExchange]] = {}
+    for exchange in exchanges:
+        by_text.setdefault(asked(exchange), []).append(exchange)
+    rows = (_question(text, held) for text, held in by_text.items())
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _question(text: str, exchanges: Sequence[LoggedExchange]) -> dict[str, Any]:
+    up, down = (sum(exchange.reaction == sign for exchange in exchanges) for sign in (1, -1))
+    counted = {"asked": len(exchanges), "up": up, "down": down}
+    best = max(exchanges, key=lambda exchange: (exchange.reaction, exchange.is_answered, exchange.time))
+    source = _first_cited(best) if best.reaction >= 0 else None
+    if source is not None:
+        section = {"section": list(source.headings)} if source.headings else {}
+        return {"question": text, "document": source.file, **section, **counted}
+    if best.outcome == "not found":
+        return {"question": text, "document": "", **counted}
+    return {"question": text, **counted}
+
+
+def _first_cited(exchange: LoggedExchange) -> LoggedSource | None:
+    return next((source for source in exchange.sources if source.cited), None)
+
+
+WRITERS: dict[str, Callable[[Iterable[LoggedExchange]], str]] = {
+    "csv": as_csv,
+    "jsonl": as_jsonl,
+    "questions": as_questions,
+}
+"""What a log can be exported as."""

@@ -14,15 +14,13 @@ from lmm.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for editors and type checkers, which take this name for true
-    from lmm_education.study.ask_cards import write_cards
     from lmm_education.study.card_files import save_cards
-    from lmm_education.study.cards import Card, study_cards
+    from lmm_education.study.cards import Card, study_cards, write_cards
+    from lmm_education.study.clean import Notes, clean_notes
     from lmm_education.study.exercises import Exercise, find_exercises
-    from lmm_education.study.export import Notes, clean_notes
-    from lmm_education.study.material import StudyDocument, study_document
-    from lmm_education.study.plan import Plan, Step, study_plan
-    from lmm_education.study.reading import read_course
-    from lmm_education.study.run_export import ExportOptions, ExportReport, export_notes
+    from lmm_education.study.notes import ExportOptions, ExportReport, export_notes
+    from lmm_education.study.plans import Plan, Step, study_plan
+    from lmm_education.study.study_documents import StudyDocument, read_course, study_document
     from lmm_education.study.toc import Entry, table_of_contents
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
@@ -30,22 +28,22 @@ _PUBLIC = {
     "Card": "cards",
     "Entry": "toc",
     "Exercise": "exercises",
-    "ExportOptions": "run_export",
-    "ExportReport": "run_export",
-    "Notes": "export",
-    "Plan": "plan",
-    "Step": "plan",
-    "StudyDocument": "material",
-    "clean_notes": "export",
-    "export_notes": "run_export",
+    "ExportOptions": "notes",
+    "ExportReport": "notes",
+    "Notes": "clean",
+    "Plan": "plans",
+    "Step": "plans",
+    "StudyDocument": "study_documents",
+    "clean_notes": "clean",
+    "export_notes": "notes",
     "find_exercises": "exercises",
-    "read_course": "reading",
+    "read_course": "study_documents",
     "save_cards": "card_files",
     "study_cards": "cards",
-    "study_document": "material",
-    "study_plan": "plan",
+    "study_document": "study_documents",
+    "study_plan": "plans",
     "table_of_contents": "toc",
-    "write_cards": "ask_cards",
+    "write_cards": "cards",
 }
 
 __all__ = [

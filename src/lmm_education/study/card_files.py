@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import html
 import importlib.util
 import io
 import json
@@ -14,6 +15,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -22,11 +24,11 @@ from lmm.csv_table import csv_text
 from lmm.disk import files
 from lmm.disk.folder import Folder
 from lmm.errors import ConfigError, DocumentError, FileWriteError
-from lmm_education.study.card_html import to_html
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
 if TYPE_CHECKING:
     from genanki import Deck, Model
+    from markdown_it import MarkdownIt
 
 # Anki knows note types and decks by number. Changing these makes other cards of those that students have.
 _NOTE_TYPE = 1_763_920_547
@@ -192,3 +194,49 @@ WRITERS: dict[str, Callable[[Sequence[Card], str, float], bytes]] = {
     ".apkg": _anki,
 }
 _KINDS = ", ".join(WRITERS)
+
+
+# -- markdown as Anki shows it ---------------------------------------------------------------------
+
+
+# Code first, so that dollar signs in it are no formulas.
+_PARTS = re.compile(
+    r"(?P<code>^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)[`~]*[ \t]*$"
+    r"|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
+    r"|(?<!\\)\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?"
+    r"|\\\[(?P<bracket>.+?)\\\]|\\\((?P<round>.+?)\\\)"
+    r"|(?<![\\$])\$(?P<inline>[^\s$](?:(?:\\.|[^$\\])*?[^\s\\])?)\$(?!\d)",
+    re.DOTALL | re.MULTILINE,
+)
+_IMAGE = re.compile(r'(<img src=")([^"]+)(")')
+_CHUNK = re.compile(r"^([ \t]*(?:```+|~~~+))[ \t]*\{(\w+)[^}\n]*\}[ \t]*$", re.MULTILINE)
+_HOLE = "\ue000{}\ue001"  # private characters, which stand for a formula while markdown is read
+
+
+def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path) -> str:
+    """A text as HTML. HTML in it is shown, not interpreted; `picture` gives the name under which a picture is kept.
+
+    >>> to_html("The slope $\\\\beta < 1$ is *small*.")
+    '<p>The slope \\\\(\\\\beta &lt; 1\\\\) is <em>small</em>.</p>'
+    """
+    formulas: list[str] = []
+
+    def hold(match: re.Match[str]) -> str:
+        if match["code"]:
+            return match[0]
+        display = match["display"] or match["bracket"]
+        marks = r"\[{}\]" if display else r"\({}\)"
+        formulas.append(marks.format(html.escape(display or match["round"] or match["inline"], quote=False)))
+        return _HOLE.format(len(formulas) - 1)
+
+    source = _PARTS.sub(hold, _CHUNK.sub(r"\1\2", markdown.replace("\ue000", "").replace("\ue001", "")))
+    rendered = str(_parser().render(source)).strip()
+    rendered = re.sub(_HOLE.format(r"(\d+)"), lambda match: formulas[int(match[1])], rendered)
+    return _IMAGE.sub(lambda match: match[1] + html.escape(picture(html.unescape(match[2]))) + match[3], rendered)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])

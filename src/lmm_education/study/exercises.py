@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from lmm_education.ingestion.outline import Heading, Text
-from lmm_education.study.material import StudyDocument, is_one_of, type_of
+from lmm_education.study.study_documents import StudyDocument, is_one_of, type_of
 
 _SOLUTION = "solution"
 
@@ -44,7 +44,7 @@ def find_exercises(
 ) -> list[Exercise]:
     """The exercises, in the order of the documents; with other `kinds`, texts of those types.
 
-    >>> from lmm_education.study.material import study_document
+    >>> from lmm_education.study.study_documents import study_document
     >>> text = "# A\\n\\n---\\ntype: exercise\\n---\\nWhy?\\n\\n---\\ntype: solution\\n---\\nBecause.\\n"
     >>> [(e.number, e.text, e.solution) for e in find_exercises([study_document(text, file="a.md")])]
     [(1, 'Why?', 'Because.')]

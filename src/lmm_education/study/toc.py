@@ -9,7 +9,7 @@ from typing import Any
 
 from lmm.markdown.blocks import HeadingBlock
 from lmm_education.ingestion.outline import Heading
-from lmm_education.study.material import StudyDocument, type_of
+from lmm_education.study.study_documents import StudyDocument, type_of
 
 _ID = re.compile(r"\{[^}]*?#([^\s}#.=]+)")
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|`([^`]*)`|[*]+|\$")
@@ -32,7 +32,7 @@ class Entry:
 def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> list[Entry]:
     """The documents and their headings down to level `depth`, in order.
 
-    >>> from lmm_education.study.material import study_document
+    >>> from lmm_education.study.study_documents import study_document
     >>> entries = table_of_contents([study_document("# Leaves\\n\\n## Colour\\n", file="leaves.md")])
     >>> [(entry.level, entry.title, entry.line) for entry in entries]
     [(0, 'Leaves', 1), (1, 'Leaves', 1), (2, 'Colour', 3)]

@@ -17,9 +17,8 @@ from lmm_education.settings import StudySettings
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
-from lmm_education.study.material import is_one_of
-from lmm_education.study.plan import plan_as_values, study_plan, time_text
-from lmm_education.study.stored import stored_documents
+from lmm_education.study.plans import plan_as_values, study_plan, time_text
+from lmm_education.study.study_documents import is_one_of, stored_documents
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 
 _ORDINARY = ("text", "summary")  # what there is without anybody having marked it

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm_education.errors import StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange
-from lmm_education.exchange_log.writer import LogWriter
+from lmm_education.exchange_log.log_file import LogWriter
 from lmm_education.store.port import Store
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

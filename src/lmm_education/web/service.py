@@ -31,7 +31,7 @@ from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
 from lmm_education.errors import Denied
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
-from lmm_education.exchange_log.writer import LogWriter
+from lmm_education.exchange_log.log_file import LogWriter
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import can_write

@@ -17,21 +17,21 @@ from starlette.responses import JSONResponse, Response
 from lmm.listening import is_loopback
 from lmm_education.encode.bm25 import bm25
 from lmm_education.errors import Denied, LogError, LogMissing
-from lmm_education.exchange_log.exchanges import LoggedExchange
+from lmm_education.exchange_log.exchanges import LogFilter, LoggedExchange
 from lmm_education.exchange_log.figures import (
     Bin,
     CourseSection,
     Figures,
+    Group,
     SectionUse,
+    Words,
     bin_name,
     figures,
+    group_questions,
     over_time,
     section_uses,
 )
-from lmm_education.exchange_log.grouping import Group, Words, group_questions
-from lmm_education.exchange_log.log_file import read_log
-from lmm_education.exchange_log.schema import LogFilter
-from lmm_education.exchange_log.writer import LogWriter
+from lmm_education.exchange_log.log_file import LogWriter, read_log
 from lmm_education.web import page
 from lmm_education.web.http import NO_STORE, read_json, short_text, template
 from lmm_education.web.metrics import MEDIA_TYPE

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmm.errors import LmmError
-from lmm_education.evaluation.calibration import LEAST, calibrate
+from lmm_education.evaluation.tuning import LEAST, calibrate
 
 _SCORES = st.lists(st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=LEAST, max_size=40)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.read_questions import read_questions
+from lmm_education.evaluation.questions import Question, read_questions
 
 REPOSITORY = Path(__file__).parents[4]
 QUESTIONS = REPOSITORY / "benchmarks" / "questions"

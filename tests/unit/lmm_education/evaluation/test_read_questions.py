@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import ConfigError, FileReadError
-from lmm_education.evaluation.read_questions import read_questions
+from lmm_education.evaluation.questions import read_questions
 
 
 def test_several_files_of_several_kinds_are_one_list(tmp_path: Path) -> None:

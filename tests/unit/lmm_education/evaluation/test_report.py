@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.report import evaluation_text
+from lmm_education.evaluation.report_text import evaluation_text
 from lmm_education.evaluation.results import Evaluation, Outcome
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lmm_education.encode.bm25 import bm25
 from lmm_education.exchange_log.exchanges import LoggedExchange
-from lmm_education.exchange_log.grouping import Group, group_questions
+from lmm_education.exchange_log.figures import Group, group_questions
 
 WORDS = st.lists(st.sampled_from(["leaf", "green", "root", "water", "light", "?"]), max_size=5).map(" ".join)
 

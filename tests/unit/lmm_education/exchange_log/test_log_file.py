@@ -15,9 +15,8 @@ from hypothesis import given
 from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.errors import LogError, LogMissing
-from lmm_education.exchange_log.exchanges import LoggedExchange
+from lmm_education.exchange_log.exchanges import APPLICATION, MIGRATIONS, VERSION, LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, migrate, read_log
-from lmm_education.exchange_log.schema import APPLICATION, MIGRATIONS, VERSION, LogFilter
 
 DAY = 24 * 3600.0
 NOW = time.time()

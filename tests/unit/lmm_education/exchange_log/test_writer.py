@@ -12,8 +12,7 @@ import pytest
 
 from lmm_education.errors import LogError
 from lmm_education.exchange_log.exchanges import LoggedExchange
-from lmm_education.exchange_log.log_file import LogFile, read_log
-from lmm_education.exchange_log.writer import DAY, LogWriter
+from lmm_education.exchange_log.log_file import DAY, LogFile, LogWriter, read_log
 
 PATIENCE = 30.0
 

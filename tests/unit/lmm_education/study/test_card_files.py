@@ -11,7 +11,7 @@ import pytest
 from lmm.errors import ConfigError
 from lmm_education.study.card_files import check_output, save_cards
 from lmm_education.study.cards import study_cards
-from lmm_education.study.material import study_document
+from lmm_education.study.study_documents import study_document
 
 TEXT = '---\ntitle: T\ncards:\n  - question: "Why, so?"\n    answer: "One\\n\\ntwo"\n---\n# A\n'
 CARDS = study_cards([study_document(TEXT, file="a.md")])

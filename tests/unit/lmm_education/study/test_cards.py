@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmm_education.study.cards import Card, cards_as_markdown, study_cards
-from lmm_education.study.material import study_document
+from lmm_education.study.study_documents import study_document
 
 
 def cards(text: str, file: str = "a.md") -> list[Card]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
-from lmm_education.study.material import study_document
+from lmm_education.study.study_documents import study_document
 
 TEXT = """# A
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lmm_education.study.links import Link, local_links
+from lmm_education.study.notes import Link, local_links
 
 FOUND = {
     "![a](fig/a.png)": ["fig/a.png"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmm_education.ingestion.outline import Text
-from lmm_education.study.material import study_document, type_of
+from lmm_education.study.study_documents import study_document, type_of
 
 TEXT = """---
 docid: leaves-1

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.study.material import StudyDocument, study_document
-from lmm_education.study.plan import Plan, study_plan
+from lmm_education.study.plans import Plan, study_plan
+from lmm_education.study.study_documents import StudyDocument, study_document
 
 
 def plan(**texts: str) -> Plan:

@@ -12,9 +12,8 @@ from fakes.courses import Course, folder_in_memory
 from lmm_education.course import open_course
 from lmm_education.study.cards import study_cards
 from lmm_education.study.exercises import exercises_as_markdown, find_exercises
-from lmm_education.study.material import StudyDocument, study_document
-from lmm_education.study.plan import Plan, study_plan
-from lmm_education.study.stored import stored_documents
+from lmm_education.study.plans import Plan, study_plan
+from lmm_education.study.study_documents import StudyDocument, stored_documents, study_document
 from lmm_education.study.toc import table_of_contents
 
 EXAMPLES = Path(__file__).parents[4] / "src/lmm/example/course"

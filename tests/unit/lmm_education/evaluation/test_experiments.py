@@ -12,11 +12,11 @@ from lmm.errors import LmmError
 from lmm.models.testing import HashEmbedder
 from lmm_education import Course
 from lmm_education.errors import StoreMissing
-from lmm_education.evaluation import run
-from lmm_education.evaluation.calibration import KEPT
+from lmm_education.evaluation import experiments
+from lmm_education.evaluation.experiments import NOW, calibrate_threshold, evaluate, evaluate_variants, tune
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.report import Mean
-from lmm_education.evaluation.run import NOW, calibrate_threshold, evaluate, evaluate_variants, tune
+from lmm_education.evaluation.report_text import Mean
+from lmm_education.evaluation.tuning import KEPT
 from lmm_education.evaluation.variants import make_variants
 from lmm_education.ingestion.run import ingest_into
 
@@ -103,8 +103,8 @@ def test_a_stored_document_that_is_gone_is_named(course: Course, tmp_path: Path)
 
 def test_tuning_finds_out_that_words_should_weigh_more(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
     """The present settings look at the dense leg only, which is hardly better than chance here."""
-    monkeypatch.setattr(run, "SIZES", ((1, 150), (1, 400)))
-    monkeypatch.setattr(run, "WEIGHTS", (1.0, 0.5, 0.0))
+    monkeypatch.setattr(experiments, "SIZES", ((1, 150), (1, 400)))
+    monkeypatch.setattr(experiments, "WEIGHTS", (1.0, 0.5, 0.0))
     search = replace(course.settings.search, sparse_weight=0.0, dense_weight=1.0)
     course.settings = replace(course.settings, search=search)
     found = tune(course, QUESTIONS, by=BY)

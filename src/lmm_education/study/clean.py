@@ -21,7 +21,7 @@ from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks, resolve
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.outline import lists_with_metadata
-from lmm_education.study.material import is_special, type_in
+from lmm_education.study.study_documents import is_special, type_in
 
 Edits = Literal["refuse", "old", "new"]
 

@@ -11,9 +11,7 @@ from unit.lmm_education.exchange_log.logs import logs
 
 from lmm.csv_table import harmless
 from lmm_education.evaluation.questions import parse_questions
-from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
-from lmm_education.exchange_log.export import as_csv, as_jsonl, as_questions
-from lmm_education.exchange_log.grouping import asked
+from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, as_csv, as_jsonl, as_questions, asked
 
 
 @given(logs())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lmm_education.study.exercises import find_exercises
-from lmm_education.study.material import study_document
-from lmm_education.study.plan import plan_as_markdown, plan_as_values, study_plan
+from lmm_education.study.plans import plan_as_markdown, plan_as_values, study_plan
+from lmm_education.study.study_documents import study_document
 
 TEXT = """---
 title: Botany

@@ -1,0 +1,431 @@
+"""A study plan: the sections of documents in the order in which to read them, with what helps to decide.
+
+Sections come in the order of the files, each after what it requires: ``prerequisites:`` (or ``requires:``) in
+the metadata of a document or a heading names documents by docid, file or title, and sections by title, id or
+``document#section``. What no document of the course is called is asked for before one begins.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from lmm.markdown.tree import count_words
+from lmm_education.ingestion.kinds import is_comment, kind_of
+from lmm_education.ingestion.outline import Heading, Text
+from lmm_education.study.study_documents import StudyDocument, is_special, type_of
+from lmm_education.study.toc import anchor_of
+
+# -- how long a text takes to read -----------------------------------------------------------------
+
+# Time is counted in words, at a pace in words per minute that the reader is told. What is no prose counts as the words
+# that take as long: a line of code is read slower than a line of text, a formula slower than its markup is long, a
+# picture takes a moment. URLs, attributes and comments are not read.
+
+
+CODE_LINE = 8  # words that a line of code stands for
+FORMULA = 4  # a formula in a line
+EQUATION = 16  # a displayed formula, and each further row of it
+PICTURE = 30
+
+# What is repeated here is bounded, or stops where it would begin again: a stranger's text must not take for ever.
+_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_EQUATION = re.compile(r"\$\$(.+?)\$\$|\\\[((?:(?!\\\[).)+?)\\\]", re.DOTALL)
+_FORMULA = re.compile(r"(?<![\\$])\$(?![\s$])(?:\\.|[^$\\])*?(?<!\s)\$(?!\d)|\\\(((?:(?!\\\().)+?)\\\)", re.DOTALL)
+_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^)\n]{0,999}\)|\[[^\]\n]{0,999}\])?")
+_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\](?:\([^)\n]{0,999}\)|\[[^\]\n]{0,999}\])")
+_MARKUP = re.compile(
+    r"<!--(?:.*?-->|.*)|</?[A-Za-z][^<>\n]*>|<https?:[^<>\s]+>|https?://\S+|\{[#.][^}\n]*\}", re.DOTALL
+)
+_RULES = re.compile(r"^[ \t]*[-*_|:=+>#][-*_|:=+># \t]*$|^[ \t]*(?:>|#{1,6}|[-*+]|\d+[.)])[ \t]", re.MULTILINE)
+_ROW = re.compile(r"\\\\(?![A-Za-z])")
+
+
+def words_to_read(text: str) -> int:
+    """The words of a text, with those that stand for code, formulas and pictures.
+
+    >>> words_to_read("Leaves are [green](https://example.org/a-long-address)."), words_to_read("$x$ and $$x = y$$")
+    (3, 21)
+    >>> words_to_read("```r\\nx <- 1\\n\\nplot(x)\\n```")
+    16
+    """
+    return sum(_words(block) for block in _blocks(text))
+
+
+def minutes_to_read(words: int, words_per_minute: int) -> int:
+    """Whole minutes, at least one if there is anything to read.
+
+    >>> minutes_to_read(0, 200), minutes_to_read(10, 200), minutes_to_read(500, 200)
+    (0, 1, 3)
+    """
+    return math.floor(words / words_per_minute + 0.5) or min(words, 1)
+
+
+def _blocks(text: str) -> list[str]:
+    """A text is a block of the document, or several that were joined; what is fenced stays whole."""
+    pieces = re.split(r"(^[ \t]*(?:```+|~~~+).*?^[ \t]*(?:```+|~~~+)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
+    return [piece for piece in pieces if piece.strip()]
+
+
+def _words(text: str) -> int:
+    if is_comment(text):
+        return 0
+    if kind_of(text.strip("\n")) == "code":
+        return CODE_LINE * sum(_is_code(line) for line in text.splitlines())
+    counted = 0
+
+    def instead(words: int) -> str:
+        nonlocal counted
+        counted += words
+        return " "
+
+    rest = _INLINE_CODE.sub(lambda match: instead(max(1, count_words(match[2]))), text)
+    rest = _EQUATION.sub(lambda match: instead(EQUATION * (1 + len(_ROW.findall(match[0])))), rest)
+    rest = _FORMULA.sub(lambda match: instead(FORMULA), rest)
+    rest = _PICTURE.sub(lambda match: instead(PICTURE) + match[1], rest)
+    rest = _RULES.sub(" ", _MARKUP.sub(" ", _LINK.sub(r"\1", rest)).replace("|", " "))
+    return counted + count_words(re.sub(r"(?<!\w)[-*_:.,;!?()\[\]{}\"'—–]+(?!\w)", " ", rest))
+
+
+def _is_code(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith(("```", "~~~"))
+
+
+# -- what must come before -------------------------------------------------------------------------
+
+
+KEYS = ("prerequisites", "requires")
+
+
+@dataclass(slots=True)
+class Unit:
+    """A section to be put in order: its heading (the root for what stands above the first), its texts, its headings
+    (its own first, then the deeper ones in it), and the section above it."""
+
+    document: StudyDocument
+    heading: Heading
+    texts: list[Text]
+    headings: list[Heading]
+    above: Unit | None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.heading.title or self.document.title
+
+    @property
+    def place(self) -> str:
+        """Where it stands."""
+        return f"{self.document.file}:{self.heading.line if self.heading.level else 1}"
+
+    def is_in(self, other: Unit) -> bool:
+        """Whether this is `other`, or a part of it."""
+        unit: Unit | None = self
+        while unit is not None and unit is not other:
+            unit = unit.above
+        return unit is other
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """What a unit requires: the units it names, by number; all units that must come before; what is not in the course;
+    names that mean several sections."""
+
+    named: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def find_prerequisites(documents: Sequence[StudyDocument], units: Sequence[Unit]) -> list[Required]:
+    """What each unit requires, itself or a deeper section in it."""
+    numbers = {id(unit): number for number, unit in enumerate(units)}
+    return [_required(unit, units, numbers) for unit in units]
+
+
+def _required(unit: Unit, units: Sequence[Unit], numbers: Mapping[int, int]) -> Required:
+    named, elsewhere, problems = list[int](), list[str](), list[str]()
+    for name in _names(unit):
+        found = _find(name, unit, units)
+        if not found:
+            elsewhere.append(name)
+        elif len(found) > 1:
+            places = ", ".join(units[i].place for i in found)
+            problems.append(f"{unit.place}: '{name}' names several sections ({places}); write document#section")
+        else:
+            named += found
+    parent = [numbers[id(unit.above)]] if unit.above is not None else []
+    parts = [j for i in named for j, other in enumerate(units) if other.is_in(units[i])]
+    before = tuple(dict.fromkeys((*parent, *parts)))
+    return Required(tuple(dict.fromkeys(named)), before, tuple(dict.fromkeys(elsewhere)), tuple(problems))
+
+
+def _names(unit: Unit) -> Iterator[str]:
+    for own in (*(heading.own for heading in unit.headings), *(text.own for text in unit.texts)):
+        for key in KEYS:
+            yield from _texts(own.get(key))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for item in value if isinstance(value, list) else [value]:
+        if item is not None and str(item).strip():
+            yield str(item).strip()
+
+
+def _find(name: str, unit: Unit, units: Sequence[Unit]) -> list[int]:
+    """The units that a name means: a document, else a section of this document, else one of any."""
+    document, _, section = name.partition("#")
+    documents = [i for i, u in enumerate(units) if u.above is None and _is_called(u.document, document.strip())]
+    if "#" in name and section.strip():
+        inside = [i for i, u in enumerate(units) if any(u.document is units[d].document for d in documents)]
+        return _sections(section, inside or [i for i, u in enumerate(units) if u.document is unit.document], units)
+    if documents:
+        return documents
+    own = [i for i, u in enumerate(units) if u.document is unit.document and u is not unit]
+    return _sections(name, own, units) or _sections(name, range(len(units)), units)
+
+
+def _is_called(document: StudyDocument, name: str) -> bool:
+    file = document.file.rpartition("/")[2]
+    stem = file.rpartition(".")[0]
+    return bool(name) and name.casefold() in {
+        n.casefold() for n in (document.id, document.file, file, stem, document.title)
+    }
+
+
+def _sections(name: str, among: Sequence[int] | range, units: Sequence[Unit]) -> list[int]:
+    wanted = name.strip().casefold()
+    return [i for i in among if any(wanted in (h.title.casefold(), anchor_of(h)) for h in units[i].headings if h.level)]
+
+
+# -- order -----------------------------------------------------------------------------------------
+
+
+def in_reading_order(units: Sequence[Unit], required: Sequence[Required]) -> tuple[list[int], list[str]]:
+    """The numbers of the units in order, and the circles among them, where one requirement is passed over each.
+
+    Every unit comes as early as its place in the files allows, after what it requires.
+    """
+    order: list[int] = []
+    state = dict.fromkeys(range(len(units)), "new")
+    circles: dict[frozenset[str], str] = {}
+    for start in range(len(units)):
+        path = [(start, iter(sorted(required[start].before)))] if state[start] == "new" else []
+        state[start] = "open" if path else state[start]
+        while path:
+            unit, rest = path[-1]
+            following = next((i for i in rest if state[i] != "done"), None)
+            if following is None:
+                state[unit] = "done"
+                order.append(unit)
+                path.pop()
+            elif state[following] == "open":
+                names = _circle([i for i, _ in path], following, units)
+                circles.setdefault(frozenset(names), f"{units[unit].place}: {_told(names)}")
+            else:
+                state[following] = "open"
+                path.append((following, iter(sorted(required[following].before))))
+    return order, list(circles.values())
+
+
+def _circle(path: Sequence[int], again: int, units: Sequence[Unit]) -> list[str]:
+    names = [units[i].name for i in (*path[path.index(again) :], again)]
+    return [name for name, before in zip(names, (None, *names), strict=False) if name != before]
+
+
+def _told(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]!r} requires itself"
+    return f"sections require each other in a circle: {' > '.join(map(repr, names))}"
+
+
+# -- the plan --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A section to read, with the deeper ones in it.
+
+    `words` counts what is read (see `reading_time`), without special material, which `material` counts by
+    type. `requires` are sections of the plan that come before, `beforehand` what is not in the course.
+    """
+
+    title: str
+    level: int
+    headings: tuple[str, ...]
+    document: str
+    file: str
+    line: int
+    words: int
+    minutes: int
+    summary: str = ""
+    requires: tuple[str, ...] = ()
+    beforehand: tuple[str, ...] = ()
+    material: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order. `minutes` is the time for all of them; `problems` are circular or ambiguous requirements."""
+
+    steps: tuple[Step, ...]
+    words_per_minute: int
+    words: int
+    minutes: int
+    problems: tuple[str, ...] = ()
+
+
+def study_plan(
+    documents: Iterable[StudyDocument], *, depth: int = 2, words_per_minute: int = 200, keep: Collection[str] = ()
+) -> Plan:
+    """The plan of some documents, a step for each section down to level `depth`.
+
+    `keep` are types of material that are read with the text.
+
+    >>> from lmm_education.study.study_documents import study_document
+    >>> later = study_document("---\\nprerequisites: Leaves\\n---\\n# Trees\\n\\nOaks.\\n", file="a.md")
+    >>> plan = study_plan([later, study_document("# Leaves\\n\\nGreen.\\n", file="b.md")])
+    >>> [(step.title, step.minutes, step.requires) for step in plan.steps]
+    [('Leaves', 1, ()), ('Trees', 1, ('Leaves',))]
+    """
+    documents = list(documents)
+    units = [unit for document in documents for unit in _units(document, depth)]
+    required = find_prerequisites(documents, units)
+    order, circles = in_reading_order(units, required)
+    made = [_step(unit, each, units, words_per_minute, keep) for unit, each in zip(units, required, strict=True)]
+    steps = tuple(step for i in order if (step := _shown(i, made)) is not None)
+    words = sum(step.words for step in steps)
+    problems = (*circles, *(problem for each in required for problem in each.problems))
+    return Plan(steps, words_per_minute, words, minutes_to_read(words, words_per_minute), problems)
+
+
+def _shown(number: int, steps: Sequence[Step]) -> Step | None:
+    """A step as it is shown: a document without a text above its first heading is told of at that heading."""
+    step, before = steps[number], steps[number - 1] if number else None
+    if _is_bare(step):
+        return None
+    if before is None or before.file != step.file or not _is_bare(before):
+        return step
+    return replace(
+        step,
+        summary=step.summary or before.summary,
+        requires=tuple(dict.fromkeys((*before.requires, *step.requires))),
+        beforehand=tuple(dict.fromkeys((*before.beforehand, *step.beforehand))),
+    )
+
+
+def _is_bare(step: Step) -> bool:
+    return step.level == 0 and not step.words and not step.material
+
+
+def _units(document: StudyDocument, depth: int) -> list[Unit]:
+    """A document cut at its headings down to level `depth`."""
+    units = [Unit(document, document.outline.root, [], [document.outline.root], None)]
+    above = [0]
+    for item in document.outline.items:
+        if isinstance(item, Heading) and item.level <= depth:
+            while units[above[-1]].heading.level >= item.level:
+                above.pop()
+            above.append(len(units))
+            units.append(Unit(document, item, [], [item], units[above[-2]]))
+        elif isinstance(item, Heading):
+            units[-1].headings.append(item)
+        else:
+            units[-1].texts.append(item)
+    return units
+
+
+def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep: Collection[str]) -> Step:
+    read = [text for text in unit.texts if not is_special(type_of(text), keep)]
+    words = sum(words_to_read(text.text) for text in read)
+    others: list[Text] = [text for text in unit.texts if is_special(type_of(text), keep)]
+    summary = unit.heading.own.get("summary")
+    return Step(
+        title=unit.heading.title or unit.document.title,
+        level=unit.heading.level,
+        headings=unit.heading.path,
+        document=unit.document.title,
+        file=unit.document.file,
+        line=unit.heading.line if unit.heading.level else 1,
+        words=words,
+        minutes=minutes_to_read(words, pace),
+        summary=" ".join(map(str, summary)) if isinstance(summary, list) else str(summary or ""),
+        requires=tuple(dict.fromkeys(units[i].name for i in required.named)),
+        beforehand=required.elsewhere,
+        material=_counted(others),
+    )
+
+
+def _counted(texts: Iterable[Text]) -> dict[str, int]:
+    """How much there is of each type; all that has its type from one heading is one."""
+    owners = {id(text) if text.own.get("type") else text.heading.line: type_of(text) for text in texts}
+    return dict(Counter(owners.values()))
+
+
+# -- ways to write it ------------------------------------------------------------------------------
+
+
+def time_text(minutes: int) -> str:
+    """Minutes for people.
+
+    >>> time_text(7), time_text(60), time_text(135)
+    ('7 min', '1 h', '2 h 15 min')
+    """
+    hours, rest = divmod(minutes, 60)
+    return " ".join([*([f"{hours} h"] if hours else []), *([f"{rest} min"] if rest or not hours else [])])
+
+
+def plan_as_markdown(plan: Plan) -> str:
+    """The plan, a heading for each document, its sections as a list."""
+    time = f"about {time_text(plan.minutes)} to read, at {plan.words_per_minute} words a minute"
+    parts = ["# Study plan", f"{len(plan.steps)} sections, {time}."]
+    before = tuple(dict.fromkeys(name for step in plan.steps for name in step.beforehand))
+    if before:
+        parts.append(f"Before you begin: {', '.join(before)}.")
+    for (title, file), steps in groupby(plan.steps, key=lambda step: (step.document, step.file)):
+        held = list(steps)
+        minutes = minutes_to_read(sum(step.words for step in held), plan.words_per_minute)
+        parts.append(f"## {title} ({file}, {time_text(minutes)})")
+        top = min(step.level for step in held)
+        parts.append("\n".join(_line(step, top) for step in held))
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(step: Step, top: int) -> str:
+    indent = "  " * (step.level - top)
+    about = [time_text(step.minutes)] if step.words else []
+    about += [f"{number} {kind}{'' if number == 1 else 's'}" for kind, number in step.material.items()]
+    lines = [f"{indent}- [ ] {step.title}" + (f" ({', '.join(about)})" if about else "")]
+    if step.requires:
+        lines.append(f"{indent}  *After:* {', '.join(step.requires)}.")
+    if step.summary:
+        lines.append(f"{indent}  {' '.join(step.summary.split())}")
+    return "\\\n".join(lines)
+
+
+def plan_as_values(plan: Plan) -> dict[str, Any]:
+    """As JSON holds it."""
+    steps = [
+        {
+            "title": step.title,
+            "level": step.level,
+            "headings": list(step.headings),
+            "document": step.document,
+            "file": step.file,
+            "line": step.line,
+            "words": step.words,
+            "minutes": step.minutes,
+            "summary": step.summary,
+            "requires": list(step.requires),
+            "beforehand": list(step.beforehand),
+            "material": step.material,
+        }
+        for step in plan.steps
+    ]
+    about = {"words_per_minute": plan.words_per_minute, "words": plan.words, "minutes": plan.minutes}
+    return about | {"steps": steps, "problems": list(plan.problems)}
