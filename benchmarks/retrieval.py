@@ -22,7 +22,7 @@ from lmm.models.port import Embedder
 from lmm.providers import parse_name
 from lmm_education.course import open_course
 from lmm_education.evaluation.experiments import evaluate, scratch_courses
-from lmm_education.evaluation.judge import Text, find_ranks, find_targets
+from lmm_education.evaluation.judge import Evidence, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.results import Evaluation
@@ -88,7 +88,7 @@ def fixed_chunks(course: Course, questions: Sequence[Question], model: Embedder)
 
     split = recursive_splitter()
     texts = [
-        Text(Place(file.name, file.name, Lines(1, 1)), "", chunk)
+        Evidence(Place(file.name, file.name, Lines(1, 1)), "", chunk)
         for file in sorted(course.documents.glob("*.md"))
         for chunk in split(file.read_text(encoding="utf-8"))
     ]

@@ -17,9 +17,9 @@ from lmm import config_files
 from lmm.config import Settings
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
-from lmm.disk.undo import TakenBack
+from lmm.disk.undo import UndoneChange
 from lmm.errors import DocumentError, FileWriteError, LmmError, Place
-from lmm.extraction.records import Record, Source, plan_records, read_records
+from lmm.extraction.records import Record, RecordSource, plan_records, read_records
 from lmm.loop import background, blocking, run, run_async
 from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -30,9 +30,9 @@ from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
 from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations
-from lmm.notebook.answers import Answered, AnswerPlanner, Pending, plan
+from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
-from lmm.notebook.chat_log import Exchange, clear_chats, read_log
+from lmm.notebook.chat_log import ChatExchange, clear_chats, read_log
 from lmm.notebook.fields import Visited
 from lmm.notebook.fingerprints import State
 from lmm.notebook.header import check_header, complete_header
@@ -199,13 +199,13 @@ class Document:
         return self._settings({})
 
     @property
-    def pending(self) -> tuple[Pending, ...]:
+    def pending(self) -> tuple[PendingPrompt, ...]:
         """The prompts that wait for an answer."""
         threads = plan(self.blocks, title=self._parsed.name)
         return tuple(pending for thread in threads for pending in thread.asks)
 
     @property
-    def chats(self) -> tuple[Exchange, ...]:
+    def chats(self) -> tuple[ChatExchange, ...]:
         """Every exchange that is in the logs, in document order."""
         logs = (read_log(block.values()) for block in self.blocks if isinstance(block, MetadataBlock))
         return tuple(exchange for log in logs for exchange in log)
@@ -369,13 +369,15 @@ class Document:
 
     extract = blocking(aextract)
 
-    def source(self, *, model: str | ChatModel | None = None, again: bool = False) -> Source:
+    def source(self, *, model: str | ChatModel | None = None, again: bool = False) -> RecordSource:
         """The document as a source of records; where an edit waits, the old text counts."""
         settings = self._checked({"minor": model} if isinstance(model, str) else {})
         tree = blocks_to_tree(waiting.old_view(self.blocks), title=self._parsed.name)
         client = self._client(settings, "minor", model, again=again)
         name = self._parsed.name
-        return Source(tree or HeaderNode(title=name), client, load_prompts(settings.prompts_folder), self._parsed.file)
+        return RecordSource(
+            tree or HeaderNode(title=name), client, load_prompts(settings.prompts_folder), self._parsed.file
+        )
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
         before = self.parsed
@@ -529,7 +531,7 @@ class Document:
         if merged.text != self.text:
             self._become(Parsed(merged.text, self._parsed.name, self._parsed.file))
 
-    def undo(self) -> TakenBack:
+    def undo(self) -> UndoneChange:
         """Take back the last change that we saved in the file, byte for byte; what its author changed elsewhere stays.
 
         Raises:

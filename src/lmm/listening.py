@@ -65,7 +65,7 @@ MOST_WAITING = 400
 _LARGEST_HEAD = 64 * 1024
 
 
-class Waiting:
+class SlowConnections:
     """The connections of a server whose requests are not there yet, the oldest first."""
 
     def __init__(self, patience: float, most: int) -> None:
@@ -94,7 +94,7 @@ class Waiting:
 class Patient(asyncio.Protocol):
     """What uvicorn's protocols for HTTP lack; to be put before one of them. `cycle` is theirs: the request at hand."""
 
-    waiting: Waiting
+    waiting: SlowConnections
     transport: asyncio.Transport
     cycle: Any
     _head = 0  # bytes of a head that is not there yet
@@ -129,4 +129,4 @@ def patient_protocol(patience: float = PATIENCE, most: int = MOST_WAITING) -> ty
     """The protocol with which uvicorn serves one server: its own, and no patience with half a request."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-    return type("PatientProtocol", (Patient, AutoHTTPProtocol), {"waiting": Waiting(patience, most)})
+    return type("PatientProtocol", (Patient, AutoHTTPProtocol), {"waiting": SlowConnections(patience, most)})

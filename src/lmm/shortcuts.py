@@ -17,7 +17,7 @@ from lmm import config_files
 from lmm.config import Settings
 from lmm.document import Document
 from lmm.errors import ModelRejected
-from lmm.extraction.records import Record, Source, plan_records, read_records
+from lmm.extraction.records import Record, RecordSource, plan_records, read_records
 from lmm.loop import background, blocking
 from lmm.markdown.tree import HeadingNode
 from lmm.messages import ChatRequest, Reply
@@ -120,10 +120,10 @@ async def _extract(
 
 def _source(
     document: str | Path | HeadingNode, model: str | ChatModel | None, config: str | Path | None, again: bool
-) -> Source:
+) -> RecordSource:
     if isinstance(document, HeadingNode):
         settings = _settings(model, config, "minor", document.root.metadata)
-        return Source(document, _client(settings, model, "minor", again), load_prompts(settings.prompts_folder))
+        return RecordSource(document, _client(settings, model, "minor", again), load_prompts(settings.prompts_folder))
     is_text = isinstance(document, str) and "\n" in document
     found = Document.from_text(str(document), config=config) if is_text else Document.open(document, config=config)
     return found.source(model=model, again=again)

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lmm.disk.changes import Roots, Signature, changes, signature
+from lmm.disk.changes import Signature, WatchedPaths, changes, signature
 from lmm.disk.files import read_document
 from lmm.document import SETTLE, Document
 from lmm.errors import LmmError, Place
@@ -76,7 +76,7 @@ async def awatch_documents(
     Raises:
         FileReadError: there is nothing at one of the paths.
     """
-    roots = Roots.at(paths)
+    roots = WatchedPaths.at(paths)
     for error in await asyncio.to_thread(roots.links_out):
         listener(Failed(error), Place(error.where))
 
@@ -118,7 +118,7 @@ class Watcher:
     Its own writes do not count as changes; what the author saves during a scan leads to another.
     """
 
-    def __init__(self, roots: Roots, scan: Scan, quiet: float, listener: Listener = ignore) -> None:
+    def __init__(self, roots: WatchedPaths, scan: Scan, quiet: float, listener: Listener = ignore) -> None:
         self.roots, self.scan, self.quiet, self.listener = roots, scan, quiet, listener
         self.documents: dict[Path, _Document] = {}
         self.limit = asyncio.Semaphore(_AT_ONCE)

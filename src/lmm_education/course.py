@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lmm_education.study.clean import Edits, Notes
     from lmm_education.study.exercises import Exercise
     from lmm_education.study.notes import ExportOptions, ExportReport
-    from lmm_education.study.plans import Plan
+    from lmm_education.study.plans import StudyPlan
     from lmm_education.study.study_documents import Reading, StudyDocument
     from lmm_education.study.toc import Entry
 
@@ -235,13 +235,13 @@ class Course(CourseParts):
         return model or self.major or shared_chat(self.models.major)
 
     def _answering(self, options: AskOptions, model: str | ChatModel | None, budget: str | None) -> Answering:
-        from lmm.models.budget import Budgeted, Tally, parse_budget
+        from lmm.models.budget import Budgeted, UsageTally, parse_budget
         from lmm.models.chat import shared_chat
         from lmm_education.answer.run import Answering
 
         if not budget:
             return Answering(self, self._search, options, self._chat(model) if model else None)
-        tally = Tally(parse_budget(budget))
+        tally = UsageTally(parse_budget(budget))
         aux = Budgeted(shared_chat(self.models.aux), tally)
         search = dataclasses.replace(self._search, chat=aux)
         return Answering(self, search, options, Budgeted(self._chat(model), tally), aux)
@@ -341,7 +341,7 @@ class Course(CourseParts):
 
         return table_of_contents(self._material(paths), depth=depth)
 
-    def plan(self, *paths: str | Path | Reading, depth: int = 2, words_per_minute: int | None = None) -> Plan:
+    def plan(self, *paths: str | Path | Reading, depth: int = 2, words_per_minute: int | None = None) -> StudyPlan:
         """The sections of documents in the order in which to read them, and how long that takes."""
         from lmm_education.study.plans import study_plan
 
@@ -367,7 +367,7 @@ class Course(CourseParts):
             again: ask anew what an earlier run got a reply to.
             budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
         """
-        from lmm.models.budget import Budgeted, Tally, parse_budget
+        from lmm.models.budget import Budgeted, UsageTally, parse_budget
         from lmm_education.study.cards import cards_of, write_cards
         from lmm_education.study.study_documents import Reading
 
@@ -375,7 +375,7 @@ class Course(CourseParts):
             reading = self.read(*paths) if paths else Reading(self._material(()))
             return cards_of(reading, self.settings.study)
         if budget:
-            model = Budgeted(self._chat(model), Tally(parse_budget(budget)))
+            model = Budgeted(self._chat(model), UsageTally(parse_budget(budget)))
         return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
 
     def exercises(self, *paths: str | Path | Reading, types: Collection[str] = ()) -> list[Exercise]:

@@ -26,7 +26,7 @@ from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.testing import ScriptedModel
-from lmm.notebook.chat_log import LOG, Exchange, place_reply, read_log
+from lmm.notebook.chat_log import LOG, ChatExchange, place_reply, read_log
 
 pytestmark = pytest.mark.knit
 
@@ -171,7 +171,7 @@ def test_no_text_reaches_pandoc_from_a_log(exchanges: list[tuple[str, str]]) -> 
 
 
 def _log(prompt: str, reply: str) -> str:
-    return yaml_core.entry(LOG, [Exchange("query", prompt, reply, "Scripted/replies").as_metadata()])
+    return yaml_core.entry(LOG, [ChatExchange("query", prompt, reply, "Scripted/replies").as_metadata()])
 
 
 # -- pending prompts -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document
 from lmm.errors import Changed, DocumentBusy, LmmError
 from lmm.messages import Usage
-from lmm.models.budget import Limits, SharedBudget, Tally, parse_budget
+from lmm.models.budget import SharedBudget, UsageLimits, UsageTally, parse_budget
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
@@ -84,7 +84,7 @@ async def refine(
         ConsentNeeded: nobody agreed to what the file's tools can do.
         ConfigError, ModelError: the models that are needed cannot be asked at all.
     """
-    budget = SharedBudget(parse_budget(how.budget) if how.budget else Limits())
+    budget = SharedBudget(parse_budget(how.budget) if how.budget else UsageLimits())
     task, evaluator = await asyncio.to_thread(_prepared, text, path, cases, options, how, hooks, budget)
     done = await refined(task, cases, options, evaluator, progress)
     return Refinement(done, task, path, budget.usage)
@@ -136,12 +136,12 @@ def _prepared(
     return task, Evaluator(runs.ask, judge, proposer, prompts, budget, options.again)
 
 
-def _model(settings: ModelSettings, what: str, option: str, limits: Limits) -> ChatModel:
+def _model(settings: ModelSettings, what: str, option: str, limits: UsageLimits) -> ChatModel:
     model = shared_chat(settings)
     if model.name.startswith("Builtin/"):
         raise RefineError(
             f"{model.name} cannot {what}",
             hint=f"set a key (export OPENAI_API_KEY=…), or name a language model in config.toml or with {option}",
         )
-    Tally(replace(limits, turns=None)).check_price(str(settings.model))
+    UsageTally(replace(limits, turns=None)).check_price(str(settings.model))
     return model

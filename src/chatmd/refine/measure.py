@@ -28,7 +28,7 @@ from chatmd.tools.consent import declared_by
 from lmm.disk import journal
 from lmm.errors import EmptyReply, LmmError, ModelRejected
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reasoning, Reply, ToolCall, Usage
-from lmm.models.budget import SharedBudget, Tally
+from lmm.models.budget import SharedBudget, UsageTally
 from lmm.models.port import ChatModel, ask
 from lmm.models.structured import NoJson, Schema, object_of, read_json, with_schema
 from lmm.models.tokens import count_tokens, price
@@ -256,7 +256,7 @@ class Runs:
         answer = conversation.answer if not error else ""
         return Outcome(answer, _calls(conversation.items), count_tokens(answer), tree.tally.usage, error)
 
-    async def _run(self, conversation: Conversation, tally: Tally) -> str:
+    async def _run(self, conversation: Conversation, tally: UsageTally) -> str:
         """Run to the end; what kept it from getting there, if something of its own did."""
         try:
             async with asyncio.timeout(self.options.timeout), AsyncExitStack() as stack:
@@ -280,7 +280,7 @@ class Runs:
         """Where a run works, and what it shares with the agents that it asks."""
         folder = self.path.resolve().parent
         limits = replace(self.budget.left(), turns=self.tree.tally.limits.turns)
-        tree = replace(self.tree, tally=Tally(limits))
+        tree = replace(self.tree, tally=UsageTally(limits))
         if not self.copies:
             yield folder, tree
         elif self.in_place:
@@ -341,7 +341,7 @@ async def _nobody(request: AgentRequest) -> str:
     raise ChatmdError("no agent is asked before the run")
 
 
-def _is_used_up(tally: Tally) -> bool:
+def _is_used_up(tally: UsageTally) -> bool:
     """Whether a run took all that was left of the budget."""
     used, limits = tally.usage, tally.limits
     tokens = limits.tokens is not None and used.input_tokens + used.output_tokens >= limits.tokens

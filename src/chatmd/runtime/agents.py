@@ -26,7 +26,7 @@ from chatmd.sidecar import Recorded, keep_record
 from chatmd.tools.consent import Approve, Confirm, consent
 from lmm.disk.files import read_document
 from lmm.messages import Listener, ignore
-from lmm.models.budget import Limits, Tally, parse_budget
+from lmm.models.budget import UsageLimits, UsageTally, parse_budget
 from lmm.models.port import ChatModel
 
 
@@ -155,14 +155,14 @@ def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks)
     configuration = configuration_for(file or folder / "text", options.config, environment, options.model)
     rules = read_rules(configuration.file.text, config_file=configuration.file.path, own=configuration.file.own)
     rules = replace(rules, roots=(*rules.roots, *options.roots))
-    budget = parse_budget(options.budget) if options.budget else Limits()
+    budget = parse_budget(options.budget) if options.budget else UsageLimits()
     limits = replace(budget, turns=rules.max_turns if options.max_turns is None else options.max_turns)
     model = hooks.model
     return Tree(
         ask_agent,
         configuration,
         rules,
-        Tally(limits),
+        UsageTally(limits),
         environment,
         approve=hooks.approve,
         listener=hooks.listener,

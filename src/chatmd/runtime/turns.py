@@ -82,7 +82,7 @@ from lmm.messages import (
     ToolResult,
     ignore,
 )
-from lmm.models.budget import Tally
+from lmm.models.budget import UsageTally
 from lmm.models.port import ChatModel, connected
 
 # -- What an agent that comes from a URL may do: answer, and no more than that unless it was allowed ----------
@@ -163,7 +163,7 @@ class Tree:
     ask: Ask
     configuration: Configuration = field(default_factory=Configuration)
     rules: Rules = field(default_factory=Rules)
-    tally: Tally = field(default_factory=Tally)
+    tally: UsageTally = field(default_factory=UsageTally)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     consent: Consent = field(default_factory=Consent)
     approve: Approve | None = None

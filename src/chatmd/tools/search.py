@@ -16,7 +16,7 @@ from chatmd.language.agent import Tool
 from chatmd.tools.files import FileTool
 from chatmd.tools.registry import OpenTools, object_schema
 from chatmd.tools.roots import LOOK, Roots, Target, roots_of
-from lmm.disk.folder import Entry, walk
+from lmm.disk.folder import FolderEntry, walk
 from lmm.disk.ignore import Glob
 from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import is_secret_file
@@ -83,7 +83,7 @@ def list_folder(roots: Roots, target: Target, depth: int, glob: Glob | None, lim
     return "\n".join([f"{target.name.removesuffix('/')}/:", *lines])
 
 
-def _listed(entry: Entry, roots: Roots, target: Target) -> str:
+def _listed(entry: FolderEntry, roots: Roots, target: Target) -> str:
     name = visible("/".join(entry.parts), line=True)
     if entry.kind == "folder":
         return f"{name}/{' (not looked into)' if entry.closed else ''}"
@@ -95,7 +95,7 @@ def _listed(entry: Entry, roots: Roots, target: Target) -> str:
     return f"{name} ({size_in_words(entry.size)}{secret})"
 
 
-def _end_of_link(entry: Entry, roots: Roots, target: Target) -> str:
+def _end_of_link(entry: FolderEntry, roots: Roots, target: Target) -> str:
     try:
         return roots.locate(str(target.real.joinpath(*entry.parts))).name
     except LmmError:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class Command(NamedTuple):
+class CommandRow(NamedTuple):
     """One row: `function` is the click command, as ``module:name``."""
 
     name: str
@@ -35,51 +35,57 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("demo", "lmm.cli.demo:demo", "show the whole round on an example course: offline, in a temporary folder"),
-    Command("init", "lmm.cli.setup:init", "write a commented config.toml"),
-    Command("status", "lmm.cli.setup:status", "show which models are used, and where each setting comes from"),
-    Command("trust", "lmm.cli.setup:trust", "agree to what a folder's config.toml asks for beyond the folder"),
-    Command("scan", "lmm.cli.scan:scan", "complete the header, report problems"),
-    Command("messages", "lmm.cli.messages:messages", "answer the questions that wait in a document"),
-    Command("watch", "lmm.cli.watch:watch", "answer on every save"),
-    Command("accept", "lmm.cli.edits:accept", "keep the new text of edits that wait"),
-    Command("reject", "lmm.cli.edits:reject", "restore the old text of edits that wait"),
-    Command("undo", "lmm.cli.edits:undo", "take back our last change to a document"),
-    Command("annotate", "lmm.cli.batch:annotate", "add titles, questions, keywords, summaries to sections"),
-    Command("batch", "lmm.cli.batch:batch", "run a batch model of yours"),
-    Command("extract", "lmm.cli.extract:extract", "structured data from sections, by a Pydantic model or JSON schema"),
-    Command("import", "lmm.cli.import_:import_", "turn PDF, Word, slides, web pages, books and more into markdown"),
-    Command("clear", "lmm.cli.scan:clear", "remove the chats from a document"),
-    Command(
+    CommandRow(
+        "demo", "lmm.cli.demo:demo", "show the whole round on an example course: offline, in a temporary folder"
+    ),
+    CommandRow("init", "lmm.cli.setup:init", "write a commented config.toml"),
+    CommandRow("status", "lmm.cli.setup:status", "show which models are used, and where each setting comes from"),
+    CommandRow("trust", "lmm.cli.setup:trust", "agree to what a folder's config.toml asks for beyond the folder"),
+    CommandRow("scan", "lmm.cli.scan:scan", "complete the header, report problems"),
+    CommandRow("messages", "lmm.cli.messages:messages", "answer the questions that wait in a document"),
+    CommandRow("watch", "lmm.cli.watch:watch", "answer on every save"),
+    CommandRow("accept", "lmm.cli.edits:accept", "keep the new text of edits that wait"),
+    CommandRow("reject", "lmm.cli.edits:reject", "restore the old text of edits that wait"),
+    CommandRow("undo", "lmm.cli.edits:undo", "take back our last change to a document"),
+    CommandRow("annotate", "lmm.cli.batch:annotate", "add titles, questions, keywords, summaries to sections"),
+    CommandRow("batch", "lmm.cli.batch:batch", "run a batch model of yours"),
+    CommandRow(
+        "extract", "lmm.cli.extract:extract", "structured data from sections, by a Pydantic model or JSON schema"
+    ),
+    CommandRow("import", "lmm.cli.import_:import_", "turn PDF, Word, slides, web pages, books and more into markdown"),
+    CommandRow("clear", "lmm.cli.scan:clear", "remove the chats from a document"),
+    CommandRow(
         "ingest", "lmm_education.cli.ingest:ingest", "prepare documents and store them, so that they can be searched"
     ),
-    Command("search", "lmm_education.cli.search:search", "find passages in what was ingested"),
-    Command("ask", "lmm_education.cli.ask:ask", "answer a question from the course, with sources"),
-    Command("serve", "lmm_education.cli.serve:serve", "the course as a web chat, and as an API for OpenAI clients"),
-    Command("log", "lmm_education.cli.log:log", "what students asked: show it, export it, delete it"),
-    Command("eval", "lmm_education.cli.eval:evaluate", "measure how well your questions find what answers them"),
-    Command("toc", "lmm_education.cli.study:toc", "the headings of documents, with their lines"),
-    Command(
+    CommandRow("search", "lmm_education.cli.search:search", "find passages in what was ingested"),
+    CommandRow("ask", "lmm_education.cli.ask:ask", "answer a question from the course, with sources"),
+    CommandRow("serve", "lmm_education.cli.serve:serve", "the course as a web chat, and as an API for OpenAI clients"),
+    CommandRow("log", "lmm_education.cli.log:log", "what students asked: show it, export it, delete it"),
+    CommandRow("eval", "lmm_education.cli.eval:evaluate", "measure how well your questions find what answers them"),
+    CommandRow("toc", "lmm_education.cli.study:toc", "the headings of documents, with their lines"),
+    CommandRow(
         "plan", "lmm_education.cli.study:plan", "a study plan: sections in order, with summaries and reading times"
     ),
-    Command("cards", "lmm_education.cli.study:cards", "study cards, as CSV or for Anki"),
-    Command("exercises", "lmm_education.cli.study:exercises", "the exercises, with or without solutions"),
-    Command(
+    CommandRow("cards", "lmm_education.cli.study:cards", "study cards, as CSV or for Anki"),
+    CommandRow("exercises", "lmm_education.cli.study:exercises", "the exercises, with or without solutions"),
+    CommandRow(
         "export",
         "lmm_education.cli.export:export",
         "clean notes for students: no metadata, chats, edits, special texts",
     ),
-    Command("store", "lmm_education.cli.store:store", "look at the store, compact it, copy it to a server and back"),
-    Command("run", "chatmd.cli.run:run", "run a ChatMD file: model and tools, everything appended to the file"),
-    Command("agents", "chatmd.cli.agents:agents", "ready-made agents: list them, copy one to start from"),
-    Command("check", "chatmd.cli.check:check", "report what is wrong with ChatMD files, and what would be dropped"),
-    Command("render", "chatmd.cli.render:render", "print what the model would get of a ChatMD file, with its tokens"),
-    Command(
+    CommandRow("store", "lmm_education.cli.store:store", "look at the store, compact it, copy it to a server and back"),
+    CommandRow("run", "chatmd.cli.run:run", "run a ChatMD file: model and tools, everything appended to the file"),
+    CommandRow("agents", "chatmd.cli.agents:agents", "ready-made agents: list them, copy one to start from"),
+    CommandRow("check", "chatmd.cli.check:check", "report what is wrong with ChatMD files, and what would be dropped"),
+    CommandRow(
+        "render", "chatmd.cli.render:render", "print what the model would get of a ChatMD file, with its tokens"
+    ),
+    CommandRow(
         "tools", "chatmd.cli.tools:tools", "show the tools that a ChatMD file offers its model, and what they can do"
     ),
-    Command("compact", "chatmd.cli.compact:compact", "replace the older part of a long conversation by a summary"),
-    Command("refine", "chatmd.cli.refine:refine", "measure a prompt on cases, and find a better one"),
-    Command("mcp", "chatmd.cli.mcp:mcp", "publish the course and prompt files to programs that speak MCP"),
+    CommandRow("compact", "chatmd.cli.compact:compact", "replace the older part of a long conversation by a summary"),
+    CommandRow("refine", "chatmd.cli.refine:refine", "measure a prompt on cases, and find a better one"),
+    CommandRow("mcp", "chatmd.cli.mcp:mcp", "publish the course and prompt files to programs that speak MCP"),
 )
 
 
@@ -122,7 +128,7 @@ def _meant(word: str) -> str:
     return f"; {hint}" if hint.startswith("did you mean") else " (lmm --help lists them)"
 
 
-def load(row: Command) -> click.Command:
+def load(row: CommandRow) -> click.Command:
     """Import the module of a command."""
     module, _, name = row.function.partition(":")
     command: click.Command = getattr(importlib.import_module(module), name)

@@ -36,7 +36,7 @@ class Argument(click.Argument):
         self.help = help
 
 
-class Command(click.Command):
+class ExplainedCommand(click.Command):
     """A command whose help explains its arguments, above its options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -55,16 +55,16 @@ class Group(click.Group):
         self, name: str | None = None, *, hidden: bool = False
     ) -> Callable[[Callable[..., int]], click.Command]:
         """Declare a command of the group, as `command` does."""
-        return super().command(name, cls=Command, context_settings=SETTINGS, hidden=hidden)
+        return super().command(name, cls=ExplainedCommand, context_settings=SETTINGS, hidden=hidden)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names for the help."""
         return list(self.commands)
 
 
-def command(name: str | None = None) -> Callable[[Callable[..., int]], Command]:
+def command(name: str | None = None) -> Callable[[Callable[..., int]], ExplainedCommand]:
     """Declare a command: a function of keywords that returns the exit code, and whose docstring is its help."""
-    return click.command(name, cls=Command, context_settings=SETTINGS)
+    return click.command(name, cls=ExplainedCommand, context_settings=SETTINGS)
 
 
 def group(name: str | None = None, *, cls: type[Group] = Group) -> Callable[[Callable[..., object]], Group]:

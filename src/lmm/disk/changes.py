@@ -41,14 +41,14 @@ def signature(path: Path) -> Signature | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Roots:
+class WatchedPaths:
     """What is watched. Both tables map the path that the system reports to the one that the user gave."""
 
     files: Mapping[Path, Path]
     folders: Mapping[Path, Path]
 
     @classmethod
-    def at(cls, paths: Iterable[str | Path]) -> Roots:
+    def at(cls, paths: Iterable[str | Path]) -> WatchedPaths:
         """The files and folders named.
 
         Raises:
@@ -106,7 +106,7 @@ def _walk(path: Path) -> Iterator[Path]:
 
 
 async def changes(
-    roots: Roots, *, poll: bool = False, on_poll: Callable[[str], None] = lambda reason: None
+    roots: WatchedPaths, *, poll: bool = False, on_poll: Callable[[str], None] = lambda reason: None
 ) -> AsyncGenerator[Collection[Path]]:
     """Paths that changed, as they change. What is there at first comes first; it may be nothing.
 
@@ -139,7 +139,7 @@ async def changes(
         stop.set()
 
 
-def _timed_look(roots: Roots) -> tuple[dict[Path, Signature], float]:
+def _timed_look(roots: WatchedPaths) -> tuple[dict[Path, Signature], float]:
     """What is there, and the processor's seconds that it took to look: how long it waited says nothing."""
     begin = time.thread_time()
     return roots.look(), time.thread_time() - begin
@@ -156,7 +156,7 @@ async def _next(told: asyncio.Queue[set[Path] | Exception], end: float) -> set[P
     return None
 
 
-async def _listen(roots: Roots, stop: threading.Event, told: asyncio.Queue[set[Path] | Exception]) -> None:
+async def _listen(roots: WatchedPaths, stop: threading.Event, told: asyncio.Queue[set[Path] | Exception]) -> None:
     """Put notifications into a queue until `stop`; on return, none will be missed.
 
     Raises:
@@ -177,7 +177,14 @@ async def _listen(roots: Roots, stop: threading.Event, told: asyncio.Queue[set[P
 def _open(folders: set[Path], deep: bool) -> RustNotify:
     from watchfiles._rust_notify import RustNotify
 
-    notify = RustNotify([str(path) for path in folders], False, False, 300, deep, True)
+    notify = RustNotify(
+        watch_paths=[str(path) for path in folders],
+        debug=False,
+        force_polling=False,
+        poll_delay_ms=300,
+        recursive=deep,
+        ignore_permission_denied=True,
+    )
     if "PollWatcher" in repr(notify):  # what it falls back to misses saves within one second
         raise OSError("the system has no file notifications")
     return notify

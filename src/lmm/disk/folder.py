@@ -59,7 +59,7 @@ Skip = Callable[[LinkOutside], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """One thing in a folder: the parts of its path below the folder that is gone through; `size` is in bytes.
 
     `aside` if it is hidden or ignored: nobody looks for something there who does not name it. `closed` if it is a
@@ -234,7 +234,7 @@ class Folder:
             if not (missing_ok and isinstance(error.__cause__, FileNotFoundError)):
                 raise
 
-    def entries(self, relative: str | PurePath = "") -> Iterator[Entry]:
+    def entries(self, relative: str | PurePath = "") -> Iterator[FolderEntry]:
         """What is in one folder, by name; links are told as links.
 
         Raises:
@@ -245,7 +245,7 @@ class Folder:
             found = [(name, folder.stat(name)) for name in sorted(folder.entries())]
         for name, status in found:
             if status is not None:
-                yield Entry((name,), _kind(status.st_mode), status.st_size)
+                yield FolderEntry((name,), _kind(status.st_mode), status.st_size)
 
     def remove_tree(self, relative: str | PurePath, *, marker: str) -> bool:
         """Remove a folder with all that is in it, if it holds an ordinary file called `marker`; whether it did.
@@ -398,7 +398,9 @@ def is_internal(parts: Sequence[str]) -> bool:
 # -- going through -------------------------------------------------------------------------------------
 
 
-def walk(top: Path, root: Path, *, depth: int | None = 1, hidden: bool = False, ignore: bool = True) -> Iterator[Entry]:
+def walk(
+    top: Path, root: Path, *, depth: int | None = 1, hidden: bool = False, ignore: bool = True
+) -> Iterator[FolderEntry]:
     """What is in the folder `top` and in those below, down to `depth` folders; in order, folders before their content.
 
     Both are real paths. All that is in `top` itself is told of. Further down, what is hidden or named in a
@@ -419,7 +421,7 @@ class _Walk:
 
     def below(
         self, folder: Path, parts: tuple[str, ...], place: tuple[str, ...], layers: _Layers, depth: int | None
-    ) -> Iterator[Entry]:
+    ) -> Iterator[FolderEntry]:
         """The entries of one folder; `parts` lead to it from the top, `place` from the root."""
         with open_folder(folder) as opened:
             found = sorted(
@@ -436,7 +438,7 @@ class _Walk:
             aside = self._is_aside(name, layers, (*place, name), is_folder)
             if aside and parts and not is_folder:
                 continue
-            yield Entry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
+            yield FolderEntry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
             if is_folder and not aside and deeper:
                 with contextlib.suppress(OSError):  # a folder that may not be read, or has gone meanwhile
                     yield from self.below(folder / name, (*parts, name), (*place, name), layers, depth and depth - 1)

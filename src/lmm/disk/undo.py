@@ -27,7 +27,7 @@ _TIDY_EVERY = 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class TakenBack:
+class UndoneChange:
     """A change that was taken back: when it was made, how many lines it had changed, and how many are before it."""
 
     made: datetime
@@ -50,7 +50,7 @@ def remember(path: Path, before: str, after: str) -> None:
     _tidy()
 
 
-def take_back(path: Path) -> TakenBack:
+def take_back(path: Path) -> UndoneChange:
     """Undo the last change that we made to a file, byte for byte; what its author wrote elsewhere since stays.
 
     What the author has undone is passed over, so that every call goes further back.
@@ -72,7 +72,7 @@ def take_back(path: Path) -> TakenBack:
                     continue
                 record.unlink(missing_ok=True)
                 changed = sum(max(end - start, last - first) for start, end, first, last in _changes(now, text))
-                return TakenBack(datetime.fromtimestamp(int(record.name) / 1e9), changed, len(list(_records(path))))
+                return UndoneChange(datetime.fromtimestamp(int(record.name) / 1e9), changed, len(list(_records(path))))
             record.unlink(missing_ok=True)
     raise LmmError(
         "there is no change of ours to take back",

@@ -24,7 +24,7 @@ Test = Callable[[Node], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class RecordSection:
     """A part of a document that is read by itself: its first line, the headings down to it, its text.
 
     `title` is the document's title, which is no heading.
@@ -41,7 +41,7 @@ class Section:
         return " > ".join([self.title, *self.headings] if self.title not in ("", *self.headings[:1]) else self.headings)
 
 
-def choose(trees: Sequence[HeadingNode], select: str | None = None) -> list[list[Section]]:
+def choose(trees: Sequence[HeadingNode], select: str | None = None) -> list[list[RecordSection]]:
     """The chosen sections of each tree, in document order; sections without text are left out.
 
     Without `select`: all headings, or the document where it has none, but not what is marked ``skip``.
@@ -63,12 +63,12 @@ def choose(trees: Sequence[HeadingNode], select: str | None = None) -> list[list
     return [_sections(tree, test) for tree in trees]
 
 
-def _sections(tree: HeadingNode, test: Test) -> list[Section]:
+def _sections(tree: HeadingNode, test: Test) -> list[RecordSection]:
     chosen = [node for node in preorder(tree) if _may_be_chosen(node, tree) and test(node)]
     ids = {id(node) for node in chosen}
     title = tree.title if isinstance(tree, HeaderNode) else ""
     sections = [(node, without_metadata(_blocks(node, ids))) for node in chosen]
-    return [Section(_line(node), _headings(node), text, title) for node, text in sections if text]
+    return [RecordSection(_line(node), _headings(node), text, title) for node, text in sections if text]
 
 
 def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
@@ -147,7 +147,7 @@ class Record(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordSource:
     """A document that records are taken from, who is asked about it, and in which words."""
 
     tree: HeadingNode
@@ -160,12 +160,12 @@ class Source:
 class Job:
     """One section to be read, and what is asked about it."""
 
-    source: Source
-    section: Section
+    source: RecordSource
+    section: RecordSection
     ask: Ask
 
 
-def plan_records(sources: Sequence[Source], schema: Schema, select: str | None = None) -> list[Job]:
+def plan_records(sources: Sequence[RecordSource], schema: Schema, select: str | None = None) -> list[Job]:
     """The sections to be read, in the order of the documents (see `choose`). Asks nothing."""
     chosen = choose([source.tree for source in sources], select)
     return [
@@ -175,7 +175,7 @@ def plan_records(sources: Sequence[Source], schema: Schema, select: str | None =
     ]
 
 
-def _ask(source: Source, section: Section, schema: Schema) -> Ask:
+def _ask(source: RecordSource, section: RecordSection, schema: Schema) -> Ask:
     settings = source.client.settings
     # The default system message is about chats; one that somebody wrote counts here too.
     system = () if settings.origins["system"] == "default" else (Message("system", settings.system),)

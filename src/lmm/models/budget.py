@@ -18,7 +18,7 @@ _MONEY = re.compile(r"\$\s*(\d+(?:\.\d+)?|\.\d+)|(\d+(?:\.\d+)?|\.\d+)\s*(?:\$|U
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UsageLimits:
     """None is no limit. `turns` counts requests to models; `tokens` those sent and received; `dollars` is US money."""
 
     turns: int | None = None
@@ -26,7 +26,7 @@ class Limits:
     dollars: float | None = None
 
 
-def parse_budget(text: str) -> Limits:
+def parse_budget(text: str) -> UsageLimits:
     """A budget as people write it: tokens, or US dollars.
 
     Raises:
@@ -36,20 +36,20 @@ def parse_budget(text: str) -> Limits:
     (20000, 20000, 0.5)
     """
     if found := _MONEY.fullmatch(text.strip()):
-        return Limits(dollars=float(found[1] or found[2]))
+        return UsageLimits(dollars=float(found[1] or found[2]))
     if found := _TOKENS.fullmatch(text.strip()):
         unit = {"": 1, "k": 1000, "m": 1_000_000}[(found[2] or "").lower()]
         tokens = float(found[1].replace("_", "").replace(",", "")) * unit
         if tokens >= 1 and tokens.is_integer():
-            return Limits(tokens=int(tokens))
+            return UsageLimits(tokens=int(tokens))
     raise ConfigError(f"'{text}' is no budget", where="--budget", hint="write tokens (20000) or dollars (0.50$)")
 
 
 @dataclass(slots=True)
-class Tally:
+class UsageTally:
     """What was used so far by a run and the agents below it. All of them hold the same one.
 
-    >>> tally = Tally(Limits(turns=1))
+    >>> tally = UsageTally(UsageLimits(turns=1))
     >>> tally.begin("Builtin/extractive")
     >>> tally.add("Builtin/extractive", Usage(10, 2, None, 1)).cost
     0.0
@@ -58,7 +58,7 @@ class Tally:
     lmm.errors.LimitReached: the run made 1 request, as many as it may (allow more: --max-turns)
     """
 
-    limits: Limits = Limits()
+    limits: UsageLimits = UsageLimits()
     usage: Usage = field(default_factory=Usage)
     turns: int = 0
 
@@ -119,7 +119,7 @@ class Budgeted:
     """
 
     model: ChatModel
-    tally: Tally
+    tally: UsageTally
 
     @property
     def name(self) -> str:
@@ -146,18 +146,18 @@ class SharedBudget:
     What a run, a judgement or a proposal will take is not known before: the largest so far of its kind counts.
     """
 
-    def __init__(self, limits: Limits = Limits()) -> None:
+    def __init__(self, limits: UsageLimits = UsageLimits()) -> None:
         self.limits = limits
         self.usage = Usage()
         self._largest: dict[str, float] = {}
         self._under_way: list[str] = []
         self._changed = asyncio.Condition()
 
-    def left(self) -> Limits:
+    def left(self) -> UsageLimits:
         """What may still be spent."""
         tokens = None if self.limits.tokens is None else max(self.limits.tokens - int(self._spent()), 0)
         dollars = None if self.limits.dollars is None else max(self.limits.dollars - self._spent(), 0.0)
-        return Limits(None, tokens, dollars)
+        return UsageLimits(None, tokens, dollars)
 
     def count(self, kind: str, usage: Usage) -> None:
         """Something was paid."""

@@ -24,7 +24,7 @@ from lmm.errors import EmptyReply, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
 from lmm.messages import Attachment, Task
 from lmm.notebook.batch import Batch, BatchFunction
-from lmm.notebook.fields import Field, Material, sections_of, text_of
+from lmm.notebook.fields import Field, FieldMaterial, sections_of, text_of
 from lmm.prompts.templates import Prompts
 
 LANGUAGES = {
@@ -109,29 +109,29 @@ def _from_model(batch: Batch, name: str, prompt: str) -> Field:
             raise EmptyReply(f"the reply holds no {name}", hint="run again with --again")
         return lines
 
-    def material(node: HeadingNode, below: Sequence[Any]) -> Material | None:
+    def material(node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
         return _material(node, below, least)
 
     return Field(name, make, material, root=name == "summary", made_by=prompt)
 
 
-def _material(node: HeadingNode, below: Sequence[Any], least: int) -> Material | None:
+def _material(node: HeadingNode, below: Sequence[Any], least: int) -> FieldMaterial | None:
     """What a field is made from: the section's own text, then what is known of each subsection under its heading."""
     own = text_of(node)
-    if not own and len(below) == 1 and below[0] is not None and not isinstance(below[0], Material):
-        return Material(_as_text(below[0]), value=below[0])
+    if not own and len(below) == 1 and below[0] is not None and not isinstance(below[0], FieldMaterial):
+        return FieldMaterial(_as_text(below[0]), value=below[0])
     shown, counted, headings = [own], [own], list[str]()
     for child, value in zip(sections_of(node), below, strict=True):
         heading = f"{'#' * child.level} {child.title}".rstrip()
-        part = value if isinstance(value, Material) else Material(_as_text(value))
+        part = value if isinstance(value, FieldMaterial) else FieldMaterial(_as_text(value))
         shown += [heading, part.text]
         counted.append(part.fingerprinted)
         headings += [heading, *part.headings]
     text = _joined(counted)
     if not text:
         return None
-    short = count_words(text) < least and all(value is None or isinstance(value, Material) for value in below)
-    return Material(_joined(shown), text, tuple(headings), stands=short)
+    short = count_words(text) < least and all(value is None or isinstance(value, FieldMaterial) for value in below)
+    return FieldMaterial(_joined(shown), text, tuple(headings), stands=short)
 
 
 def _joined(parts: Sequence[str]) -> str:

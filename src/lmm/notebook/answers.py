@@ -33,7 +33,7 @@ from lmm.models.port import Ask, Flow
 from lmm.notebook.annotations import NOTICE, condensed, fits, room
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import (
-    Exchange,
+    ChatExchange,
     append_exchange,
     changed_prompts,
     current_chat,
@@ -72,7 +72,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingPrompt:
     """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about.
 
     `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace;
@@ -104,8 +104,8 @@ class Pending:
 class Thread:
     """The pending prompts of one metadata block, to be answered in order, and the log before them."""
 
-    asks: tuple[Pending, ...]
-    log: tuple[Exchange, ...]
+    asks: tuple[PendingPrompt, ...]
+    log: tuple[ChatExchange, ...]
 
 
 def plan(blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000) -> list[Thread]:
@@ -133,7 +133,7 @@ def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context
         if block is None or not prompts:
             continue
         subject = subject_of(node, context_limit=context_limit)
-        asks = [Pending(at[id(block)], p, block.body_line + p.line - 1, subject, node=node) for p in prompts]
+        asks = [PendingPrompt(at[id(block)], p, block.body_line + p.line - 1, subject, node=node) for p in prompts]
         if any(ask.is_edit for ask in asks):
             extent = _extent(node, at, visible)
             body = replace(subject, text=body_text(node))
@@ -168,7 +168,7 @@ def body_text(node: Node) -> str:
     return without_metadata([block for child in node.children for block in tree_to_blocks(child)])
 
 
-def asked_anew(document: Parsed, at: int, exchange: Exchange, before: str, context_limit: int) -> Thread:
+def asked_anew(document: Parsed, at: int, exchange: ChatExchange, before: str, context_limit: int) -> Thread:
     """An exchange in the log of the block at that position, to be asked anew; what followed it does not count.
 
     `before` is its prompt as it was answered, which the old reply keeps.
@@ -179,7 +179,9 @@ def asked_anew(document: Parsed, at: int, exchange: Exchange, before: str, conte
     log = read_log(node.metadata)
     prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
     subject = subject_of(node, context_limit=context_limit)
-    return Thread((Pending(at, prompt, block.line, subject, node=node, before=before),), log[: log.index(exchange)])
+    return Thread(
+        (PendingPrompt(at, prompt, block.line, subject, node=node, before=before),), log[: log.index(exchange)]
+    )
 
 
 def threads_at(threads: Sequence[Thread], blocks: Sequence[Block], line: int) -> list[Thread]:
@@ -237,7 +239,7 @@ def _visible(node: TextNode) -> str:
     return without_metadata(node.own_blocks())
 
 
-def request_for(ask: Pending, chat: Sequence[Exchange], system: str, prompts: Prompts) -> ChatRequest:
+def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, prompts: Prompts) -> ChatRequest:
     """What the model gets for a pending prompt; `chat` is what it continues."""
     if ask.is_edit:
         return edit_request(ask.subject, ask.prompt.text, system, prompts)
@@ -267,12 +269,12 @@ def _documents(subject: Subject) -> tuple[Attachment, ...]:
     return (Attachment(subject.text, "text", source), *context)
 
 
-def chat_before(ask: Pending, log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+def chat_before(ask: PendingPrompt, log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
     """The exchanges that `ask` continues, given everything logged before it."""
     return () if ask.starts_chat else current_chat(log)
 
 
-def with_reply(blocks: Sequence[Block], ask: Pending, reply: str, model: str) -> list[Block]:
+def with_reply(blocks: Sequence[Block], ask: PendingPrompt, reply: str, model: str) -> list[Block]:
     """The document with one reply placed; its other blocks are the same objects.
 
     Raises:
@@ -285,12 +287,12 @@ def with_reply(blocks: Sequence[Block], ask: Pending, reply: str, model: str) ->
     return result
 
 
-PromptAndReply = tuple[Pending, Reply]
+PromptAndReply = tuple[PendingPrompt, Reply]
 
 
 def with_replies(
     blocks: Sequence[Block], answered: Sequence[PromptAndReply]
-) -> tuple[list[Block], list[tuple[Pending, LmmError]]]:
+) -> tuple[list[Block], list[tuple[PendingPrompt, LmmError]]]:
     """The document with all replies placed; and those that could not be, and why.
 
     Chats first: they leave all blocks where they are. Then edits, the last one first; one that contains
@@ -317,11 +319,11 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
     return result
 
 
-def _logged(block: MetadataBlock, ask: Pending, reply: Reply) -> MetadataBlock:
+def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataBlock:
     warning = CUT if reply.cut else ""
     if ask.before is None:
         return place_reply(block, ask.prompt, reply.text, reply.model, warning=warning)
-    exchange = Exchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model, warning)
+    exchange = ChatExchange(ask.prompt.word, ask.prompt.text, reply.text, reply.model, warning)
     answered = next(
         e for e in reversed(read_log(block.values())) if (e.word, e.prompt) == (exchange.word, exchange.prompt)
     )
@@ -376,7 +378,7 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
 class Answered:
     """A prompt that was pending, and the reply to it."""
 
-    prompt: Pending
+    prompt: PendingPrompt
     reply: Reply
 
 
@@ -460,7 +462,7 @@ class AnswerPlanner:
                 client.tell(Notice(NOTICE), place_of(plan.document, outcome.prompt))
         return outcomes
 
-    async def _fitting(self, pending: Pending, client: Client) -> Pending:
+    async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
         """`pending` with summaries in place of a text that is too long for the model."""
         window = client.tier.context_window
         if fits(pending.subject.text, window) or pending.is_edit or not isinstance(pending.node, HeadingNode):
@@ -487,7 +489,7 @@ class AnswerPlanner:
                 reply = replace(reply, text=f"{reply.text.rstrip()}\n\n{NOTICE}")
             done.append(Answered(pending, reply))
             if not pending.is_edit:
-                log = (*log, Exchange(pending.prompt.word, pending.prompt.text, reply.text, reply.model))
+                log = (*log, ChatExchange(pending.prompt.word, pending.prompt.text, reply.text, reply.model))
         return done
 
     def requests(self, plan: AnswerPlan) -> list[Ask]:
@@ -504,7 +506,7 @@ class AnswerPlanner:
                 continue
         return found
 
-    def _request(self, pending: Pending, plan: AnswerPlan, chat: tuple[Exchange, ...]) -> Ask:
+    def _request(self, pending: PendingPrompt, plan: AnswerPlan, chat: tuple[ChatExchange, ...]) -> Ask:
         system = plan.settings.system
         request = request_for(pending, chat, system, self.prompts)
         earlier = [(exchange.prompt, exchange.reply) for exchange in chat]
@@ -531,10 +533,10 @@ def _none_at(line: int, threads: Sequence[Thread]) -> LmmError:
     return LmmError(f"no prompt waits at line {line}", hint=f"prompts wait at {lines}" if lines else "none waits")
 
 
-def place_of(document: Parsed, pending: Pending) -> Place:
+def place_of(document: Parsed, pending: PendingPrompt) -> Place:
     """Where a prompt stands."""
     return Place(document.file, pending.line, path=pending.subject.path)
 
 
-def _failure(document: Parsed, pending: Pending, error: LmmError) -> Failure:
+def _failure(document: Parsed, pending: PendingPrompt, error: LmmError) -> Failure:
     return Failure(place_of(document, pending), error)

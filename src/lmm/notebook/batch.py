@@ -33,7 +33,7 @@ from lmm.models.structured import Schema
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import (
     Field,
-    Found,
+    FoundNode,
     Make,
     MakeSource,
     Making,
@@ -246,7 +246,7 @@ class FieldPlan:
 
     document: Parsed
     tree: HeaderNode
-    found: Sequence[Found]
+    found: Sequence[FoundNode]
     function: BatchFunction
     system: str
 

@@ -23,7 +23,7 @@ WARNING = "~~warning"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ChatExchange:
     """One prompt with the word it was asked with (``query`` or ``message``), its reply, and who replied.
 
     `warning` is what is wrong with the reply, if something is.
@@ -42,7 +42,7 @@ class Exchange:
         return written | {key: value for key, value in more.items() if value}
 
 
-def read_log(values: Mapping[str, Any]) -> tuple[Exchange, ...]:
+def read_log(values: Mapping[str, Any]) -> tuple[ChatExchange, ...]:
     """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
 
     >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
@@ -51,7 +51,7 @@ def read_log(values: Mapping[str, Any]) -> tuple[Exchange, ...]:
     return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
 
 
-def _exchanges(log: Any) -> list[Exchange]:
+def _exchanges(log: Any) -> list[ChatExchange]:
     found = []
     for item in log if isinstance(log, list) else []:
         if not isinstance(item, dict):
@@ -60,13 +60,13 @@ def _exchanges(log: Any) -> list[Exchange]:
         prompt, reply = metadata.lookup(item, word), metadata.lookup(item, "reply")
         if prompt is not None and reply is not None:
             model, warning = str(item.get("~~model", "")), str(item.get(WARNING, ""))
-            found.append(Exchange(word, str(prompt), str(reply), model, warning))
+            found.append(ChatExchange(word, str(prompt), str(reply), model, warning))
     return found
 
 
-def _old_exchanges(log: Any) -> list[Exchange]:
+def _old_exchanges(log: Any) -> list[ChatExchange]:
     texts = [str(item) for item in log] if isinstance(log, list) else []
-    return [Exchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False)]
+    return [ChatExchange("query", q, a) for q, a in zip(texts[::2], texts[1::2], strict=False)]
 
 
 def logged_warnings(body: str) -> list[metadata.Scalar]:
@@ -76,7 +76,7 @@ def logged_warnings(body: str) -> list[metadata.Scalar]:
     return [value for value in metadata.scalars(body) if value.path[0] in LOG_KEYS and value.path[-1] == WARNING]
 
 
-def current_chat(log: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+def current_chat(log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
     """The exchanges that a continuation refers to: from the last ``query`` on."""
     starts = [i for i, exchange in enumerate(log) if exchange.word == "query"]
     return log[starts[-1] :] if starts else log
@@ -89,7 +89,7 @@ def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str, *,
         MetadataError: the block has a form that cannot be added to.
     """
     word = "message" if prompt.word == "message" else "query"
-    exchange = Exchange(word, prompt.text, reply, model, warning)
+    exchange = ChatExchange(word, prompt.text, reply, model, warning)
     prompt = waiting_prompt(block, prompt)
     if LOG in block.values():
         return without_prompt(append_exchange(block, exchange), prompt)
@@ -97,13 +97,13 @@ def place_reply(block: MetadataBlock, prompt: Prompt, reply: str, model: str, *,
     return without_prompt(block.with_body(body), prompt)
 
 
-def append_exchange(block: MetadataBlock, exchange: Exchange) -> MetadataBlock:
+def append_exchange(block: MetadataBlock, exchange: ChatExchange) -> MetadataBlock:
     """`block` with one more exchange at the end of its log."""
     body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline)
     return block.with_body(body)
 
 
-def with_prompt(block: MetadataBlock, changed: Exchange, prompt: str) -> MetadataBlock:
+def with_prompt(block: MetadataBlock, changed: ChatExchange, prompt: str) -> MetadataBlock:
     """`block` with another prompt for an exchange of its log; nothing else of the log is written anew."""
     for value in metadata.scalars(block.body):
         if value.path == (LOG, changed.word) and value.text == changed.prompt:
@@ -112,7 +112,7 @@ def with_prompt(block: MetadataBlock, changed: Exchange, prompt: str) -> Metadat
     return block
 
 
-def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple[int, Exchange, str]]:
+def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple[int, ChatExchange, str]]:
     """The exchanges of which the prompt was changed since `before`, while the reply was not.
 
     Of each: the position of its block in `now`, the exchange as it is, and the prompt as it was.
@@ -133,7 +133,7 @@ def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple
     return changed
 
 
-def _logged(blocks: Sequence[Block]) -> list[tuple[int, Exchange]]:
+def _logged(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
     logs = [(i, b) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock) and LOG in b.body]
     return [(i, exchange) for i, block in logs for exchange in _exchanges(block.values().get(LOG))]
 

@@ -56,7 +56,7 @@ _WRAPPED = re.compile(r"\A\s*```+(?:markdown|md)[ \t]*\n(?P<text>.*)\n```+\s*\Z"
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class WaitingEdit:
     """A waiting edit, by positions in the document's block list.
 
     `block` is its metadata block; `start` to `end` (exclusive) everything between the annotated heading
@@ -132,7 +132,7 @@ def marker(kind: Literal["new", "end"], edit_id: str) -> str:
 # -- reading -------------------------------------------------------------------------------------
 
 
-def find_edits(blocks: Sequence[Block]) -> list[Edit]:
+def find_edits(blocks: Sequence[Block]) -> list[WaitingEdit]:
     """The waiting edits of a document, in order; one whose marks are damaged is left out.
 
     `damaged_edits` names those.
@@ -154,10 +154,10 @@ def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
     return sorted(blocks[i].line for i in marks if i not in inside)
 
 
-def _read(blocks: Sequence[Block]) -> tuple[list[Edit], list[int]]:
+def _read(blocks: Sequence[Block]) -> tuple[list[WaitingEdit], list[int]]:
     """The waiting edits, and the lines of those that are damaged."""
     marks = _marks(blocks)
-    edits, damaged = list[Edit](), list[int]()
+    edits, damaged = list[WaitingEdit](), list[int]()
     for i, block in enumerate(blocks):
         if (record := _record(block)) is not None:
             edit = _edit_at(blocks, i, record, marks)
@@ -187,7 +187,7 @@ def _record(block: Block) -> dict[str, Any] | None:
 
 def _edit_at(
     blocks: Sequence[Block], index: int, record: Mapping[str, Any], marks: Mapping[str, Sequence[int]]
-) -> Edit | None:
+) -> WaitingEdit | None:
     """The edit that the block at `index` records, or None if its marks are damaged."""
     edit_id = str(record["~~id"])
     start, heading = index + 1, ""
@@ -202,7 +202,7 @@ def _edit_at(
     if has_old and not _is_mark(blocks[start], "old text"):
         return None
     tail = record.get("~~tail")
-    return Edit(
+    return WaitingEdit(
         block=index,
         id=edit_id,
         line=blocks[index].line,
@@ -414,13 +414,13 @@ def resolve(
     return result, len(chosen)
 
 
-def _check_losses(edits: Sequence[Edit]) -> None:
+def _check_losses(edits: Sequence[WaitingEdit]) -> None:
     refused = [(edit.line, loss) for edit in edits for loss in edit.losses]
     if refused:
         raise EditError(refused, hint=_ADVICE.format(line=refused[0][0]))
 
 
-def _resolved(blocks: Sequence[Block], edits: Sequence[Edit], verdict: Verdict) -> list[Block]:
+def _resolved(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdict: Verdict) -> list[Block]:
     """`blocks` with the given edits, in the order of the document, accepted or rejected."""
     result, changed_from = list(blocks), len(blocks)
     for edit in reversed(edits):  # innermost and last first: the positions of the others stay right
@@ -435,7 +435,7 @@ def _resolved(blocks: Sequence[Block], edits: Sequence[Edit], verdict: Verdict) 
     return result
 
 
-def _read_again(blocks: Sequence[Block], edit: Edit) -> Edit | None:
+def _read_again(blocks: Sequence[Block], edit: WaitingEdit) -> WaitingEdit | None:
     """An edit after another one in it was resolved; no further than its end is read."""
     marks, at = dict[str, list[int]](), edit.start
     for mark in (marker("new", edit.id), marker("end", edit.id)):
@@ -444,12 +444,12 @@ def _read_again(blocks: Sequence[Block], edit: Edit) -> Edit | None:
     return _edit_at(blocks, edit.block, _record(blocks[edit.block]) or {"~~id": edit.id}, marks)
 
 
-def _covers(blocks: Sequence[Block], edit: Edit, line: int) -> bool:
+def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:
     after = blocks[edit.end].line if edit.end < len(blocks) else float("inf")
     return edit.line <= line < after
 
 
-def _rejected(blocks: Sequence[Block], edit: Edit) -> tuple[list[Block], list[Block]]:
+def _rejected(blocks: Sequence[Block], edit: WaitingEdit) -> tuple[list[Block], list[Block]]:
     """What stands above the text and the text, if an edit is rejected."""
     above = list(blocks[edit.block : edit.start])
     if not edit.old:  # what stood before the empty place ended otherwise
@@ -457,7 +457,7 @@ def _rejected(blocks: Sequence[Block], edit: Edit) -> tuple[list[Block], list[Bl
     return above, _with_tail(list(edit.old), edit.tail)
 
 
-def _accepted(blocks: Sequence[Block], edit: Edit) -> tuple[list[Block], list[Block]]:
+def _accepted(blocks: Sequence[Block], edit: WaitingEdit) -> tuple[list[Block], list[Block]]:
     """What stands above the text and the text, if an edit is accepted."""
     old, _ = resolve(edit.old, "reject")
     tail = edit.tail

@@ -43,7 +43,7 @@ from lmm.pipeline import Failure
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class FieldMaterial:
     """What a value is made from.
 
     `text` is what the function that makes it gets. `counted` is the part of it whose change makes the value
@@ -89,7 +89,7 @@ def own_material(node: HeadingNode, below: Sequence[Any]) -> str | None:
 
 
 Make = Callable[[HeadingNode, str], Any]
-MakeSource = Callable[[HeadingNode, Sequence[Any]], Material | str | None]
+MakeSource = Callable[[HeadingNode, Sequence[Any]], FieldMaterial | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class Making:
         self._visited(made, node, state, anew=value is not None or self.client.estimate)
         return material if value is None else value
 
-    async def _value(self, made: Field, node: HeadingNode, material: Material) -> Any:
+    async def _value(self, made: Field, node: HeadingNode, material: FieldMaterial) -> Any:
         if material.value is not None:
             return material.value
         try:
@@ -258,7 +258,7 @@ class Making:
                 return None
             raise
 
-    def _how(self, node: HeadingNode, made: Field, material: Material | None) -> str:
+    def _how(self, node: HeadingNode, made: Field, material: FieldMaterial | None) -> str:
         """What a value depends on besides its text; a field that names no prompt does not depend on the model."""
         asked = (self.client.name, self.system, made.made_by) if made.made_by else ("", "", "")
         headings = material.headings if material is not None else ()
@@ -305,9 +305,9 @@ def _has(section: _Section, made: Field) -> bool:
     return made.root or not isinstance(section.node, HeaderNode)
 
 
-def _material(made: Field, node: HeadingNode, below: Sequence[Any]) -> Material | None:
+def _material(made: Field, node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
     found = made.source(node, below)
-    return Material(found) if isinstance(found, str) else found
+    return FieldMaterial(found) if isinstance(found, str) else found
 
 
 def _check_writable(node: HeadingNode, name: str) -> None:
@@ -406,7 +406,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundNode:
     """A node as it was found: its metadata block, and the heading or text that it was made of."""
 
     node: Node
@@ -419,16 +419,16 @@ class Found:
         return self.node.metadata_block is not self.metadata_block
 
 
-def found_in(tree: Node) -> list[Found]:
+def found_in(tree: Node) -> list[FoundNode]:
     """Every node, in document order."""
-    return [Found(node, node.metadata_block, _main(node)) for node in preorder(tree)]
+    return [FoundNode(node, node.metadata_block, _main(node)) for node in preorder(tree)]
 
 
 def _main(node: Node) -> Block | None:
     return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
 
 
-def with_changes(blocks: Sequence[Block], changes: Sequence[Found]) -> tuple[list[Block], list[Node]]:
+def with_changes(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> tuple[list[Block], list[Node]]:
     """`blocks` with the metadata that the nodes have now, and the nodes whose metadata finds no place.
 
     A block that lost all of its metadata goes. There is no place after metadata that is never closed: ours would
@@ -436,7 +436,7 @@ def with_changes(blocks: Sequence[Block], changes: Sequence[Found]) -> tuple[lis
     """
     position = {id(block): i for i, block in enumerate(blocks)}
 
-    def attempt(some: Sequence[Found]) -> list[Block]:
+    def attempt(some: Sequence[FoundNode]) -> list[Block]:
         result = _applied(blocks, position, some)
         if some and not _reads_back(result):
             raise LmmError("metadata above is never closed")
@@ -485,7 +485,7 @@ def _reads_back(blocks: Sequence[Block]) -> bool:
     return [look(block) for block in parse_markdown_text(serialize(blocks)) if block.content] == meant
 
 
-def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequence[Found]) -> list[Block]:
+def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequence[FoundNode]) -> list[Block]:
     result: list[Block | None] = list(blocks)
     new: dict[int, MetadataBlock] = {}
     header: list[Block] = []

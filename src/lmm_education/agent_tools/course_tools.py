@@ -33,7 +33,7 @@ class Declared(Protocol):
     def course(self) -> str: ...
 
 
-class Place(Protocol):
+class PromptPlace(Protocol):
     """What is read of the place in which it stands: the prompt's folder, and the environment."""
 
     @property
@@ -45,7 +45,7 @@ class Place(Protocol):
 
 
 @asynccontextmanager
-async def open_course_search(declared: Declared, place: Place) -> AsyncGenerator[Sequence[RunnableTool]]:
+async def open_course_search(declared: Declared, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
     """The tools of the course that a declaration names; without one, of the course that the prompt lies in.
 
     Raises:

@@ -20,7 +20,7 @@ from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.messages import Attachment, Message, ToolDefinition, render
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.course_tools import Declared, Place
+from lmm_education.agent_tools.course_tools import Declared, PromptPlace
 from lmm_education.agent_tools.lookup import NOTHING
 from lmm_education.agent_tools.tools import CourseTool, schema
 from lmm_education.answer.sources import LABEL
@@ -60,7 +60,7 @@ SEARCH = schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class FolderIndex:
     """An index as its `ABOUT` tells; `root` is the folder of its documents."""
 
     folder: Path
@@ -76,7 +76,7 @@ class Index:
 class Indexes:
     """What the two tools work with: where they may go, and the models' settings."""
 
-    place: Place
+    place: PromptPlace
     roots: tuple[Path, ...]
 
     async def index(self, root: str, index_name: str, description: str, vector_db_root: str = FOLDER) -> str:
@@ -92,7 +92,7 @@ class Indexes:
             raise LmmError(f"there is no folder '{root}'")
         if folder.exists() and any(folder.iterdir()) and read_index(folder) is None:
             raise LmmError(f"'{folder.name}' is a folder of something else", hint="choose another index_name")
-        index = Index(folder, documents, description)
+        index = FolderIndex(folder, documents, description)
         report = await asyncio.to_thread(self._bring_up_to_date, index)
         return _told(index, report)
 
@@ -128,7 +128,7 @@ class Indexes:
                            hint=f"that is {', '.join(map(str, self.roots))}")  # fmt: skip
         return path
 
-    def _bring_up_to_date(self, index: Index) -> IngestReport:
+    def _bring_up_to_date(self, index: FolderIndex) -> IngestReport:
         with self._open(index) as course:
             options = IngestOptions(prune=True, moved=True, again=is_made_otherwise(course))
             report = ingest_into(course, [index.root], options)
@@ -136,12 +136,12 @@ class Indexes:
         Folder(index.folder).write(ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")
         return report
 
-    async def _hits(self, index: Index, query: str, k: int) -> Sequence[Hit]:
+    async def _hits(self, index: FolderIndex, query: str, k: int) -> Sequence[Hit]:
         with self._open(index) as course:
             return (await open_search(course).asearch(query, SearchOptions(limit=k, sections=False))).hits
 
     @contextmanager
-    def _open(self, index: Index) -> Iterator[CourseParts]:
+    def _open(self, index: FolderIndex) -> Iterator[CourseParts]:
         """Its store, with ordinary settings and the prompt's embedding model."""
         plain = CourseSettings()
         storage = StorageSettings(folder=index.folder / "store", root=index.folder, course="documents")
@@ -154,7 +154,7 @@ class Indexes:
 
 
 @asynccontextmanager
-async def open_index_markdown_docs(declared: Declared, place: Place) -> AsyncGenerator[Sequence[RunnableTool]]:
+async def open_index_markdown_docs(declared: Declared, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
     """``<tool name="index_markdown_docs"/>``, confined to its roots."""
     words = "Index the markdown files of a folder, so that markdown_search finds passages in them. Later calls with "
     words += "the same index_name bring it up to date."
@@ -162,7 +162,7 @@ async def open_index_markdown_docs(declared: Declared, place: Place) -> AsyncGen
 
 
 @asynccontextmanager
-async def open_markdown_search(declared: Declared, place: Place) -> AsyncGenerator[Sequence[RunnableTool]]:
+async def open_markdown_search(declared: Declared, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
     """``<tool name="markdown_search"/>``, confined to its roots; the model is told which indexes there are now."""
     words = "Search markdown files that were indexed with index_markdown_docs, by meaning and by words."
     known = read_indexes(place.folder / FOLDER)
@@ -171,7 +171,7 @@ async def open_markdown_search(declared: Declared, place: Place) -> AsyncGenerat
     yield [CourseTool(definition, Indexes(place, _roots(declared, place)).search)]
 
 
-def _roots(declared: Declared, place: Place) -> tuple[Path, ...]:
+def _roots(declared: Declared, place: PromptPlace) -> tuple[Path, ...]:
     named = declared.roots or (".",)
     return tuple((place.folder / Path(root).expanduser()).resolve() for root in named)
 
@@ -179,28 +179,28 @@ def _roots(declared: Declared, place: Place) -> tuple[Path, ...]:
 # -- what is kept, and shown -----------------------------------------------------------------------
 
 
-def read_index(folder: Path) -> Index | None:
+def read_index(folder: Path) -> FolderIndex | None:
     """What a folder says that it indexes; None if it is no index."""
     try:
         about = json.loads(Folder(folder).read(ABOUT))
-        return Index(folder, Path(about["root"]), str(about.get("description", "")))
+        return FolderIndex(folder, Path(about["root"]), str(about.get("description", "")))
     except (LmmError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def read_indexes(folder: Path) -> list[Index]:
+def read_indexes(folder: Path) -> list[FolderIndex]:
     """The indexes in a folder, by name."""
     inside = [folder / one.name for one in Folder(folder).entries() if one.kind == "folder"] if folder.is_dir() else []
     return [index for each in inside if (index := read_index(each)) is not None]
 
 
-def _in_turn(found: Sequence[Sequence[tuple[Index, Hit]]], most: int) -> list[tuple[Index, Hit]]:
+def _in_turn(found: Sequence[Sequence[tuple[FolderIndex, Hit]]], most: int) -> list[tuple[FolderIndex, Hit]]:
     """The best of each, then the second of each: scores of different stores do not compare."""
     depth = max(map(len, found), default=0)
     return [hits[rank] for rank in range(depth) for hits in found if rank < len(hits)][:most]
 
 
-def _passage(index: Index, hit: Hit, number: int, folder: Path) -> Attachment:
+def _passage(index: FolderIndex, hit: Hit, number: int, folder: Path) -> Attachment:
     """A passage as the model sees it; its file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
     path = " > ".join(dict.fromkeys(filter(None, (hit.title, *hit.place.headings))))
@@ -209,7 +209,7 @@ def _passage(index: Index, hit: Hit, number: int, folder: Path) -> Attachment:
     return Attachment(hit.text[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
 
 
-def _told(index: Index, report: IngestReport) -> str:
+def _told(index: FolderIndex, report: IngestReport) -> str:
     """What an agent wants to know of an indexing."""
     counts: dict[str, Any] = {state: report.count(state) for state in ("new", "changed", "unchanged")}
     done = ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "no documents"

@@ -78,8 +78,18 @@ class Lookup:
         text = whole[(page - 1) * _PAGE : page * _PAGE]
         more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
-        source = Source(0, section.id, "section", section.place, text, section.id, title, level=section.level,
-                        before=before, after=after)  # fmt: skip
+        source = Source(
+            number=0,
+            id=section.id,
+            what="section",
+            place=section.place,
+            text=text,
+            section=section.id,
+            title=title,
+            level=section.level,
+            before=before,
+            after=after,
+        )
         return _shown([source]) + more
 
     async def contents(self, document: str = "") -> str:
@@ -174,7 +184,16 @@ def _heading(sections: Sequence[tuple[Section, str]], at: int, file: str) -> str
 
 
 def _passage(hit: Hit, text: str | None = None) -> Source:
-    return Source(0, hit.id, hit.what, hit.place, hit.text if text is None else text, hit.section, hit.title, hit.kind)
+    return Source(
+        number=0,
+        id=hit.id,
+        what=hit.what,
+        place=hit.place,
+        text=hit.text if text is None else text,
+        section=hit.section,
+        title=hit.title,
+        kind=hit.kind,
+    )
 
 
 def _shown(sources: Iterable[Source]) -> str:

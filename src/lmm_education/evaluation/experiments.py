@@ -15,11 +15,11 @@ from lmm.disk.folder import Folder, check_named
 from lmm.errors import LinkOutside, LmmError
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreMissing
-from lmm_education.evaluation.judge import Target, Text, find_ranks, find_targets, is_document
+from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets, is_document
 from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.report_text import Mean
-from lmm_education.evaluation.results import Evaluation, Outcome
+from lmm_education.evaluation.results import Evaluation, QuestionOutcome
 from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrate, cross_validate
 from lmm_education.evaluation.variants import Variant, make_variants
 from lmm_education.ingestion.run import ingest_into
@@ -149,15 +149,15 @@ def evaluate(
     options = SearchOptions(limit=DEPTH)
     # Opens the store and loads the embedding model, which is no part of asking; asks no language model.
     searcher.searcher.search(targets[0].question.text, options)
-    outcomes: list[Outcome] = []
+    outcomes: list[QuestionOutcome] = []
     for number, target in enumerate(targets):
         progress(label or "asking", number, len(targets))
         start = time.perf_counter()
         result = searcher.search(target.question.text, options)
         seconds = time.perf_counter() - start
-        found = tuple(Text(hit.place, hit.title, hit.text) for hit in result.hits)
-        sections = [Text(section.place, section.title, section.text) for section in result.sections]
-        outcomes.append(Outcome(target.question, find_ranks(target, found, sections), found, seconds))
+        found = tuple(Evidence(hit.place, hit.title, hit.text) for hit in result.hits)
+        sections = [Evidence(section.place, section.title, section.text) for section in result.sections]
+        outcomes.append(QuestionOutcome(target.question, find_ranks(target, found, sections), found, seconds))
     progress(label or "asking", len(targets), len(targets))
     return Evaluation(
         label=label,
@@ -170,14 +170,14 @@ def evaluate(
     )
 
 
-def read_texts(course: CourseParts) -> list[Text]:
+def read_texts(course: CourseParts) -> list[Evidence]:
     """All chunks of the store.
 
     Raises:
         StoreMissing: nothing was ingested.
     """
     texts = [
-        Text(place_of(stored.payload), stored.payload.get("title", ""), stored.payload.get("text", ""))
+        Evidence(place_of(stored.payload), stored.payload.get("title", ""), stored.payload.get("text", ""))
         for stored in course.store.scroll("chunks", fields=_FIELDS)
     ]
     if not texts:
@@ -216,7 +216,7 @@ def calibrate_threshold(
     return calibrate(good, bad, held_out=held_out)
 
 
-def _other_documents(target: Target, texts: Sequence[Text]) -> tuple[str, ...]:
+def _other_documents(target: Expected, texts: Sequence[Evidence]) -> tuple[str, ...]:
     """The ids of all documents but the right ones."""
     question = target.question
     right = {document for document, _ in target.sections}

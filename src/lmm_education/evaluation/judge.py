@@ -47,7 +47,7 @@ _WORD = re.compile(r"[^\W_]+")
 _MARKUP = re.compile(r"\]\([^()\n]*\)|\]\[[^\[\]\n]*\]|</?[A-Za-z][^<>\n]{0,200}>")
 
 
-class Text(NamedTuple):
+class Evidence(NamedTuple):
     """A text that was found, or that is in the store: where it stands, its document's title, and what it says."""
 
     place: Place
@@ -56,7 +56,7 @@ class Text(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Expected:
     """What has to be found for a question: its passages as words, and the sections in which they stand."""
 
     question: Question
@@ -170,8 +170,8 @@ def is_section(path: Sequence[str], place: Place, title: str) -> bool:
 
 
 def find_targets(
-    questions: Iterable[Question], texts: Sequence[Text]
-) -> tuple[list[Target], list[tuple[Question, str]]]:
+    questions: Iterable[Question], texts: Sequence[Evidence]
+) -> tuple[list[Expected], list[tuple[Question, str]]]:
     """What has to be found for each question that has an answer, and what the store has no trace of.
 
     `texts` are all chunks of the store. A question whose document, section or passage is not there keeps its
@@ -179,10 +179,10 @@ def find_targets(
     """
     asked = [question for question in questions if not question.unanswerable]
     holders = _holders({words(passage) for question in asked for passage in question.passages}, texts)
-    by_document: dict[str, list[Text]] = {}
+    by_document: dict[str, list[Evidence]] = {}
     for text in texts:
         by_document.setdefault(text.place.document, []).append(text)
-    targets: list[Target] = []
+    targets: list[Expected] = []
     missing: list[tuple[Question, str]] = []
     for question in asked:
         documents = {name: found for name, found in by_document.items() if _named(question, found[0])}
@@ -193,18 +193,18 @@ def find_targets(
     return targets, missing
 
 
-def _named(question: Question, text: Text) -> bool:
+def _named(question: Question, text: Evidence) -> bool:
     return not question.document or is_document(question.document, text.place, text.title)
 
 
-def _target(question: Question, documents: Collection[str], holders: Mapping[Words, Sequence[SectionKey]]) -> Target:
+def _target(question: Question, documents: Collection[str], holders: Mapping[Words, Sequence[SectionKey]]) -> Expected:
     passages = tuple(filter(None, map(words, question.passages)))
     answers = () if passages else tuple(filter(None, map(words, question.answers)))
     there = [key for passage in passages for key in holders[passage] if key[0] in documents]
-    return Target(question, passages, answers, frozenset(there))
+    return Expected(question, passages, answers, frozenset(there))
 
 
-def _missing(target: Target, texts: Sequence[Text]) -> str:
+def _missing(target: Expected, texts: Sequence[Evidence]) -> str:
     """What of the target is not in the store; `texts` are those of the documents it names."""
     question = target.question
     inside = [t for t in texts if not question.section or is_section(question.section, t.place, t.title)]
@@ -219,7 +219,7 @@ def _missing(target: Target, texts: Sequence[Text]) -> str:
     return ""
 
 
-def _holders(passages: Collection[Words], texts: Sequence[Text]) -> dict[Words, list[SectionKey]]:
+def _holders(passages: Collection[Words], texts: Sequence[Evidence]) -> dict[Words, list[SectionKey]]:
     """The sections that hold each passage: those with most of it, where a document has enough of it."""
     starts: dict[Words, list[tuple[Words, int]]] = {}
     for passage in passages:
@@ -249,7 +249,9 @@ def _most(passage: Words, parts: Mapping[SectionKey, set[int]]) -> list[SectionK
 # -- at which rank it was found --------------------------------------------------------------------
 
 
-def find_ranks(target: Target, found: Sequence[Text], sections: Sequence[Text] = ()) -> dict[Level, int | None]:
+def find_ranks(
+    target: Expected, found: Sequence[Evidence], sections: Sequence[Evidence] = ()
+) -> dict[Level, int | None]:
     """The rank, from 1, at which the right passage, section and document were found; None if they were not.
 
     `found` are passages, best first; `sections` is the ranking of sections where there is one of its own, else
@@ -263,7 +265,7 @@ def find_ranks(target: Target, found: Sequence[Text], sections: Sequence[Text] =
     return {level: ranks[level] for level in target.levels}
 
 
-def _passage_rank(target: Target, found: Sequence[Text]) -> int | None:
+def _passage_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
     question = target.question
     parts: list[set[int]] = [set() for _ in target.passages]
     rank = 0
@@ -284,7 +286,7 @@ def _passage_rank(target: Target, found: Sequence[Text]) -> int | None:
     return None
 
 
-def _section_rank(target: Target, found: Sequence[Text]) -> int | None:
+def _section_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
     seen: set[SectionKey] = set()
     for text in found:
         seen.add((text.place.document, text.place.headings))
@@ -293,7 +295,7 @@ def _section_rank(target: Target, found: Sequence[Text]) -> int | None:
     return None
 
 
-def _in_right_section(target: Target, text: Text) -> bool:
+def _in_right_section(target: Expected, text: Evidence) -> bool:
     if target.question.section:
         return _named(target.question, text) and is_section(target.question.section, text.place, text.title)
     if (text.place.document, text.place.headings) in target.sections:
@@ -301,11 +303,11 @@ def _in_right_section(target: Target, text: Text) -> bool:
     return _named(target.question, text) and any(_shows(passage, text) for passage in target.passages)
 
 
-def _shows(passage: Words, text: Text) -> bool:
+def _shows(passage: Words, text: Evidence) -> bool:
     return len(shown(passage, words(text.text))) >= enough(passage)
 
 
-def _document_rank(target: Target, found: Sequence[Text]) -> int | None:
+def _document_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
     right = {document for document, _ in target.sections}
     seen: set[str] = set()
     for text in found:

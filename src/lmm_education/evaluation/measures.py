@@ -28,7 +28,7 @@ MEASURES: dict[str, Callable[[float], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanEstimate:
     """A mean over questions and its 95 % confidence interval."""
 
     mean: float
@@ -71,7 +71,7 @@ def measure_ranks(ranks: Sequence[int | None]) -> dict[str, list[float]]:
     return {name: [value(rank) for rank in found] for name, value in MEASURES.items()}
 
 
-def estimate(values: Sequence[float], groups: Sequence[Hashable], *, seed: int = _SEED) -> Estimate:
+def estimate(values: Sequence[float], groups: Sequence[Hashable], *, seed: int = _SEED) -> MeanEstimate:
     """The mean and its interval, by drawing whole groups of questions again and again (percentile bootstrap).
 
     Questions about one passage share its fate, so they are drawn together: `groups` says which ones.
@@ -81,9 +81,9 @@ def estimate(values: Sequence[float], groups: Sequence[Hashable], *, seed: int =
     (0.75, True)
     """
     if not values:
-        return Estimate(0.0, 0.0, 0.0, 0)
+        return MeanEstimate(0.0, 0.0, 0.0, 0)
     low, high = _interval(*_sums(values, groups), seed)
-    return Estimate(sum(values) / len(values), low, high, len(values))
+    return MeanEstimate(sum(values) / len(values), low, high, len(values))
 
 
 def compare(

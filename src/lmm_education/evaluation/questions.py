@@ -38,7 +38,7 @@ class Question:
     unanswerable: bool = False
 
 
-class Problem(NamedTuple):
+class BadRow(NamedTuple):
     """A row that cannot be used. It reads as ``path:line: message``."""
 
     where: str
@@ -71,7 +71,7 @@ class _Unreadable(Exception):
         self.line, self.message = line, message
 
 
-def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question], list[Problem]]:
+def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question], list[BadRow]]:
     """The questions of a file's text, and the rows that cannot be used. `kind` is a suffix of `READERS`.
 
     >>> good, bad = parse_questions('{"q": "Why?", "doc": "a.md"}\\n{"q": "Why not?"}\\n', ".jsonl", name="q.jsonl")
@@ -81,17 +81,17 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
     q.jsonl:2: nothing says where the answer is; give one of document, section, passage, answers
     """
     questions: list[Question] = []
-    problems: list[Problem] = []
+    problems: list[BadRow] = []
     for item in READERS[kind](text.removeprefix("\ufeff")):
         line = item.line if isinstance(item, _Unreadable) else item[0]
         where = f"{name}:{line}"
         made = item.message if isinstance(item, _Unreadable) else _question(item[1], where)
         if isinstance(made, str):
-            problems.append(Problem(where, made))
+            problems.append(BadRow(where, made))
         else:
             questions.append(made)
     if not questions and not problems:
-        problems.append(Problem(f"{name}:1", "there is no question in this file"))
+        problems.append(BadRow(f"{name}:1", "there is no question in this file"))
     return questions, problems
 
 
@@ -115,7 +115,14 @@ def _question(row: Mapping[str, Any], where: str) -> Question | str:
         if "document" in fields:
             return Question(text, where, unanswerable=True)
         return "nothing says where the answer is; give one of document, section, passage, answers"
-    return Question(text, where, "" if empty else document, _path(section), passages, answers)
+    return Question(
+        text=text,
+        where=where,
+        document="" if empty else document,
+        section=_path(section),
+        passages=passages,
+        answers=answers,
+    )
 
 
 def _no_question(row: Mapping[str, Any]) -> str:
@@ -247,7 +254,7 @@ READERS: dict[str, Callable[[str], Iterable[Row | _Unreadable]]] = {
 # -- on disk ---------------------------------------------------------------------------------------
 
 
-def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[Problem]]:
+def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[BadRow]]:
     """The questions of all files, in order, and the rows that cannot be used.
 
     Raises:
@@ -255,7 +262,7 @@ def read_questions(files: Iterable[Path]) -> tuple[list[Question], list[Problem]
         FileReadError: a file cannot be read.
     """
     questions: list[Question] = []
-    problems: list[Problem] = []
+    problems: list[BadRow] = []
     for file in files:
         if file.suffix.lower() not in READERS:
             raise ConfigError("this is no question file", where=str(file), hint=f"use {', '.join(READERS)}")

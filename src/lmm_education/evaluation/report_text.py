@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
-from lmm_education.evaluation.judge import LEVELS, Level, Text
-from lmm_education.evaluation.measures import MEASURES, Difference, Estimate
+from lmm_education.evaluation.judge import LEVELS, Evidence, Level
+from lmm_education.evaluation.measures import MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Evaluation, Outcome, difference
+from lmm_education.evaluation.results import Evaluation, QuestionOutcome, difference
 from lmm_education.evaluation.tuning import Calibration, Tuning
 
 Cells = tuple[str, ...]
@@ -83,7 +83,7 @@ def _short(value: float) -> str:
     return percent(value).replace("100.0", "100")
 
 
-def with_interval(found: Estimate) -> str:
+def with_interval(found: MeanEstimate) -> str:
     """A mean and its 95 % interval, in percent."""
     return f"{percent(found.mean)} ({percent(found.low)}–{percent(found.high)})"
 
@@ -179,7 +179,7 @@ def calibration_text(found: Calibration) -> str:
     )
 
 
-def failure_text(outcome: Outcome, level: Level, *, shown: int = 3) -> str:
+def failure_text(outcome: QuestionOutcome, level: Level, *, shown: int = 3) -> str:
     """A question that failed: what was expected, and what was found instead."""
     question = outcome.question
     rank = outcome.ranks[level]
@@ -192,7 +192,7 @@ def failure_text(outcome: Outcome, level: Level, *, shown: int = 3) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _place(text: Text) -> str:
+def _place(text: Evidence) -> str:
     return " > ".join((str(text.place), *text.place.headings))
 
 

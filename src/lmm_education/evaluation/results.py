@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from lmm_education.evaluation.judge import LEVELS, Level, Text
+from lmm_education.evaluation.judge import LEVELS, Evidence, Level
 from lmm_education.evaluation.measures import (
     DEPTH,
     MEASURES,
     Difference,
-    Estimate,
+    MeanEstimate,
     compare,
     estimate,
     latency,
@@ -22,12 +22,12 @@ from lmm_education.evaluation.questions import Question
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QuestionOutcome:
     """One question: the ranks at which the right things were found, the first results, and the time it took."""
 
     question: Question
     ranks: Mapping[Level, int | None]
-    found: tuple[Text, ...] = ()
+    found: tuple[Evidence, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -45,7 +45,7 @@ class Evaluation:
     """
 
     label: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[QuestionOutcome, ...]
     missing: tuple[tuple[Question, str], ...] = ()
     unanswerable: int = 0
     chunks: int = 0
@@ -58,7 +58,7 @@ class Evaluation:
         """The levels at which at least one question can be judged."""
         return tuple(level for level in LEVELS if any(level in outcome.ranks for outcome in self.outcomes))
 
-    def judged(self, level: Level) -> list[Outcome]:
+    def judged(self, level: Level) -> list[QuestionOutcome]:
         """The outcomes that count at this level."""
         return [outcome for outcome in self.outcomes if level in outcome.ranks]
 
@@ -72,11 +72,11 @@ class Evaluation:
         """For each question of `judged`, what it asks for: questions about one passage are not independent."""
         return [target_of(outcome.question) for outcome in self.judged(level)]
 
-    def estimate(self, level: Level, measure: str) -> Estimate:
+    def estimate(self, level: Level, measure: str) -> MeanEstimate:
         """The mean of a measure, and its interval."""
         return estimate(self.values(level, measure), self.groups(level))
 
-    def failures(self, level: Level | None = None) -> list[Outcome]:
+    def failures(self, level: Level | None = None) -> list[QuestionOutcome]:
         """The questions for which the right thing was not among the first results, at a level or at their `exact`."""
         judged = self.judged(level) if level else [outcome for outcome in self.outcomes if outcome.ranks]
         return [o for o in judged if (rank := o.ranks[level or o.exact]) is None or rank > DEPTH]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from lmm.errors import LmmError
-from lmm_education.evaluation.measures import Difference, Estimate, compare, estimate
+from lmm_education.evaluation.measures import Difference, MeanEstimate, compare, estimate
 
 FOLDS = 5
 
@@ -29,8 +29,8 @@ class Tuning:
     best: str
     chosen: Mapping[str, int]
     means: Mapping[str, float]
-    now: Estimate
-    held_out: Estimate
+    now: MeanEstimate
+    held_out: MeanEstimate
     gain: Difference
 
     @property
@@ -162,7 +162,14 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
     candidates = [_threshold(score, good, bad) for score in _between(sorted({*good, *bad}))]
     advised = max((t for t in candidates if t.kept >= KEPT), key=lambda t: t.score)
     balanced = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
-    return Calibration(advised, balanced, _auc(good, bad), len(good), len(bad), held_out)
+    return Calibration(
+        advised=advised,
+        balanced=balanced,
+        auc=_auc(good, bad),
+        answerable=len(good),
+        unanswerable=len(bad),
+        held_out=held_out,
+    )
 
 
 def _between(scores: Sequence[float]) -> list[float]:

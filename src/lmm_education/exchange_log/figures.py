@@ -52,13 +52,22 @@ def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
     answered = sum(exchange.is_answered for exchange in exchanges)
     waits = sorted(exchange.first_word for exchange in exchanges if exchange.first_word is not None)
     return Figures(
-        len(exchanges), answered, outcomes["answered"] - answered, outcomes["not found"], outcomes["refused"],
-        outcomes["failed"], outcomes["left"], reactions[1], reactions[-1],
-        len({exchange.session for exchange in exchanges}), len({day_of(exchange.time, UTC) for exchange in exchanges}),
-        quantile(waits, 0.5), quantile(waits, 0.95),
-        sum(exchange.input_tokens + exchange.output_tokens for exchange in exchanges),
-        math.fsum(exchange.cost or 0.0 for exchange in exchanges),
-    )  # fmt: skip
+        questions=len(exchanges),
+        answered=answered,
+        uncited=outcomes["answered"] - answered,
+        not_found=outcomes["not found"],
+        refused=outcomes["refused"],
+        failed=outcomes["failed"],
+        left=outcomes["left"],
+        up=reactions[1],
+        down=reactions[-1],
+        students=len({exchange.session for exchange in exchanges}),
+        days=len({day_of(exchange.time, UTC) for exchange in exchanges}),
+        first_word_median=quantile(waits, 0.5),
+        first_word_p95=quantile(waits, 0.95),
+        tokens=sum(exchange.input_tokens + exchange.output_tokens for exchange in exchanges),
+        cost=math.fsum(exchange.cost or 0.0 for exchange in exchanges),
+    )
 
 
 def quantile(ascending: Sequence[float], share: float) -> float | None:
@@ -174,7 +183,7 @@ Words = Callable[[str], Collection[int]]
 
 
 @dataclass(slots=True)
-class Group:
+class QuestionGroup:
     """Questions about the same; `question` is the most frequent wording."""
 
     exchanges: list[LoggedExchange] = field(default_factory=list)
@@ -194,7 +203,7 @@ class Group:
         return len({exchange.session for exchange in self.exchanges})
 
 
-def group_questions(exchanges: Iterable[LoggedExchange], words: Words) -> list[Group]:
+def group_questions(exchanges: Iterable[LoggedExchange], words: Words) -> list[QuestionGroup]:
     """Groups, the largest first. A question joins the first group whose first question is alike, else begins one.
 
     >>> by_word = lambda text: {hash(word) for word in text.lower().strip("?").split()}
@@ -206,7 +215,7 @@ def group_questions(exchanges: Iterable[LoggedExchange], words: Words) -> list[G
     by_text: dict[str, list[LoggedExchange]] = defaultdict(list)
     for exchange in exchanges:
         by_text[asked(exchange)].append(exchange)
-    groups: list[Group] = []
+    groups: list[QuestionGroup] = []
     leaders: list[frozenset[int]] = []
     holding: dict[int, list[int]] = defaultdict(list)  # word -> groups whose first question has it
     for text, held in sorted(by_text.items(), key=lambda item: (-len(item[1]), item[0])):
@@ -214,7 +223,7 @@ def group_questions(exchanges: Iterable[LoggedExchange], words: Words) -> list[G
         best = _nearest(found, leaders, holding)
         if best is None:
             best = len(groups)
-            groups.append(Group())
+            groups.append(QuestionGroup())
             leaders.append(found)
             for word in found:
                 holding[word].append(best)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmm import loop
-from lmm.disk.changes import Roots, Signature, changes, signature
+from lmm.disk.changes import Signature, WatchedPaths, changes, signature
 
 Work = Callable[[Collection[Path] | None, threading.Event], None]
 """Ingests these documents, or all (None); ends early, and raises nothing, when the event is set."""
@@ -38,7 +38,7 @@ def watch(
     Raises:
         FileReadError: there is nothing at one of the paths.
     """
-    watcher = _Watcher(Roots.at(paths), work, quiet)
+    watcher = _Watcher(WatchedPaths.at(paths), work, quiet)
     with contextlib.suppress(KeyboardInterrupt):
         loop.run(watcher.run(changes(watcher.roots, poll=poll, on_poll=on_poll), stop))
 
@@ -47,7 +47,7 @@ def watch(
 class _Watcher:
     """Collects what changes, and hands it on when it has been quiet. `known` is how the documents were then."""
 
-    roots: Roots
+    roots: WatchedPaths
     work: Work
     quiet: float
     known: dict[Path, Signature | None] = field(default_factory=dict)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
     from lmm_education.study.clean import Notes, clean_notes
     from lmm_education.study.exercises import Exercise, find_exercises
     from lmm_education.study.notes import ExportOptions, ExportReport, export_notes
-    from lmm_education.study.plans import Plan, Step, study_plan
+    from lmm_education.study.plans import StudyPlan, StudyStep, study_plan
     from lmm_education.study.study_documents import StudyDocument, read_course, study_document
     from lmm_education.study.toc import Entry, table_of_contents
 
@@ -31,8 +31,8 @@ _PUBLIC = {
     "ExportOptions": "notes",
     "ExportReport": "notes",
     "Notes": "clean",
-    "Plan": "plans",
-    "Step": "plans",
+    "StudyPlan": "plans",
+    "StudyStep": "plans",
     "StudyDocument": "study_documents",
     "clean_notes": "clean",
     "export_notes": "notes",
@@ -53,9 +53,9 @@ __all__ = [
     "ExportOptions",
     "ExportReport",
     "Notes",
-    "Plan",
-    "Step",
     "StudyDocument",
+    "StudyPlan",
+    "StudyStep",
     "clean_notes",
     "export_notes",
     "find_exercises",

@@ -92,7 +92,18 @@ def _of(document: StudyDocument, without: Collection[str]) -> list[Card]:
         line = holder.line if isinstance(holder, Heading) else holder.lines.first
         path = holder.path if isinstance(holder, Heading) else holder.heading.path
         id_ = card_id(document.id, identity, seen[identity])
-        cards.append(Card(id_, question, answer, document.id, document.title, document.file, line, path))
+        cards.append(
+            Card(
+                id=id_,
+                question=question,
+                answer=answer,
+                document=document.id,
+                title=document.title,
+                file=document.file,
+                line=line,
+                headings=path,
+            )
+        )
     return cards
 
 

@@ -86,7 +86,17 @@ def _exercise(document: StudyDocument, number: int, kind: str, owner: Heading | 
     if isinstance(owner, Heading) and owner.level:
         headings, title, line = owner.path[:-1], owner.title, owner.line
     solution = _text(owner.own.get(_SOLUTION) or first.own.get(_SOLUTION))
-    return Exercise(number, kind, first.text, solution, document.title, document.file, line, headings, title)
+    return Exercise(
+        number=number,
+        kind=kind,
+        text=first.text,
+        solution=solution,
+        document=document.title,
+        file=document.file,
+        line=line,
+        headings=headings,
+        title=title,
+    )
 
 
 def _text(value: Any) -> str:

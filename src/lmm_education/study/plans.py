@@ -248,7 +248,7 @@ def _told(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StudyStep:
     """A section to read, with the deeper ones in it.
 
     `words` counts what is read (see `reading_time`), without special material, which `material` counts by
@@ -270,10 +270,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StudyPlan:
     """Steps in order. `minutes` is the time for all of them; `problems` are circular or ambiguous requirements."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[StudyStep, ...]
     words_per_minute: int
     words: int
     minutes: int
@@ -282,7 +282,7 @@ class Plan:
 
 def study_plan(
     documents: Iterable[StudyDocument], *, depth: int = 2, words_per_minute: int = 200, keep: Collection[str] = ()
-) -> Plan:
+) -> StudyPlan:
     """The plan of some documents, a step for each section down to level `depth`.
 
     `keep` are types of material that are read with the text.
@@ -301,10 +301,10 @@ def study_plan(
     steps = tuple(step for i in order if (step := _shown(i, made)) is not None)
     words = sum(step.words for step in steps)
     problems = (*circles, *(problem for each in required for problem in each.problems))
-    return Plan(steps, words_per_minute, words, minutes_to_read(words, words_per_minute), problems)
+    return StudyPlan(steps, words_per_minute, words, minutes_to_read(words, words_per_minute), problems)
 
 
-def _shown(number: int, steps: Sequence[Step]) -> Step | None:
+def _shown(number: int, steps: Sequence[StudyStep]) -> StudyStep | None:
     """A step as it is shown: a document without a text above its first heading is told of at that heading."""
     step, before = steps[number], steps[number - 1] if number else None
     if _is_bare(step):
@@ -319,7 +319,7 @@ def _shown(number: int, steps: Sequence[Step]) -> Step | None:
     )
 
 
-def _is_bare(step: Step) -> bool:
+def _is_bare(step: StudyStep) -> bool:
     return step.level == 0 and not step.words and not step.material
 
 
@@ -340,12 +340,12 @@ def _units(document: StudyDocument, depth: int) -> list[Unit]:
     return units
 
 
-def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep: Collection[str]) -> Step:
+def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep: Collection[str]) -> StudyStep:
     read = [text for text in unit.texts if not is_special(type_of(text), keep)]
     words = sum(words_to_read(text.text) for text in read)
     others: list[Text] = [text for text in unit.texts if is_special(type_of(text), keep)]
     summary = unit.heading.own.get("summary")
-    return Step(
+    return StudyStep(
         title=unit.heading.title or unit.document.title,
         level=unit.heading.level,
         headings=unit.heading.path,
@@ -380,7 +380,7 @@ def time_text(minutes: int) -> str:
     return " ".join([*([f"{hours} h"] if hours else []), *([f"{rest} min"] if rest or not hours else [])])
 
 
-def plan_as_markdown(plan: Plan) -> str:
+def plan_as_markdown(plan: StudyPlan) -> str:
     """The plan, a heading for each document, its sections as a list."""
     time = f"about {time_text(plan.minutes)} to read, at {plan.words_per_minute} words a minute"
     parts = ["# Study plan", f"{len(plan.steps)} sections, {time}."]
@@ -396,7 +396,7 @@ def plan_as_markdown(plan: Plan) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _line(step: Step, top: int) -> str:
+def _line(step: StudyStep, top: int) -> str:
     indent = "  " * (step.level - top)
     about = [time_text(step.minutes)] if step.words else []
     about += [f"{number} {kind}{'' if number == 1 else 's'}" for kind, number in step.material.items()]
@@ -408,7 +408,7 @@ def _line(step: Step, top: int) -> str:
     return "\\\n".join(lines)
 
 
-def plan_as_values(plan: Plan) -> dict[str, Any]:
+def plan_as_values(plan: StudyPlan) -> dict[str, Any]:
     """As JSON holds it."""
     steps = [
         {

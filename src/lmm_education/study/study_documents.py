@@ -276,11 +276,13 @@ def _texts(chunks: Sequence[Chunk], heading: Heading) -> Iterator[Text]:
         own, lines = _own(chunk, heading), chunk.place.lines
         if last is not None and last.own == own and lines.first <= last.lines.last + 2:  # a blank line between them
             whole = f"{last.text}\n\n{chunk.text}"
-            last = Text(whole, Lines(last.lines.first, lines.last), heading, 0, own, own)
+            last = Text(
+                text=whole, lines=Lines(last.lines.first, lines.last), heading=heading, key=0, values=own, own=own
+            )
             continue
         if last is not None:
             yield last
-        last = Text(chunk.text, lines, heading, 0, own, own)
+        last = Text(text=chunk.text, lines=lines, heading=heading, key=0, values=own, own=own)
     if last is not None:
         yield last
 

@@ -46,7 +46,15 @@ def _of(document: StudyDocument) -> Iterator[Entry]:
     for item in document.outline.items:
         if isinstance(item, Heading):
             anchor = _unique(anchor_of(item), taken)
-            yield Entry(item.title, item.level, document.file, item.line, item.path, type_of(item), anchor)
+            yield Entry(
+                title=item.title,
+                level=item.level,
+                file=document.file,
+                line=item.line,
+                headings=item.path,
+                kind=type_of(item),
+                anchor=anchor,
+            )
 
 
 def anchor_of(heading: Heading) -> str:

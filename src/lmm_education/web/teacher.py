@@ -22,7 +22,7 @@ from lmm_education.exchange_log.figures import (
     Bin,
     CourseSection,
     Figures,
-    Group,
+    QuestionGroup,
     SectionUse,
     Words,
     bin_name,
@@ -118,8 +118,8 @@ class Report:
     range: Range
     total: Figures
     bins: Sequence[Bin]
-    asked: Sequence[Group]
-    unanswered: Sequence[Group]
+    asked: Sequence[QuestionGroup]
+    unanswered: Sequence[QuestionGroup]
     down: Sequence[LoggedExchange]
     failures: Sequence[Failures]
     uses: Sequence[SectionUse]

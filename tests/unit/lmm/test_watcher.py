@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from lmm.disk.changes import Roots
+from lmm.disk.changes import WatchedPaths
 from lmm.document import Document
 from lmm.errors import ConfigError, ModelUnavailable, Place
 from lmm.messages import Event, Failed, Listener, Notice
@@ -142,7 +142,7 @@ class Watch:
 
     async def __call__(self, *steps: Step) -> WatchReport:
         self.watcher = Watcher(
-            Roots.at([self.folder]), self.scanner, QUIET, lambda e, place: self.told.append((now(), e, place))
+            WatchedPaths.at([self.folder]), self.scanner, QUIET, lambda e, place: self.told.append((now(), e, place))
         )
         return await self.watcher.run(script(sorted(self.folder.iterdir()), *steps))
 

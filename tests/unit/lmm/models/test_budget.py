@@ -6,23 +6,27 @@ import pytest
 
 from lmm.errors import ConfigError, LimitReached
 from lmm.messages import Usage
-from lmm.models.budget import Limits, Tally, parse_budget
+from lmm.models.budget import UsageLimits, UsageTally, parse_budget
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
         *(
-            ("20000", Limits(tokens=20000)),
-            ("20_000 tokens", Limits(tokens=20000)),
-            ("1.5k", Limits(tokens=1500)),
-            ("1,500", Limits(tokens=1500)),
+            ("20000", UsageLimits(tokens=20000)),
+            ("20_000 tokens", UsageLimits(tokens=20000)),
+            ("1.5k", UsageLimits(tokens=1500)),
+            ("1,500", UsageLimits(tokens=1500)),
         ),
-        *(("2M", Limits(tokens=2_000_000)), ("0.50$", Limits(dollars=0.5)), ("$.5", Limits(dollars=0.5))),
-        *(("0.5 USD", Limits(dollars=0.5)), ("2 dollars", Limits(dollars=2.0))),
+        *(
+            ("2M", UsageLimits(tokens=2_000_000)),
+            ("0.50$", UsageLimits(dollars=0.5)),
+            ("$.5", UsageLimits(dollars=0.5)),
+        ),
+        *(("0.5 USD", UsageLimits(dollars=0.5)), ("2 dollars", UsageLimits(dollars=2.0))),
     ],
 )
-def test_budgets(text: str, wanted: Limits) -> None:
+def test_budgets(text: str, wanted: UsageLimits) -> None:
     """Tokens or money."""
     assert parse_budget(text) == wanted
 
@@ -36,7 +40,7 @@ def test_what_is_no_budget(text: str) -> None:
 
 def test_tokens() -> None:
     """Those sent count as those received."""
-    tally = Tally(Limits(tokens=100))
+    tally = UsageTally(UsageLimits(tokens=100))
     tally.begin("m")
     tally.add("m", Usage(60, 40, None, 1))
     with pytest.raises(LimitReached, match="used 100 tokens, and 100 is its budget"):
@@ -45,7 +49,7 @@ def test_tokens() -> None:
 
 def test_money_where_prices_are_known() -> None:
     """The price is looked up where the provider does not tell it."""
-    tally = Tally(Limits(dollars=0.001))
+    tally = UsageTally(UsageLimits(dollars=0.001))
     tally.begin("OpenAI/gpt-4o")
     assert tally.add("OpenAI/gpt-4o", Usage(1000, 1000, None, 1)).cost
     with pytest.raises(LimitReached, match=r"\$0.001 is its budget"):
@@ -55,4 +59,4 @@ def test_money_where_prices_are_known() -> None:
 def test_money_where_no_price_is_known() -> None:
     """A budget that nobody can keep is refused before the first request."""
     with pytest.raises(LimitReached, match=r"price of Ollama/llama3\.2 is not known"):
-        Tally(Limits(dollars=1)).begin("Ollama/llama3.2")
+        UsageTally(UsageLimits(dollars=1)).begin("Ollama/llama3.2")

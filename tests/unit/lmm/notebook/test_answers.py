@@ -8,7 +8,7 @@ from lmm.errors import LmmError
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.notebook.answers import (
-    Pending,
+    PendingPrompt,
     Subject,
     chat_before,
     plan,
@@ -17,7 +17,7 @@ from lmm.notebook.answers import (
     with_replies,
     with_reply,
 )
-from lmm.notebook.chat_log import Exchange
+from lmm.notebook.chat_log import ChatExchange
 from lmm.prompts.templates import Prompts
 
 PROMPTS = Prompts({"edit": "Edit: {prompt}", "write": "Write: {prompt}"})
@@ -183,7 +183,7 @@ def test_threads_at_a_line(line: int, found: list[str]) -> None:
 # -- what is sent ----------------------------------------------------------------------------------
 
 
-def _ask(text: str) -> Pending:
+def _ask(text: str) -> PendingPrompt:
     return plan(parse_markdown_text(text))[0].asks[0]
 
 
@@ -195,7 +195,7 @@ def test_request_for_a_question() -> None:
     assert request_for(ask, [], "Be kind.", PROMPTS) == ChatRequest(
         (Message("system", "Be kind."), Message("user", "why?", documents))
     )
-    earlier = [Exchange("query", "first?", "Yes."), Exchange("message", "sure?", "Quite.")]
+    earlier = [ChatExchange("query", "first?", "Yes."), ChatExchange("message", "sure?", "Quite.")]
     assert request_for(ask, earlier, "Be kind.", PROMPTS) == ChatRequest(
         (
             Message("system", "Be kind."),
@@ -214,7 +214,7 @@ def test_request_for_a_question() -> None:
 def test_request_for_an_edit(text: str, has_text: bool) -> None:
     """An edit says so, starts no chat, and sends the text only if there is one."""
     ask = _ask("Before.\n\n" + text)
-    request = request_for(ask, [Exchange("query", "no", "no")], "Be kind.", PROMPTS)
+    request = request_for(ask, [ChatExchange("query", "no", "no")], "Be kind.", PROMPTS)
     assert request.task == "edit"
     assert [message.role for message in request.messages] == ["system", "user"]
     assert request.messages[1].text == f"{'Edit' if has_text else 'Write'}: {ask.prompt.text}"
@@ -224,7 +224,7 @@ def test_request_for_an_edit(text: str, has_text: bool) -> None:
 @pytest.mark.parametrize(("prompt", "count"), [("?: new", 0), ("+: more", 2), ("query: new", 0), ("message: more", 2)])
 def test_chat_before(prompt: str, count: int) -> None:
     """A query starts anew; a message goes on from the last query."""
-    log = (Exchange("query", "a", "b"), Exchange("query", "c", "d"), Exchange("message", "e", "f"))
+    log = (ChatExchange("query", "a", "b"), ChatExchange("query", "c", "d"), ChatExchange("message", "e", "f"))
     assert chat_before(_ask(f"---\n{prompt}\n---\nText.\n"), log) == log[len(log) - count :]
 
 

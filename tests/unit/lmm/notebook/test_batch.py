@@ -17,7 +17,7 @@ from lmm.messages import Attachment, Event, Progress
 from lmm.models.testing import ScriptedModel
 from lmm.notebook import batch as batches
 from lmm.notebook.batch import Batch, find_batch_model, registered
-from lmm.notebook.fields import Field, Material, is_on
+from lmm.notebook.fields import Field, FieldMaterial, is_on
 from lmm.notebook.fingerprints import State
 from lmm.scan import BatchFailed
 
@@ -103,15 +103,15 @@ def test_material_that_stands_for_itself_goes_up() -> None:
     """The section above gets it in place of a value."""
     seen: dict[str, list[Any]] = {}
 
-    def source(section: HeadingNode, values: Sequence[Any]) -> Material:
+    def source(section: HeadingNode, values: Sequence[Any]) -> FieldMaterial:
         seen[section.title] = list(values)
-        return Material(section.title, stands=section.level > 1)
+        return FieldMaterial(section.title, stands=section.level > 1)
 
     async def model(batch: Batch) -> None:
         await batch.annotate("f", lambda section, text: text, source=source)
 
     assert run(model).count("~f:") == 2
-    assert seen["A"] == [Material("A1", stands=True), Material("A2", stands=True)]
+    assert seen["A"] == [FieldMaterial("A1", stands=True), FieldMaterial("A2", stands=True)]
 
 
 def test_fields_are_written_in_the_order_given() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lmm.disk.changes import Roots, changes, signature
+from lmm.disk.changes import WatchedPaths, changes, signature
 from lmm.disk.folder import is_document
 from lmm.errors import FileReadError
 
@@ -38,7 +38,7 @@ def test_documents_of_a_folder(tmp_path: Path) -> None:
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("")
-    roots = Roots.at([tmp_path])
+    roots = WatchedPaths.at([tmp_path])
     assert roots.documents([tmp_path.resolve()]) == sorted(tmp_path / name for name in DOCUMENTS)
     assert roots.documents([tmp_path.resolve() / "sub"]) == [tmp_path / "sub/deep/a.md"]
     assert set(roots.look()) == {tmp_path.resolve() / name for name in DOCUMENTS}
@@ -51,16 +51,16 @@ def test_names_are_those_that_were_given(tmp_path: Path, monkeypatch: pytest.Mon
     file.write_text("")
     monkeypatch.chdir(tmp_path)
     here = Path.cwd()
-    assert Roots.at(["notes"]).name(here / "notes" / "a.md") == Path("notes/a.md")
-    assert Roots.at(["."]).name(here / "notes" / "a.md") == Path("notes/a.md")
-    assert Roots.at(["notes", file]).documents([here / "notes"]) == [Path("notes/a.md")]
+    assert WatchedPaths.at(["notes"]).name(here / "notes" / "a.md") == Path("notes/a.md")
+    assert WatchedPaths.at(["."]).name(here / "notes" / "a.md") == Path("notes/a.md")
+    assert WatchedPaths.at(["notes", file]).documents([here / "notes"]) == [Path("notes/a.md")]
 
 
 def test_a_file_may_have_any_name(tmp_path: Path) -> None:
     """Who names a file means it; its neighbours are left alone."""
     for name in (".hidden.txt", "other.md"):
         (tmp_path / name).write_text("")
-    roots = Roots.at([tmp_path / ".hidden.txt"])
+    roots = WatchedPaths.at([tmp_path / ".hidden.txt"])
     assert roots.documents([tmp_path.resolve()]) == [tmp_path / ".hidden.txt"]
 
 
@@ -68,7 +68,7 @@ def test_a_hidden_folder_may_be_named(tmp_path: Path) -> None:
     """Only what is hidden below the named folder is left out."""
     (tmp_path / ".notes").mkdir()
     (tmp_path / ".notes" / "a.md").write_text("")
-    roots = Roots.at([tmp_path / ".notes"])
+    roots = WatchedPaths.at([tmp_path / ".notes"])
     assert roots.documents([(tmp_path / ".notes").resolve()]) == [tmp_path / ".notes" / "a.md"]
 
 
@@ -79,7 +79,7 @@ def test_a_link_is_its_target(tmp_path: Path) -> None:
     target.write_text("")
     link = tmp_path / "link.md"
     link.symlink_to(target)
-    roots = Roots.at([link])
+    roots = WatchedPaths.at([link])
     assert roots.documents([target.resolve()]) == [link]
     assert roots.documents([tmp_path.resolve() / "link.md"]) == [link]
 
@@ -87,7 +87,7 @@ def test_a_link_is_its_target(tmp_path: Path) -> None:
 def test_a_path_with_nothing_there(tmp_path: Path) -> None:
     """Is a mistake, and said to be one at once."""
     with pytest.raises(FileReadError, match="no such file or folder"):
-        Roots.at([tmp_path / "a.md"])
+        WatchedPaths.at([tmp_path / "a.md"])
 
 
 def test_signature(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_changes(tmp_path: Path, poll: bool) -> None:
     file = tmp_path.resolve() / "a.md"
 
     async def watch() -> list[Collection[Path]]:
-        source = changes(Roots.at([tmp_path]), poll=poll)
+        source = changes(WatchedPaths.at([tmp_path]), poll=poll)
         async with contextlib.aclosing(source):
             seen: list[Collection[Path]] = [await anext(source)]
             for text in ("a", "ab", "abc"):
@@ -129,7 +129,7 @@ def test_where_there_are_no_notifications(tmp_path: Path, monkeypatch: pytest.Mo
     """The reason is told, and the files are looked at: here, because watchfiles cannot be loaded."""
     folder = tmp_path / "notes"
     folder.mkdir()
-    roots = Roots.at([folder])
+    roots = WatchedPaths.at([folder])
     file = folder.resolve() / "a.md"
     reasons = list[str]()
     monkeypatch.setitem(sys.modules, "watchfiles._rust_notify", None)

@@ -8,7 +8,7 @@ from golden_files import Case, read_cases
 from lmm.markdown import MetadataBlock, parse_markdown_text, serialize
 from lmm.messages import Reply
 from lmm.notebook.answers import plan, with_replies
-from lmm.notebook.chat_log import Exchange, clear_chat, current_chat, read_log, unless_emptied
+from lmm.notebook.chat_log import ChatExchange, clear_chat, current_chat, read_log, unless_emptied
 
 MODEL = "Scripted/m"
 
@@ -31,12 +31,12 @@ def test_golden(case: Case) -> None:
     assert [(e.word, e.prompt) for e in logged] == [(ask.prompt.word, ask.prompt.text) for ask in asks]
 
 
-def _query(prompt: str, reply: str = "r") -> Exchange:
-    return Exchange("query", prompt, reply)
+def _query(prompt: str, reply: str = "r") -> ChatExchange:
+    return ChatExchange("query", prompt, reply)
 
 
-def _message(prompt: str, reply: str = "r") -> Exchange:
-    return Exchange("message", prompt, reply)
+def _message(prompt: str, reply: str = "r") -> ChatExchange:
+    return ChatExchange("message", prompt, reply)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def _message(prompt: str, reply: str = "r") -> Exchange:
     [
         ("a: 1\n", ()),
         ("~chat_:\n  - query: q\n    ~reply: r\n", (_query("q"),)),
-        ("~chat_:\n  - message: q\n    ~reply: r\n    ~~model: M/m\n", (Exchange("message", "q", "r", "M/m"),)),
+        ("~chat_:\n  - message: q\n    ~reply: r\n    ~~model: M/m\n", (ChatExchange("message", "q", "r", "M/m"),)),
         ("~chat_:\n  - query: q\n    reply: edited by the author\n", (_query("q", "edited by the author"),)),
         ("~chat_:\n  - query: q\n    ~reply: old\n    reply=: mine\n", (_query("q", "mine"),)),
         ("~chat_:\n  - query: 1\n    ~reply: yes\n", (_query("1", "yes"),)),
@@ -55,7 +55,7 @@ def _message(prompt: str, reply: str = "r") -> Exchange:
         ("~chat: [old, r]\n~chat_:\n  - message: new\n    ~reply: r\n", (_query("old"), _message("new"))),
     ],
 )
-def test_read_log(body: str, log: tuple[Exchange, ...]) -> None:
+def test_read_log(body: str, log: tuple[ChatExchange, ...]) -> None:
     """Both forms are read, the older first; what has no prompt or no reply is left out."""
     block = MetadataBlock(f"---\n{body}---\n", 1)
     assert read_log(block.values()) == log

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from lmm_education.evaluation.judge import (
     ENOUGH,
     PAGE,
+    Evidence,
+    Expected,
     Level,
-    Target,
-    Text,
     contains,
     enough,
     find_ranks,
@@ -25,18 +25,18 @@ from lmm_education.material import Lines, Place
 VOCABULARY = tuple(f"w{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyz")
 
 
-def text(content: str, *, document: str = "d", headings: tuple[str, ...] = ("H",), title: str = "T") -> Text:
+def text(content: str, *, document: str = "d", headings: tuple[str, ...] = ("H",), title: str = "T") -> Evidence:
     """A text of a store."""
-    return Text(Place(document, f"{document}.md", Lines(1, 1), headings), title, content)
+    return Evidence(Place(document, f"{document}.md", Lines(1, 1), headings), title, content)
 
 
-def ranks(question: Question, store: list[Text], found: list[Text]) -> dict[Level, int | None]:
+def ranks(question: Question, store: list[Evidence], found: list[Evidence]) -> dict[Level, int | None]:
     """Where the answer was found."""
     (target,), _ = find_targets([question], store)
     return find_ranks(target, found)
 
 
-def cut(content: tuple[str, ...], size: int) -> list[Text]:
+def cut(content: tuple[str, ...], size: int) -> list[Evidence]:
     """Words as chunks of `size` words."""
     return [text(" ".join(content[i : i + size])) for i in range(0, len(content), size)]
 
@@ -120,8 +120,8 @@ def test_sections_are_ranked_as_sections() -> None:
 
 
 def test_levels_depend_on_what_the_question_says_alone() -> None:
-    assert Target(Question("?", document="d")).levels == ("document",)
-    assert Target(Question("?", section=("A",))).levels == ("section",)
+    assert Expected(Question("?", document="d")).levels == ("document",)
+    assert Expected(Question("?", section=("A",))).levels == ("section",)
     lost = Question("?", document="d", passages=("not in the store, whatever is looked for there",))
     (target,), missing = find_targets([lost], [text("something else")])
     assert target.levels == ("passage", "section", "document")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.report_text import evaluation_text
-from lmm_education.evaluation.results import Evaluation, Outcome
+from lmm_education.evaluation.results import Evaluation, QuestionOutcome
 
 
 def test_the_figures_fit_into_80_columns() -> None:
     """With their intervals beneath."""
     outcomes = [
-        Outcome(Question(f"{i}?"), {"passage": i % 9 or None, "section": 1, "document": None if i == 7 else 1})
+        QuestionOutcome(Question(f"{i}?"), {"passage": i % 9 or None, "section": 1, "document": None if i == 7 else 1})
         for i in range(200)
     ]
     lines = evaluation_text(Evaluation("a", tuple(outcomes), chunks=3, size=100.0)).splitlines()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from lmm_education.evaluation.judge import Text
+from lmm_education.evaluation.judge import Evidence
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Evaluation, Outcome, as_json, comparison_json, failures_json
+from lmm_education.evaluation.results import Evaluation, QuestionOutcome, as_json, comparison_json, failures_json
 from lmm_education.material import Lines, Place
 
 PLACE = Place("d", "d.md", Lines(3, 4), ("H",))
@@ -15,7 +15,7 @@ PLACE = Place("d", "d.md", Lines(3, 4), ("H",))
 def evaluation(label: str, *ranks: int | None) -> Evaluation:
     """Questions whose passages were found at these ranks; all documents were found at once."""
     outcomes = [
-        Outcome(
+        QuestionOutcome(
             Question(f"{i}?", f"q.csv:{i}", "d", passages=(f"p{i}",)), {"passage": rank, "document": 1}, seconds=0.01
         )
         for i, rank in enumerate(ranks)
@@ -48,7 +48,7 @@ def test_a_comparison_tells_how_each_differs_from_the_first() -> None:
 
 def test_failures_show_what_was_found_instead() -> None:
     question = Question("Why?", "q.csv:2", "d", ("H",), ("Because.",))
-    outcome = Outcome(question, {"passage": 12, "section": 1}, (Text(PLACE, "T", "Something else."),))
+    outcome = QuestionOutcome(question, {"passage": 12, "section": 1}, (Evidence(PLACE, "T", "Something else."),))
     found = Evaluation("a", (outcome,))
     (failure,) = failures_json(found, "passage")
     assert (failure["rank"], failure["found"][0]["place"], failure["expected"]["passage"]) == (
@@ -61,8 +61,8 @@ def test_failures_show_what_was_found_instead() -> None:
 
 def test_failures_are_judged_at_their_own_level() -> None:
     """A row that names only a section must not vanish because another has a passage."""
-    exact = Outcome(Question("A?", document="d", passages=("p",)), {"passage": 1, "section": 1, "document": 1})
-    coarse = Outcome(Question("B?", document="d", section=("H",)), {"section": None, "document": 1})
+    exact = QuestionOutcome(Question("A?", document="d", passages=("p",)), {"passage": 1, "section": 1, "document": 1})
+    coarse = QuestionOutcome(Question("B?", document="d", section=("H",)), {"section": None, "document": 1})
     found = Evaluation("a", (exact, coarse))
     assert [(each["question"], each["level"]) for each in failures_json(found)] == [("B?", "section")]
     assert failures_json(found, "passage") == failures_json(found, "document") == []

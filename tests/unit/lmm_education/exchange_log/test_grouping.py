@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from lmm_education.encode.bm25 import bm25
 from lmm_education.exchange_log.exchanges import LoggedExchange
-from lmm_education.exchange_log.figures import Group, group_questions
+from lmm_education.exchange_log.figures import QuestionGroup, group_questions
 
 WORDS = st.lists(st.sampled_from(["leaf", "green", "root", "water", "light", "?"]), max_size=5).map(" ".join)
 
 
-def grouped(texts: list[str], language: str = "en") -> list[Group]:
+def grouped(texts: list[str], language: str = "en") -> list[QuestionGroup]:
     """Groups by the stems that search knows."""
     exchanges = [LoggedExchange(str(i), float(i), text, session=str(i % 3)) for i, text in enumerate(texts)]
     stems = bm25(language)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.study.plans import Plan, study_plan
+from lmm_education.study.plans import StudyPlan, study_plan
 from lmm_education.study.study_documents import StudyDocument, study_document
 
 
-def plan(**texts: str) -> Plan:
+def plan(**texts: str) -> StudyPlan:
     """The plan of documents by name."""
     return study_plan([study_document(text, file=f"notes/{name}.md") for name, text in texts.items()])
 

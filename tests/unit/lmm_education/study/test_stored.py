@@ -12,7 +12,7 @@ from fakes.courses import Course, folder_in_memory
 from lmm_education.course import open_course
 from lmm_education.study.cards import study_cards
 from lmm_education.study.exercises import exercises_as_markdown, find_exercises
-from lmm_education.study.plans import Plan, study_plan
+from lmm_education.study.plans import StudyPlan, study_plan
 from lmm_education.study.study_documents import StudyDocument, stored_documents, study_document
 from lmm_education.study.toc import table_of_contents
 
@@ -127,7 +127,7 @@ def both(course: Course) -> tuple[list[StudyDocument], list[StudyDocument]]:
     return stored, read
 
 
-def without_lines(plan: Plan) -> list[object]:
+def without_lines(plan: StudyPlan) -> list[object]:
     """The steps but for what a store does not know exactly: lines, and how many paragraphs an exercise has."""
     return [dataclasses.replace(step, line=0, material=dict.fromkeys(step.material, 1)) for step in plan.steps]
 
