@@ -234,7 +234,7 @@ def test_generations_of_versions_without_a_marker(store: EdgeStore, folder: Path
     """They are removed when the store is made anew: whole ones, half of one, half removed ones, empty ones."""
     old = current(folder)
     (old / "in-use").write_bytes(b"")
-    for path in (old / "files.json", old / "documents.json", folder / "documents.json"):
+    for path in (old / "files.json", old / "documents.json", old / "frequencies.bin", folder / "documents.json"):
         path.unlink()
     listed = {str(path.relative_to(old)): path.stat().st_size for path in old.rglob("*.dat")}
     (old / "sizes.json").write_text(json.dumps(listed))
