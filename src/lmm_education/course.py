@@ -75,7 +75,6 @@ class Course(CourseParts):
         output: str | Path | None = None,
         ingest: bool = True,
         prune: bool = False,
-        moved: bool | None = None,
         annotate: bool = False,
         again: bool = False,
         dry_run: bool = False,
@@ -89,7 +88,6 @@ class Course(CourseParts):
             output: the folder for these files (implies `save_files`).
             ingest: False prepares only: nothing is embedded or stored.
             prune: remove stored documents whose files are gone.
-            moved: whether files that may be a stored document under another name or docid are that document.
             annotate: make missing and stale annotations first, with the configured model.
             again: embed everything again; where settings differ from the store's, or it is damaged, make it anew.
             dry_run: find out what would change, and change nothing.
@@ -101,15 +99,14 @@ class Course(CourseParts):
         Raises:
             StoreError: the store cannot be read or written, or was made with other settings.
         """
+        from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.run import ingest_into
-        from lmm_education.ingestion.running import IngestOptions
 
         options = IngestOptions(
             save_files=save_files or output is not None,
             output=Path(output) if output is not None else None,
             ingest=ingest,
             prune=prune,
-            moved=moved,
             annotate=annotate,
             again=again,
             dry_run=dry_run,
@@ -124,7 +121,7 @@ class Course(CourseParts):
         Raises:
             LmmError: a document cannot be read or prepared; the error says which, and why.
         """
-        from lmm_education.ingestion.reading import prepare_documents
+        from lmm_education.ingestion.run import prepare_documents
 
         return prepare_documents(self, paths or [self.root])
 
@@ -310,7 +307,7 @@ class Course(CourseParts):
 
     def documents(self) -> list[StoredDocument]:
         """The documents that are stored, by file; none where there is no store yet."""
-        from lmm_education.ingestion.writing import stored_documents
+        from lmm_education.ingestion.apply import stored_documents
 
         return stored_documents(self.store) if self.store.manifest() is not None else []
 
@@ -536,8 +533,8 @@ class Course(CourseParts):
 
     def repair(self, *paths: str | Path, prune: bool = False, listener: Listener = ignore) -> IngestReport:
         """Make a damaged store anew from its documents, without opening it."""
+        from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.run import ingest_into
-        from lmm_education.ingestion.running import IngestOptions
 
         return ingest_into(self, paths, IngestOptions(again=True, repair=True, prune=prune), listener=listener)
 
@@ -576,7 +573,7 @@ class Course(CourseParts):
         Raises:
             StoreError: there is none of a name, or there are several.
         """
-        from lmm_education.ingestion.writing import remove_documents
+        from lmm_education.ingestion.apply import remove_documents
 
         return remove_documents(self.store, documents)
 
@@ -626,7 +623,6 @@ class _IngestArguments(TypedDict, total=False):
     output: str | Path | None
     ingest: bool
     prune: bool
-    moved: bool | None
     annotate: bool
     again: bool
     dry_run: bool

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lmm.errors import ConfigError
 from lmm_education.encode.encoder import Encoder
-from lmm_education.ingestion.writing import batches
+from lmm_education.ingestion.apply import batches
 from lmm_education.material import Chunk, PreparedDocument, SparseVector
 from lmm_education.payloads import chunk_payload, section_payload
 from lmm_education.store.port import Vector

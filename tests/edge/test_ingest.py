@@ -79,18 +79,17 @@ def test_a_bad_file_is_reported_and_the_exit_code_is_1(capsys: pytest.CaptureFix
     assert len(contents(course)["chunks"]) == 3
 
 
-def test_what_is_gone_and_what_moved(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+def test_what_is_gone_and_what_was_renamed(capsys: pytest.CaptureFixture[str], course: Path) -> None:
     """Each is told, with the flag that does something about it."""
     run_here(capsys, "ingest", ".")
     (course / "leaves.md").rename(course / "leaf.md")
     (course / "notes" / "tax.Rmd").unlink()
     ran = run_here(capsys, "ingest", ".")
-    assert "leaf.md: it has the text of leaves.md, which is stored and gone (--moved" in ran.err
-    assert "notes/tax.Rmd: gone, and still stored\n(--prune removes" in ran.out
-    ran = run_here(capsys, "ingest", ".", "--moved", "--prune")
-    assert ran.code == 0
-    assert "leaf.md: was leaves.md; 0 of 2 chunks embedded, 2 reused\n" in ran.out
-    assert "notes/tax.Rmd: gone; removed from the store\n" in ran.out
+    assert "leaf.md: new, 2 of 2 chunks embedded\n" in ran.out
+    assert "leaves.md: gone, and still stored\nnotes/tax.Rmd: gone, and still stored\n(--prune removes" in ran.out
+    ran = run_here(capsys, "ingest", ".", "--prune")
+    assert (ran.code, ran.err) == (0, "")
+    assert "leaves.md: gone; removed from the store\nnotes/tax.Rmd: gone; removed from the store\n" in ran.out
 
 
 @pytest.mark.parametrize("gone", ["leaves.md", "notes"])

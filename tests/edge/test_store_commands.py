@@ -16,8 +16,8 @@ from fakes.qdrant_server import QdrantServer
 
 from lmm.cli.main import main
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing, StoreUnavailable
+from lmm_education.ingestion.apply import find_stored
 from lmm_education.ingestion.ids import document_point_id
-from lmm_education.ingestion.writing import find_stored
 from lmm_education.material import SparseVector
 from lmm_education.payloads import StoredDocument
 from lmm_education.settings import StorageSettings

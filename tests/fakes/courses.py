@@ -12,9 +12,9 @@ from typing import Any, Literal
 from lmm.models.port import Progress
 from lmm.models.testing import HashEmbedder
 from lmm_education.course import open_course
-from lmm_education.ingestion.report import IngestReport
+from lmm_education.ingestion.apply import IngestOptions
+from lmm_education.ingestion.report import IngestReport, Listener, ignore
 from lmm_education.ingestion.run import ingest_into
-from lmm_education.ingestion.running import IngestOptions
 from lmm_education.store.port import Store
 
 
@@ -56,13 +56,12 @@ class Course:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def ingest(self, *paths: str, **options: Any) -> IngestReport:
+    def ingest(self, *paths: str, listener: Listener = ignore, **options: Any) -> IngestReport:
         """Ingest paths of the course, by default all of it; counting begins anew."""
         self.embedder.seen.clear()
-        ask = options.pop("ask", None)
         with open_course(config=self.config, course=self.name, embedder=self.embedder, store=self.store) as opened:
             named = [self.folder / path for path in paths or (".",)]
-            return ingest_into(opened, named, IngestOptions(**options), ask=ask)
+            return ingest_into(opened, named, IngestOptions(**options), listener=listener)
 
     @property
     def config(self) -> Path:

@@ -106,10 +106,10 @@ class Courses(RuleBasedStateMachine):
         (self.course.folder / name).rename(self.course.folder / to)
         return to
 
-    @rule(moved=st.booleans())
-    def ingest(self, moved: bool) -> None:
+    @rule()
+    def ingest(self) -> None:
         """Ingest; compare with another store that has never seen anything else; then ingest once more."""
-        report = self.course.ingest(prune=True, moved=moved)
+        report = self.course.ingest(prune=True)
         assert not report.failed
         self.scratches += 1
         scratch = Course(self.course.folder, self.course.embedder, f"scratch{self.scratches}")

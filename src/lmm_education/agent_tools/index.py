@@ -25,10 +25,9 @@ from lmm_education.agent_tools.lookup import NOTHING
 from lmm_education.agent_tools.tools import CourseTool, schema
 from lmm_education.answer.sources import LABEL
 from lmm_education.errors import SearchError
+from lmm_education.ingestion.apply import IngestOptions, is_made_otherwise
 from lmm_education.ingestion.report import IngestReport
 from lmm_education.ingestion.run import ingest_into
-from lmm_education.ingestion.running import IngestOptions
-from lmm_education.ingestion.storing import is_made_otherwise
 from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
 from lmm_education.search.query import SearchOptions
@@ -130,7 +129,7 @@ class Indexes:
 
     def _bring_up_to_date(self, index: FolderIndex) -> IngestReport:
         with self._open(index) as course:
-            options = IngestOptions(prune=True, moved=True, again=is_made_otherwise(course))
+            options = IngestOptions(prune=True, again=is_made_otherwise(course))
             report = ingest_into(course, [index.root], options)
         about = {"description": index.description, "root": str(index.root)}
         Folder(index.folder).write(ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +17,8 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
+    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.ingestion.report import DocumentReport, Event, IngestReport, State
-    from lmm_education.ingestion.running import IngestOptions
 
 _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")
 
@@ -32,11 +31,6 @@ _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed
 @options.flag("--no-ingest", help="Prepare only; embed and store nothing.")
 @options.flag("--watch", help="Ingest again on every save; Ctrl-C stops.")
 @options.flag("--prune", help="Remove documents from the store whose files are gone.")
-@click.option(
-    "--moved/--not-moved",
-    default=None,
-    help="A file that may be a stored document under another name or docid: it is, or it is not.",
-)
 @options.flag("--annotate", help="First make missing or stale annotations, as lmm annotate does.")
 @options.flag("--again", help="Embed everything again; after other settings, make the store anew.")
 @course_options.course
@@ -52,7 +46,6 @@ def ingest(
     no_ingest: bool,
     watch: bool,
     prune: bool,
-    moved: bool | None,
     annotate: bool,
     again: bool,
     course: str | None,
@@ -67,7 +60,7 @@ def ingest(
     reported, the others go on, and the exit code is 1.
     """
     from lmm_education.course import Course
-    from lmm_education.ingestion.running import IngestOptions
+    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.parts import config_for
 
     if no_ingest and (prune or again):
@@ -79,7 +72,6 @@ def ingest(
         output=output,
         ingest=not no_ingest,
         prune=prune,
-        moved=moved,
         annotate=annotate,
         again=again,
         dry_run=dry_run,
@@ -97,10 +89,9 @@ def ingest_once(
     """Ingest, showing what happens, and report."""
     from lmm_education.ingestion.run import ingest_into
 
-    ask = _ask if sys.stdin.isatty() and terminal.is_terminal(err=True) and not as_json else None
     printer = IngestPrinter(lines=not (as_json or quiet), dry_run=how.dry_run)
     try:
-        report = ingest_into(course, paths, how, listener=printer, ask=ask)
+        report = ingest_into(course, paths, how, listener=printer)
     except KeyboardInterrupt:
         terminal.erase_bar()
         terminal.say("\nlmm: interrupted; run it again to go on", err=True)
@@ -110,11 +101,6 @@ def ingest_once(
     _tell(report, as_json)
     _notices(course, report)
     return FAILED if report.failed else DONE
-
-
-def _ask(question: str) -> bool:
-    terminal.say(f"{terminal.ERASE_LINE}{question} [y/N] ", err=True, end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _watch(course: Course, paths: Sequence[Path], how: IngestOptions, *, as_json: bool, quiet: bool) -> int:

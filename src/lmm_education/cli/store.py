@@ -73,7 +73,7 @@ def repair(*, paths: tuple[Path, ...], prune: bool, course: str | None, config: 
     from lmm_education.cli.ingest import ingest_once
     from lmm_education.course import Course
     from lmm_education.errors import StoreMissing
-    from lmm_education.ingestion.running import IngestOptions
+    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.parts import config_for
 
     with Course.open(config=config_for(paths, config), course=course) as opened:

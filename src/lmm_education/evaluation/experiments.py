@@ -22,9 +22,8 @@ from lmm_education.evaluation.report_text import Mean
 from lmm_education.evaluation.results import Evaluation, QuestionOutcome
 from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrate, cross_validate
 from lmm_education.evaluation.variants import Variant, make_variants
+from lmm_education.ingestion.apply import IngestOptions, stored_documents
 from lmm_education.ingestion.run import ingest_into
-from lmm_education.ingestion.running import IngestOptions
-from lmm_education.ingestion.writing import stored_documents
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import place_of
 from lmm_education.search.query import SearchOptions
@@ -112,7 +111,7 @@ def _stored_files(course: CourseParts) -> list[Path]:
 
 def _ingest(course: CourseParts, documents: Sequence[Path], label: str, progress: Progress) -> None:
     progress(f"ingesting for {label}", 0, 1)
-    report = ingest_into(course, documents, IngestOptions(moved=False))
+    report = ingest_into(course, documents, IngestOptions())
     if report.failed:
         first = report.failed[0]
         raise LmmError(

@@ -219,6 +219,16 @@ def _hash(text: str) -> str:
 # -- reading ---------------------------------------------------------------------------------------
 
 
+def read_mark(text: str) -> tuple[str, str]:
+    """The docid and the path of the document that a prepared file shows.
+
+    Raises:
+        IngestError: the header cannot be read, or does not say what the file is.
+    """
+    header = _read_header(text)
+    return str(header["docid"]), header[MARK]["file"]
+
+
 def read_prepared(text: str, *, count: Count | None = None) -> PreparedDocument:
     """The document that a prepared file shows, edited or not; settings are those that it was made with.
 

@@ -17,8 +17,8 @@ State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
 class DocumentReport:
     """What became of a document.
 
-    Of its `chunks`, so many were `embedded`; of so many the vectors were `reused`, and of so many only the
-    payload was `updated`. So many were `removed`. `moved_from` is its former file or identity, `saved` the
+    Of its `chunks`, so many were `embedded`; so many have the vectors of an equal text (`reused`), and of so many only
+    the payload was `updated`. So many were `removed`. `moved_from` is its former file, `saved` the
     files that show what was prepared. ``prepared`` stands for a document that was not to be stored.
     """
 

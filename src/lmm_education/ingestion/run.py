@@ -1,37 +1,42 @@
-"""Ingest documents: read, prepare, find out what changed, encode that, and write it in one store run.
+"""Ingest documents: find the files, read what they are, plan what must change, apply it.
 
 A document that cannot be read, prepared or encoded is reported, and the others go on. What fails in the
-store ends the run; an embedded store is then what it was before.
+store ends the run; an embedded store is then what it was when the run last published.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
 from lmm.disk.folder import SUFFIXES, check_named
+from lmm.document import Document
 from lmm.errors import LmmError
 from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreOutdated
 from lmm_education.ingestion import report as happened
-from lmm_education.ingestion.reading import stamp_of
-from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
-from lmm_education.ingestion.running import (
+from lmm_education.ingestion.apply import (
     IngestOptions,
     Run,
-    only_prepare,
-    read_document,
-    tell_of_annotations,
-    tell_of_languages,
+    apply,
+    is_made_otherwise,
+    prepare,
+    prepare_file,
+    stored_documents,
+    tell,
 )
-from lmm_education.ingestion.settling import Ask
-from lmm_education.ingestion.sources import add_sources, find_sources
-from lmm_education.ingestion.storing import is_made_otherwise, store_documents
+from lmm_education.ingestion.plan import DocumentFile, Skipped, error_of, held_by, plan_ingest, read_file
+from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
+from lmm_education.ingestion.sources import Source, add_sources, find_sources
 from lmm_education.ingestion.watching import watch
-from lmm_education.ingestion.writing import stored_documents
+from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument, document_of
+from lmm_education.store.manifest import FORMAT
 
 
 def ingest_into(
@@ -40,10 +45,9 @@ def ingest_into(
     options: IngestOptions = IngestOptions(),
     *,
     listener: Listener = ignore,
-    ask: Ask | None = None,
     only: Collection[Path] | None = None,
 ) -> IngestReport:
-    """Prepare the documents at some paths and store them; `ask` decides what `options.moved` leaves open.
+    """Prepare the documents at some paths and store them.
 
     With `only`, of the documents at `paths` no others are looked at.
 
@@ -54,12 +58,12 @@ def ingest_into(
     started = time.perf_counter()
     if options.output is not None:
         check_named(options.output)
-    run = Run(course, options, listener, ask, stamp_of(course) if options.ingest else "")
-    run.report.dry_run = options.dry_run
+    run = Run(course, options, listener, _stamp_of(course) if options.ingest else "")
     sources = find_sources(paths, course.root)
     if only is not None:
         sources.keep(only)
-    stored, run.report.rebuilt = _stored(course, options, run.report.notices) if options.ingest else ([], False)
+    stored = _stored(run) if options.ingest else []
+    run.report.dry_run = options.dry_run
     if options.prune:
         sources.allow_gone(document.file for document in stored)
     run.report.errors += sources.errors
@@ -75,20 +79,34 @@ def ingest_into(
         _check_inside(others, course.root)
         add_sources(sources, others, course.root)
     listener(happened.Begun(len(sources.documents)))
-    documents = [document for source in sources.documents if (document := read_document(run, source)) is not None]
+    documents = [document for source in sources.documents if (document := _read(run, source)) is not None]
     if options.ingest:
         run.report.location = course.store.location
-        store_documents(run, documents, stored, sources)
+        held = held_by(stored, documents, course.root)
+        again = options.again or run.report.rebuilt
+        apply(run, plan_ingest(documents, stored, held=held, covers=sources.covers, again=again))
     else:
         for document in documents:
-            only_prepare(run, document)
-    tell_of_annotations(run)
-    tell_of_languages(run)
+            _only_prepare(run, document)
+    tell(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
         run.report.notices.append(f"there is nothing to ingest here; documents end in {', '.join(SUFFIXES)}")
     run.report.documents.sort(key=lambda document: document.file)
     run.report.seconds = time.perf_counter() - started
     return run.report
+
+
+def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[PreparedDocument]:
+    """The documents at some paths after the three steps; nothing is embedded or written.
+
+    Raises:
+        LmmError: one cannot be read or prepared; the error says which, and why.
+    """
+    sources = find_sources(paths, course.root)
+    for error in sources.errors:
+        raise error
+    found = (read_file(source, "") for source in sources.documents)
+    return [prepare(read.document, read.text, course) for read in found if not isinstance(read, Skipped)]
 
 
 def watch_course(
@@ -124,26 +142,41 @@ def watch_course(
     watch(paths, work, quiet=quiet, on_poll=on_poll, stop=stop)
 
 
-def _stored(course: CourseParts, options: IngestOptions, notices: list[str]) -> tuple[list[StoredDocument], bool]:
-    """The documents that the store has, and whether it has to be made anew.
+def _stamp_of(course: CourseParts) -> str:
+    """What decides, besides its text, what is stored of a document.
+
+    Raises:
+        ModelError: the embedding model cannot be opened.
+    """
+    encoder, preparation = course.encoder, asdict(course.settings.preparation)
+    sparse = encoder.sparse.name if encoder.sparse else ""
+    made_by = [FORMAT, version("lmmarkdown")]  # another version may cut in another way
+    return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
+
+
+def _stored(run: Run) -> list[StoredDocument]:
+    """The documents that the store has; the report says whether it has to be made anew.
 
     Raises:
         StoreDamaged: the store cannot be read, and the run is not to make it anew.
     """
+    course, options = run.course, run.options
     if not options.repair:
         try:
             if options.again:
                 course.store.check()
             stored = stored_documents(course.store)
-            return stored, bool(stored) and options.again and is_made_otherwise(course)
-        except StoreOutdated as error:
-            notices.append(f"the store is made anew from its documents: {error.message}")
+            run.report.rebuilt = bool(stored) and options.again and is_made_otherwise(course)
+            return stored
         except StoreMissing:
-            return [], False
+            return []
+        except StoreOutdated as error:
+            run.report.notices.append(f"the store is made anew from its documents: {error.message}")
         except StoreDamaged:
             if not options.again or options.dry_run:
                 raise
-    return [document_of(record) for record in course.store.records() or ()], True
+    run.report.rebuilt = True
+    return [document_of(record) for record in course.store.records() or ()]
 
 
 def _check_inside(files: Iterable[str], root: Path) -> None:
@@ -156,3 +189,47 @@ def _check_inside(files: Iterable[str], root: Path) -> None:
         if not (root / file).resolve().is_relative_to(root.resolve()):
             hint = "name it on the command line, with the folder of the others"
             raise IngestError("the store names this document, which lies outside of the course", where=file, hint=hint)
+
+
+def _read(run: Run, source: Source) -> DocumentFile | None:
+    """The document in a file, with its annotations made where that was asked for; None if there is none, or it cannot
+    be read."""
+    try:
+        read = read_file(source, run.stamp)
+        if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
+            run.listener(happened.Annotating(source.path))
+            if read.document.shows is None:
+                _annotate(source, run.course)
+                read = read_file(source, run.stamp)
+    except LmmError as error:
+        run.fail(source.path, source.file, error)
+        return None
+    if isinstance(read, Skipped):
+        run.end(DocumentReport(source.path, source.file, state="skipped", reason=read.reason))
+        return None
+    return read.document
+
+
+def _annotate(source: Source, course: CourseParts) -> None:
+    """Make missing and stale annotations, and write them into the file.
+
+    Raises:
+        LmmError: one could not be made.
+    """
+    try:
+        with Document.open(source.path, config=course.config) as document:
+            try:
+                report = document.annotate()
+            finally:
+                document.save()
+        for failure in report.failures:
+            raise LmmError(f"{failure.what}: {failure.error}")
+    except LmmError as error:
+        raise error_of(error, source.file) from error
+
+
+def _only_prepare(run: Run, document: DocumentFile) -> None:
+    if found := prepare_file(run, document):
+        read, prepared, saved = found
+        chunks, sections = len(prepared.chunks), len(prepared.sections)
+        run.end(DocumentReport(read.source.path, read.file, read.id, "prepared", chunks, sections, saved=saved))

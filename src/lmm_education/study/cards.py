@@ -33,8 +33,8 @@ from lmm.notebook.fields import text_of
 from lmm.powers import Config
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
-from lmm_education.ingestion.identity import error_of
 from lmm_education.ingestion.outline import Heading, Item, Text
+from lmm_education.ingestion.plan import error_of
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.settings import StudySettings
 from lmm_education.study.study_documents import (

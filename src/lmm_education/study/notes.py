@@ -22,8 +22,8 @@ from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.powers import Config
 from lmm_education.errors import ExportError
-from lmm_education.ingestion.identity import error_of
 from lmm_education.ingestion.kinds import is_comment, kind_of
+from lmm_education.ingestion.plan import error_of
 from lmm_education.ingestion.sources import Source, find_sources
 from lmm_education.settings import StudySettings
 from lmm_education.study.clean import Edits, Notes, clean_notes

@@ -17,8 +17,8 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.powers import Config
-from lmm_education.ingestion.identity import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
+from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
 from lmm_education.ingestion.sources import Source, find_sources
 from lmm_education.material import Chunk, Lines, Section

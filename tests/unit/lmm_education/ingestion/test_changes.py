@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.ingestion.changes import Plan, Stored, plan_changes
+from lmm_education.ingestion.plan import Changes, Stored, changes
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
 from lmm_education.payloads import Payload
 
@@ -25,7 +25,7 @@ def hashes(prepared: PreparedDocument) -> dict[str, str]:
     return {chunk.id: f"#{chunk.text}" for chunk in prepared.chunks}
 
 
-def apply(stored: Stored, plan: Plan) -> Stored:
+def apply(stored: Stored, plan: Changes) -> Stored:
     """The store after the plan was carried out."""
     chunks: dict[str, Payload] = {k: v for k, v in stored.chunks.items() if k not in plan.removed} | dict(plan.payloads)
     kept: dict[str, Payload] = {k: v for k, v in stored.sections.items() if k not in plan.removed_sections}
@@ -44,14 +44,14 @@ _DOCUMENTS = st.builds(
 def test_a_plan_leads_from_any_version_to_any_other(old: PreparedDocument, new: PreparedDocument) -> None:
     """After the plan, the store is what a first ingest of the new version gives; a second plan is empty."""
     nothing = Stored({}, {})
-    before = apply(nothing, plan_changes(nothing, old, hashes(old)))
-    plan = plan_changes(before, new, hashes(new))
+    before = apply(nothing, changes(old, nothing, hashes(old)))
+    plan = changes(new, before, hashes(new))
     after = apply(before, plan)
     assert repr(sorted(after.chunks.items())) == repr(
-        sorted(apply(nothing, plan_changes(nothing, new, hashes(new))).chunks.items())
+        sorted(apply(nothing, changes(new, nothing, hashes(new))).chunks.items())
     )
     assert set(after.sections) == {section.id for section in new.sections}
-    assert plan_changes(after, new, hashes(new)).is_empty
+    assert changes(new, after, hashes(new)).is_empty
     kept = {c.id: (hashes(old)[c.id], old.language) for c in old.chunks}
     assert all(kept.get(c.id) != (hashes(new)[c.id], new.language) for c in plan.encode)
 
@@ -59,8 +59,8 @@ def test_a_plan_leads_from_any_version_to_any_other(old: PreparedDocument, new: 
 def test_only_metadata_changed() -> None:
     """True is not 1 to a reader of the payload; nothing is embedded for it."""
     old, new = document({"a": "one"}, 1), document({"a": "one"}, True)
-    first = plan_changes(Stored({}, {}), old, hashes(old))
-    plan = plan_changes(apply(Stored({}, {}), first), new, hashes(new))
+    first = changes(old, Stored({}, {}), hashes(old))
+    plan = changes(new, apply(Stored({}, {}), first), hashes(new))
     assert not plan.encode
     assert plan.updated["a"]["metadata"] == {"x": True}
 
@@ -68,5 +68,5 @@ def test_only_metadata_changed() -> None:
 def test_again_embeds_everything() -> None:
     """A rebuild trusts nothing that is stored."""
     same = document({"a": "one", "b": "two"})
-    stored = apply(Stored({}, {}), plan_changes(Stored({}, {}), same, hashes(same)))
-    assert [c.id for c in plan_changes(stored, same, hashes(same), again=True).encode] == ["a", "b"]
+    stored = apply(Stored({}, {}), changes(same, Stored({}, {}), hashes(same)))
+    assert [c.id for c in changes(same, stored, hashes(same), again=True).encode] == ["a", "b"]

@@ -14,8 +14,8 @@ from fakes.courses import Course, folder_in_memory
 from lmm.errors import ModelRejected, ModelUnavailable
 from lmm_education.course import open_course
 from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
-from lmm_education.ingestion import writing
-from lmm_education.ingestion.report import IngestReport
+from lmm_education.ingestion import apply
+from lmm_education.ingestion.report import Ended, IngestReport
 from lmm_education.store.checksums import checksum_of
 from lmm_education.store.manifest import FORMAT
 
@@ -180,51 +180,25 @@ def test_a_file_with_a_docid_may_be_moved(course: Course) -> None:
     assert {p["file"] for p, _ in course.contents()["chunks"].values()} == {"b.md"}
 
 
-def test_a_renamed_file_without_docid_is_asked_about(course: Course) -> None:
-    """The error names the flags; with the one, its vectors are reused, with the other, it is a new document."""
-    course.write("a.md", section("Mitosis", 2)).rename(course.write("b.md", ""))
-    course.write("a.md", section("Mitosis", 2))
-    (course.folder / "b.md").unlink()
-    course.ingest()
-    (course.folder / "a.md").rename(course.folder / "b.md")
-    (error,) = course.ingest().failed
-    assert "--moved" in str(error)
-    assert course.files() == ["a.md"]
-    (document,) = course.ingest(moved=True).documents
-    assert (document.moved_from, document.embedded, document.reused) == ("a.md", 0, document.chunks)
-    assert course.files() == ["b.md"]
-    (course.folder / "b.md").rename(course.folder / "c.md")
-    report = course.ingest(moved=False)
-    assert [lost.file for lost in report.lost] == ["b.md"]
-    assert course.files() == ["b.md", "c.md"]
-
-
-def test_a_question_is_put_to_a_person(course: Course) -> None:
-    """On a terminal the same is asked; yes and no do what the flags do."""
+def test_a_renamed_file_without_docid_is_a_new_document(course: Course) -> None:
+    """The old one stays until it is pruned; vectors of a model that is worth it come from its cache."""
     path = course.write("a.md", section("Mitosis", 2))
     course.ingest()
     path.rename(course.folder / "b.md")
-    questions: list[str] = []
-
-    def yes(question: str) -> bool:
-        questions.append(question)
-        return True
-
-    (document,) = course.ingest(ask=yes).documents
-    assert document.moved_from == "a.md"
-    assert questions == ["b.md has the text of a.md, which is gone. Was it renamed?"]
+    report = course.ingest()
+    assert (states(report), [(lost.file, lost.pruned) for lost in report.lost]) == ({"b.md": "new"}, [("a.md", False)])
+    assert course.files() == ["a.md", "b.md"]
+    course.ingest(prune=True)
+    assert course.files() == ["b.md"]
 
 
 def test_a_docid_added_later(course: Course) -> None:
-    """The document keeps its vectors under its new identity, if that is confirmed."""
+    """The document under its new identity replaces the one that the file was."""
     path = course.write("a.md", section("Mitosis", 2))
     course.ingest()
     path.write_text(f"---\ndocid: cells\n---\n{section('Mitosis', 2)}", encoding="utf-8")
-    (error,) = course.ingest().failed
-    assert "'a.md'" in str(error)
-    assert "'cells'" in str(error)
-    (document,) = course.ingest(moved=True).documents
-    assert (document.id, document.moved_from, document.embedded) == ("cells", "a.md", 0)
+    (document,) = course.ingest().documents
+    assert (document.id, document.state) == ("cells", "changed")
     assert {p["document"] for p, _ in course.contents()["chunks"].values()} == {"cells"}
 
 
@@ -240,7 +214,8 @@ def test_two_files_with_one_docid(course: Course) -> None:
     report = course.ingest()
     assert states(report) == {"a.md": "unchanged", "b.md": "failed"}
     assert states(course.ingest("b.md")) == {"b.md": "failed"}
-    assert states(course.ingest("b.md", moved=True)) == {"b.md": "changed"}
+    (course.folder / "a.md").unlink()
+    assert states(course.ingest("b.md")) == {"b.md": "changed"}
     assert course.files() == ["b.md"]
 
 
@@ -273,19 +248,6 @@ def test_files_that_exchange_their_names(course: Course) -> None:
     assert course.embedder.seen == []
     places = {p["text"]: (p["file"], p["document"]) for p, _ in course.contents()["chunks"].values()}
     assert places == {"The first.": ("b.md", "one"), "The second.": ("a.md", "two")}
-
-
-def test_in_a_large_store_the_vectors_of_a_moved_document_are_still_found(
-    course: Course, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Elsewhere they are not looked for: embedding a chunk is less work than looking at a hundred thousand."""
-    monkeypatch.setattr(writing, "_POINTS_A_CHUNK", 0)
-    path = course.write("a.md", section("Mitosis", 2))
-    course.ingest()
-    path.rename(course.folder / "b.md")
-    assert course.ingest(moved=True).embedded == 0
-    course.write("c.md", section("Mitosis", 2))
-    assert course.ingest().embedded == 1
 
 
 # -- what is no document ---------------------------------------------------------------------------
@@ -401,6 +363,31 @@ def test_a_dry_run_changes_nothing_and_counts(course: Course) -> None:
     assert course.embedder.seen == []
     assert course.contents() == before
     assert 1 <= tried.embedded == course.ingest().embedded <= 2
+
+
+def test_a_run_that_ends_in_the_middle_leaves_what_it_published(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole documents; the next run goes on with the others."""
+    monkeypatch.setattr(apply, "PUBLISH_EVERY", 0.0)
+    monkeypatch.setattr(apply, "PUBLISH_SHARE", 0.0)
+    monkeypatch.setattr(apply, "GROUP", 1)
+    for number in range(10):
+        course.write(f"{number}.md", section(f"Part {number}", 2, 10 * number))
+    done = []
+
+    def until_the_seventh(event: object) -> None:
+        done.extend([event] if isinstance(event, Ended) else [])
+        if len(done) == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        course.ingest(listener=until_the_seventh)
+    assert course.files() == [f"{number}.md" for number in range(6)]
+    assert course.ingest().count("new") == 4
+    fresh = replace(course, name="fresh")
+    fresh.ingest()
+    assert course.contents() == fresh.contents()
 
 
 def test_a_model_that_is_down_leaves_the_store_as_it_was(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,7 @@ def test_what_was_cut_off_while_it_was_removed_goes_with_the_next_prune(course: 
 def test_everything_that_is_done_to_the_embedded_store_is_done_to_a_server(course: Course) -> None:
     """Changes, a moved document, another identity, settings that differ."""
     course.write("a.md", f"---\ndocid: a\n---\n{NEW}")
-    assert not course.ingest(moved=True).failed
+    assert not course.ingest().failed
     assert contents(course) == scratch(course)
     course.config.write_text('[RAG]\nencoding_model = "content"\n')
     assert course.ingest(again=True).rebuilt

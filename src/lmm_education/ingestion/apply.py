@@ -1,0 +1,557 @@
+"""Carry out a plan: prepare what changed, in groups; encode and write each; publish, again and again; report.
+
+The order of the calls matters on a server, which has no transactions: the record of a document is marked as
+unfinished first and completed last, so that a run that was cut off is done again; sections come before the
+chunks that name them, and what is out of date goes when what replaces it is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TypeVar
+
+from lmm.disk.folder import Folder
+from lmm.document import Document
+from lmm.errors import LmmError, ModelError, ModelRejected
+from lmm.markdown.blocks import ErrorBlock, HeaderBlock
+from lmm.models.tokens import count_tokens
+from lmm.notebook.fingerprints import STALE
+from lmm_education.encode.bm25 import is_stemmed, language_code
+from lmm_education.encode.encoder import MULTILINGUAL, Vectors
+from lmm_education.encodings import ENCODINGS, SPARSE
+from lmm_education.errors import IngestError, StoreError, StoreMissing
+from lmm_education.frequencies import Frequencies
+from lmm_education.ingestion import report as happened
+from lmm_education.ingestion.ids import document_point_id
+from lmm_education.ingestion.outline import parsed
+from lmm_education.ingestion.plan import (
+    Changes,
+    DocumentFile,
+    IngestPlan,
+    Planned,
+    Skipped,
+    Stored,
+    changes,
+    error_of,
+    first_blocks,
+    read_file,
+)
+from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.ingestion.prepared import MARK, is_edited, is_own_output, read_prepared, step_files
+from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost
+from lmm_education.ingestion.step_files import write_step_files
+from lmm_education.material import Chunk, PreparedDocument, SparseVector
+from lmm_education.parts import CourseParts
+from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload
+from lmm_education.store.layout import check_same
+from lmm_education.store.port import Match, Point, Reader, Store, Writer
+
+BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
+GROUP = 512  # chunks of the documents that are written together
+# A run publishes what it has from time to time, so that a kill takes little away. Publishing costs the embedded store
+# a copy of what is not shared; it is to stay below a tenth of the run.
+PUBLISH_EVERY, PUBLISH_SHARE = 5.0, 10.0  # seconds; times what publishing took
+_ENGLISH_ONLY = "Builtin/wordllama"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """How documents are ingested.
+
+    `save_files` writes what each step made, into `output` or beside the document; without `ingest`, that is
+    all. `prune` removes stored documents whose files are gone. `annotate` makes annotations first. `again`
+    embeds everything again, and makes the store anew where its settings differ or it is damaged; `repair` does that
+    in any case, without opening it. `dry_run` changes nothing.
+    """
+
+    save_files: bool = False
+    output: Path | None = None
+    ingest: bool = True
+    prune: bool = False
+    annotate: bool = False
+    again: bool = False
+    dry_run: bool = False
+    repair: bool = False
+
+
+@dataclass(slots=True)
+class Run:
+    """What the steps of one ingestion share.
+
+    `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
+    those of the documents that were prepared; `model_error` is why the embedding model is not asked any more.
+    """
+
+    course: CourseParts
+    options: IngestOptions
+    listener: Listener
+    stamp: str = ""
+    report: IngestReport = field(default_factory=IngestReport)
+    unannotated: int = 0
+    languages: set[str] = field(default_factory=set)
+    model_error: ModelError | None = None
+
+    def end(self, document: DocumentReport) -> None:
+        """A document is done."""
+        self.report.documents.append(document)
+        self.listener(happened.Ended(document))
+
+    def fail(self, path: Path, file: str, error: LmmError) -> None:
+        """A document cannot be ingested."""
+        self.end(DocumentReport(path, file, state="failed", error=error))
+
+
+def apply(run: Run, plan: IngestPlan) -> None:
+    """Make the store as the plan says, and report; with `dry_run`, only report what would be done.
+
+    Raises:
+        StoreError: the store cannot be written; an embedded one is then what it was when the run last published.
+        IngestError: a store cannot be made anew, since documents of it are gone.
+    """
+    options = run.options
+    for document, error in plan.failed:
+        run.fail(document.source.path, document.source.file, error)
+    for document, reason in plan.skipped:
+        run.end(DocumentReport(document.source.path, document.source.file, state="skipped", reason=reason))
+    for planned in plan.unchanged:
+        _leave(run, planned)
+    run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
+    if run.report.rebuilt and plan.gone and not options.prune:
+        raise IngestError(
+            f"the store cannot be made anew with {len(plan.gone)} of its documents, whose files are gone",
+            where=plan.gone[0].file,
+            hint="--prune makes it without them",
+        )
+    pruned = [gone.id for gone in plan.gone] if options.prune else []
+    if options.dry_run:
+        _estimate(run, plan.changed)
+    elif plan.changed or pruned:
+        _write(run, plan.changed, pruned)
+        run.report.notices += run.course.store.notices
+
+
+def _leave(run: Run, planned: Planned) -> None:
+    """A document that is stored as it is; only the files that show it may be wanted."""
+    document, stored = planned.document, planned.stored
+    try:
+        saved = _saved_again(run, document)
+    except LmmError as error:
+        run.fail(document.source.path, document.source.file, error)
+        return
+    chunks, sections = (stored.chunks, stored.sections) if stored else (0, 0)
+    run.end(
+        DocumentReport(document.source.path, document.file, document.id, "unchanged", chunks, sections, saved=saved)
+    )
+
+
+def _saved_again(run: Run, document: DocumentFile) -> tuple[Path, ...]:
+    if not run.options.save_files:
+        return ()
+    read = read_file(document.source, run.stamp)
+    return () if isinstance(read, Skipped) else save_steps(run, read.document, read.text)
+
+
+# -- preparing -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Item:
+    """A document that is written, or would be."""
+
+    planned: Planned
+    document: DocumentFile
+    prepared: PreparedDocument
+    saved: tuple[Path, ...] = ()
+    changes: Changes = field(default_factory=lambda: Changes((), {}, (), {}, ()))
+    embedded: int = 0
+    reused: int = 0
+
+    def hash_of(self, chunk: Chunk) -> str:
+        """The hash of what is embedded of a chunk that is written."""
+        return str(self.changes.payloads[chunk.id]["hash"])
+
+    def report(self) -> DocumentReport:
+        """What became of it."""
+        planned, document = self.planned, self.document
+        return DocumentReport(
+            path=document.source.path,
+            file=document.file,
+            id=document.id,
+            state="changed" if planned.stored or planned.replaces else "new",
+            chunks=len(self.prepared.chunks),
+            sections=len(self.prepared.sections),
+            embedded=self.embedded,
+            reused=self.reused,
+            updated=len(self.changes.updated),
+            removed=len(self.changes.removed),
+            moved_from=planned.moved_from,
+            saved=self.saved,
+        )
+
+
+def prepare_file(run: Run, document: DocumentFile) -> tuple[DocumentFile, PreparedDocument, tuple[Path, ...]] | None:
+    """The document as its file is now, after the three steps, with the files that were written; None if that failed."""
+    try:
+        read = read_file(document.source, run.stamp)
+        if isinstance(read, Skipped) or read.document.id != document.id:
+            hint = "run it again"
+            raise IngestError("this file has become another document meanwhile", where=document.file, hint=hint)
+        prepared = prepare(read.document, read.text, run.course)
+        _take_note(run, read.document, read.text, prepared)
+        return read.document, prepared, save_steps(run, read.document, read.text)
+    except LmmError as error:
+        run.fail(document.source.path, document.source.file, error)
+        return None
+
+
+def prepare(document: DocumentFile, text: str, course: CourseParts) -> PreparedDocument:
+    """The document after the three steps.
+
+    Raises:
+        LmmError: its header asks for something that is not known, or its text cannot be cut.
+    """
+    settings = course.settings.preparation
+    try:
+        if document.shows is not None:
+            return read_prepared(text, count=count_tokens)
+        return prepare_document(text, docid=document.id, file=document.file, settings=settings, count=count_tokens)
+    except LmmError as error:
+        raise error_of(error, document.file) from error
+
+
+def save_steps(run: Run, document: DocumentFile, text: str) -> tuple[Path, ...]:
+    """Write the files that show what each step made of a document, where that was asked for."""
+    if not run.options.save_files or run.options.dry_run or document.shows is not None:
+        return ()
+    settings = run.course.settings.preparation
+    texts = step_files(text, docid=document.id, file=document.file, settings=settings, count=count_tokens)
+    folder = document.source.path.parent
+    if run.options.output is not None:  # documents of one name in several folders keep apart
+        inside = PurePath(document.file.replace("../", "")).parent
+        Folder(run.options.output).path(inside)  # or LinkOutside
+        folder = run.options.output / inside
+    written = write_step_files(texts, folder, is_ours=lambda text: _shows(text, document), is_edited=is_edited)
+    run.report.notices += [
+        f"{file.path} was edited by hand; that version is kept as {file.backup.name}"
+        for file in written
+        if file.backup is not None
+    ]
+    return tuple(file.path for file in written)
+
+
+def _shows(text: str, document: DocumentFile) -> bool:
+    """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
+    if not is_own_output(text):
+        return False
+    header = first_blocks(text)[0]
+    values = header.values() if isinstance(header, HeaderBlock) else {}
+    mark = values.get(MARK)
+    return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+class _NothingToWrite(Exception):
+    """Every document failed, or one that a store made anew cannot do without."""
+
+
+def _write(run: Run, changed: Sequence[Planned], pruned: Sequence[str]) -> None:
+    """Write what changed, and publish it from time to time; a store that is made anew, in one go."""
+    course, anew = run.course, run.report.rebuilt
+    waiting, least = deque(changed), PUBLISH_EVERY
+    while True:
+        begun = ended = time.monotonic()
+        with contextlib.suppress(_NothingToWrite), course.store.writing(course.manifest, anew=anew) as writer:
+            opened, written = time.monotonic() - begun, 0
+            while waiting:
+                written += _write_group(run, writer, _planned(run, writer, _next_group(run, waiting)))
+                if not anew and time.monotonic() - begun > least:
+                    break
+            if anew and run.report.failed:
+                run.report.notices.append("the store is as it was: not all of its documents could be made anew")
+                raise _NothingToWrite
+            if not waiting and not anew:
+                remove(writer, pruned)
+            ended = time.monotonic()
+            if not written and (waiting or not pruned):
+                raise _NothingToWrite  # an embedded store stays the generation that it is
+        least = max(PUBLISH_EVERY, PUBLISH_SHARE * (opened + time.monotonic() - ended))
+        if not waiting:
+            return
+
+
+def _next_group(run: Run, waiting: deque[Planned]) -> list[_Item]:
+    """The next documents, prepared, that together are worth a call of the embedding model."""
+    group, chunks = list[_Item](), 0
+    while waiting and chunks < GROUP and len(group) < BATCH:
+        planned = waiting.popleft()
+        if found := prepare_file(run, planned.document):
+            document, prepared, saved = found
+            group.append(_Item(planned, document, prepared, saved))
+            chunks += len(prepared.chunks)
+    return group
+
+
+def _planned(run: Run, reader: Reader, group: list[_Item]) -> list[_Item]:
+    """The documents of a group, each with its changes; what is new has nothing in the store to look at."""
+    stored = stored_parts(reader, [item.document.id for item in group if item.planned.stored is not None])
+    encoder, again = run.course.encoder, run.options.again
+    for item in group:
+        prepared = item.prepared
+        hashes = {chunk.id: encoder.hash_of(chunk, language=prepared.language) for chunk in prepared.chunks}
+        item.changes = changes(prepared, stored.get(prepared.id, Stored()), hashes, again=again)
+    if encoder.vectors:
+        seen = set[str]()
+        for item in group:
+            first = {item.hash_of(chunk) for chunk in item.changes.encode} - seen
+            seen |= first
+            item.embedded, item.reused = len(first), len(item.changes.encode) - len(first)
+    return group
+
+
+def _estimate(run: Run, changed: Sequence[Planned]) -> None:
+    """What would be written; for a dry run."""
+    store = run.course.store
+    if not run.report.rebuilt:
+        check_same(run.course.manifest, store.manifest(), store.location)
+    waiting = deque(changed)
+    while waiting:
+        for item in _planned(run, store, _next_group(run, waiting)):
+            run.end(item.report())
+
+
+def _write_group(run: Run, writer: Writer, group: Sequence[_Item]) -> int:
+    """Write a group of documents; how many were written. Of those that the model refuses, the others go on."""
+    if run.model_error is None:
+        try:
+            _encode_and_write(run, writer, group)
+        except ModelError as error:
+            if len(group) > 1 and isinstance(error, ModelRejected):
+                return sum(_write_group(run, writer, [item]) for item in group)
+            run.model_error = None if isinstance(error, ModelRejected) else error
+            failed = error
+        else:
+            for item in group:
+                run.end(item.report())
+            return len(group)
+    else:
+        failed = run.model_error
+    for item in group:
+        run.fail(item.document.source.path, item.document.source.file, failed)
+    return 0
+
+
+def _encode_and_write(run: Run, writer: Writer, group: Sequence[_Item]) -> None:
+    """Encode and write documents, those of one group together.
+
+    Raises:
+        ModelError: the embedding model failed; nothing of the group was written that replaces what was there.
+    """
+    vectors = _encode(run, group)
+    _mark(writer, group)
+    writer.upsert("documents", [Point(id, p) for item in group for id, p in item.changes.sections.items()])
+    writer.upsert("chunks", _points(group, vectors))
+    writer.set_payload("chunks", {id: p for item in group for id, p in item.changes.updated.items()})
+    writer.delete("chunks", [id for item in group for id in item.changes.removed])
+    writer.delete("documents", [id for item in group for id in item.changes.removed_sections])
+    remove(writer, [id for item in group for id in item.planned.replaces])
+    _mark(writer, group, _words_of(writer, group, vectors))
+
+
+def _encode(run: Run, group: Sequence[_Item]) -> dict[str, Vectors]:
+    """The vectors of what has to be encoded, by the hash of what is embedded: what is alike is encoded once."""
+    path = group[0].document.source.path if group else Path()
+    wanted = {item.hash_of(chunk): (chunk, item.prepared.language) for item in group for chunk in item.changes.encode}
+    vectors = dict[str, Vectors]()
+    for part in batches(list(wanted.items())):
+        chunks, languages = [chunk for _, (chunk, _) in part], [language for _, (_, language) in part]
+        made = run.course.encoder.encode(chunks, language=languages)
+        vectors.update(zip((hash for hash, _ in part), made, strict=True))
+        run.listener(happened.Embedding(path, len(vectors), len(wanted)))
+    return vectors
+
+
+def _mark(writer: Writer, group: Sequence[_Item], finished: Mapping[str, Frequencies] | None = None) -> None:
+    """Write the documents' records: as unfinished, or, with the document frequencies of each, as finished."""
+    records = []
+    for item in group:
+        prepared, shown = item.prepared, item.document.prepared_file
+        words = Frequencies() if finished is None else finished[prepared.id]
+        hash = "" if finished is None else item.document.hash
+        payload = document_payload(prepared, hash=hash, prepared=shown, words=words)
+        records.append(Point(document_point_id(prepared.id), payload))
+    writer.upsert("documents", records)
+
+
+def _words_of(reader: Reader, group: Sequence[_Item], vectors: Mapping[str, Vectors]) -> dict[str, Frequencies]:
+    """The document frequencies of documents that are written, of chunks that stay as they were too."""
+    encoded = {chunk.id: vectors[item.hash_of(chunk)] for item in group for chunk in item.changes.encode}
+    kept = [chunk.id for item in group for chunk in item.prepared.chunks if chunk.id not in encoded]
+    stored = {point.id: point.vectors for point in reader.get("chunks", kept, fields=False, vectors=True)}
+    found = dict[str, Frequencies]()
+    for item in group:
+        own = ((encoded.get(chunk.id) or stored.get(chunk.id) or {}).get(SPARSE) for chunk in item.prepared.chunks)
+        found[item.prepared.id] = Frequencies.of(each for each in own if isinstance(each, SparseVector))
+    return found
+
+
+def _points(group: Sequence[_Item], vectors: Mapping[str, Vectors]) -> Iterator[Point]:
+    for item in group:
+        for chunk in item.changes.encode:
+            yield Point(chunk.id, item.changes.payloads[chunk.id], vectors[item.hash_of(chunk)])
+
+
+def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The items in pieces of at most `BATCH`.
+
+    >>> [len(piece) for piece in batches(range(600))]
+    [256, 256, 88]
+    """
+    yield from (items[at : at + BATCH] for at in range(0, len(items), BATCH))
+
+
+# -- what is stored --------------------------------------------------------------------------------
+
+
+def stored_documents(reader: Reader) -> list[StoredDocument]:
+    """The records of all documents in a store, by file."""
+    points = reader.scroll("documents", where=[Match("what", ("document",))], fields=RECORD)
+    return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
+
+
+def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, Stored]:
+    """What a store has of some documents, by docid."""
+    found: dict[str, tuple[dict[str, Payload], dict[str, Payload]]] = {docid: ({}, {}) for docid in docids}
+    for some in batches(docids):
+        own = Match("document", tuple(some))
+        chunks = reader.scroll("chunks", where=[own])
+        sections = reader.scroll("documents", where=[own, Match("what", ("section",))])
+        for kind, points in enumerate((chunks, sections)):
+            for point in points:
+                found[point.payload["document"]][kind][point.id] = point.payload
+    return {docid: Stored(chunks, sections) for docid, (chunks, sections) in found.items()}
+
+
+def remove(writer: Writer, docids: Sequence[str]) -> None:
+    """Remove everything of some documents, their records last."""
+    for some in batches(docids):
+        own = [Match("document", tuple(some))]
+        records = [document_point_id(docid) for docid in some]
+        sections = (point.id for point in writer.scroll("documents", where=own, fields=False))
+        writer.delete("chunks", [point.id for point in writer.scroll("chunks", where=own, fields=False)])
+        writer.delete("documents", [id for id in sections if id not in records])
+        writer.delete("documents", records)
+
+
+def find_stored(name: str, known: Sequence[StoredDocument], location: str) -> list[StoredDocument]:
+    """The documents with this id or file, or in this folder; else the one whose file has this name.
+
+    Raises:
+        StoreError: there is none, or there are several of that file name.
+    """
+    if exact := [each for each in known if name in (each.id, each.file)]:
+        return exact
+    if inside := [each for each in known if PurePosixPath(each.file).is_relative_to(name)]:
+        return inside
+    alike = [each for each in known if PurePosixPath(each.file).name == name]
+    if len(alike) == 1:
+        return alike
+    message = f"several documents are called '{name}'" if alike else f"there is no document '{name}'"
+    names = ", ".join(each.file for each in (alike or known)[:5]) or "none"
+    more = ", …" if len(alike or known) > 5 else ""
+    raise StoreError(message, where=location, hint=f"there are: {names}{more}; lmm store status lists them")
+
+
+def remove_documents(store: Store, names: Iterable[str]) -> list[StoredDocument]:
+    """Remove documents from a store, by docid, file, folder or the file's name; those that were removed.
+
+    Raises:
+        StoreMissing: nothing was ingested.
+        StoreError: there is no document of a name, or there are several.
+    """
+    manifest = store.manifest()
+    if manifest is None:
+        hint = "make a store with: lmm ingest PATH"
+        raise StoreMissing("nothing was ingested yet", where=store.location, hint=hint)
+    known = stored_documents(store)
+    chosen = list({each.id: each for name in names for each in find_stored(name, known, store.location)}.values())
+    with store.writing(manifest) as writer:
+        remove(writer, [each.id for each in chosen])
+    return chosen
+
+
+def is_made_otherwise(course: CourseParts) -> bool:
+    """Whether there is a store, and it was made with other settings than those in force."""
+    stored = course.store.manifest()
+    return stored is not None and bool(stored.differences(course.manifest))
+
+
+# -- what the author is told -----------------------------------------------------------------------
+
+
+def _take_note(run: Run, document: DocumentFile, text: str, prepared: PreparedDocument) -> None:
+    """Keep what is to be told about a document that was prepared."""
+    run.languages.add(language_code(prepared.language))
+    if document.shows is None:
+        run.report.notices += _warnings(document, text)
+        run.unannotated += _missing_annotations(text, run.course)
+
+
+def _warnings(document: DocumentFile, text: str) -> list[str]:
+    """What in a document's metadata was not understood, each with its place."""
+    if "---" not in text:
+        return []
+    blocks, path = parsed(text), document.source.path
+    errors = [block for block in blocks if isinstance(block, ErrorBlock)]
+    found = [
+        f"{path}:{error.error_line or error.line}: this metadata cannot be read, and is taken for text: {error.reason} "
+        f"(lmm scan {path} tells more)"
+        for error in errors
+    ]
+    header = blocks[0].values() if isinstance(blocks[0], HeaderBlock) else {}
+    docid, language = header.get("docid"), header.get("lang")
+    if docid is not None and not isinstance(docid, str | int | float):
+        found.append(f"{path}:1: 'docid' is not a text, and was passed over; lmm scan {path} writes one")
+    if language is not None and not (isinstance(language, str) and is_stemmed(language)):
+        found.append(f"{path}:1: 'lang: {language}' is no language that is known; words count as they are written")
+    return found
+
+
+def _missing_annotations(text: str, course: CourseParts) -> int:
+    """How many annotations that are switched on are missing or stale in a document; no model is asked.
+
+    Titles, made by code from the headings, count only where they add anything: not where headings are embedded anyway,
+    or nothing but the content is.
+    """
+    encoding = ENCODINGS[course.settings.encoding]
+    titles = not {"merged", "annotations"}.isdisjoint({encoding.dense, encoding.sparse, *encoding.multi})
+    on = {name for name, wanted in course.models.annotations.items() if wanted}
+    if not ("RAG" in text or on - {"titles"} or (titles and on)):
+        return 0
+    visited = Document.from_text(text, config=course.config).annotate(estimate=True).results
+    return sum(found.state in STALE and (titles or found.field != "titles") for found in visited)
+
+
+def tell(run: Run) -> None:
+    """Add what concerns all documents: annotations that are missing, languages that the embedding model does not know
+    (of the course's own, the encoder tells)."""
+    if run.unannotated:
+        run.report.notices.append(
+            f"{run.unannotated} annotations that are switched on are missing or out of date: make them with "
+            "lmm annotate FILE, or ingest with --annotate"
+        )
+    if not run.options.ingest or language_code(run.course.settings.preparation.language) != "en":
+        return
+    foreign = sorted(run.languages - {"en"})
+    if foreign and run.course.encoder.space.startswith(_ENGLISH_ONLY):
+        run.report.notices.append(
+            f"{_ENGLISH_ONLY} knows English only, and there are documents in {', '.join(foreign)}; set a multilingual "
+            f'model such as "{MULTILINGUAL}" under [embedding] in config.toml'
+        )

@@ -1,0 +1,393 @@
+"""What a file is, and what has to change so that a store holds the files as they are now.
+
+A document is its ``docid``, else its path. It keeps its identity when its text changes and, with a docid, when its
+file is moved. `plan_ingest` and `changes` are pure: they look at what was read, and at what is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmm.disk import files
+from lmm.errors import LmmError
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm_education.errors import IngestError
+from lmm_education.ingestion.prepared import is_own_output, read_mark
+from lmm_education.ingestion.report import OUR_OWN
+from lmm_education.ingestion.sources import Source, file_name
+from lmm_education.material import Chunk, PreparedDocument
+from lmm_education.payloads import Payload, StoredDocument, chunk_payload, section_payload
+
+_HEADER_ROOM = 20_000  # characters
+# A prompt or a transcript of an agent begins with one of these tags (comments aside), whatever its ending.
+_CHATMD = re.compile(
+    r"\ufeff?(?:\s|<!--.*?-->)*<(?:config|tool|msg|user|system|developer|assistant|import)(?=[\s/>])", re.DOTALL
+)
+
+
+# -- what a file is --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFile:
+    """A document in a file. `hash` is of its text and of all that decides what is made of it.
+
+    `shows` is set where the file is a prepared one: the path of the document that it shows.
+    """
+
+    source: Source
+    id: str
+    hash: str
+    shows: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The path of the document, relative to the course's folder."""
+        return self.source.file if self.shows is None else self.shows
+
+    @property
+    def prepared_file(self) -> str:
+        """The path of the prepared file, if it is one."""
+        return "" if self.shows is None else self.source.file
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that is no document to ingest, and why."""
+
+    source: Source
+    reason: str
+
+
+class Read(NamedTuple):
+    """A document and its text."""
+
+    document: DocumentFile
+    text: str
+
+
+def read_file(source: Source, stamp: str) -> Read | Skipped:
+    """The document in a file. Agents' files and our own outputs are skipped, unless they were named.
+
+    `stamp` goes into the document's hash: whatever else decides what is stored of it.
+
+    Raises:
+        LmmError: it cannot be read; the error says where and why.
+    """
+    try:
+        return _read(source, stamp)
+    except LmmError as error:
+        raise error_of(error, source.file) from error
+
+
+def _read(source: Source, stamp: str) -> Read | Skipped:
+    _check_name(source)
+    text = files.read_document(source.path)
+    if "\0" in text:
+        raise IngestError("this is no text: it has NUL characters", hint="leave it out, or convert it")
+    if is_own_output(text):
+        if not source.named:
+            return Skipped(source, OUR_OWN)
+        docid, file = read_mark(text)
+        return Read(DocumentFile(source, docid, fingerprint(text, stamp), file), text)
+    if is_chatmd(text) and not source.named:
+        return Skipped(source, "a prompt or transcript of an agent")
+    docid = docid_of(first_blocks(text))
+    return Read(DocumentFile(source, docid or source.file, fingerprint(text, stamp)), text)
+
+
+def _check_name(source: Source) -> None:
+    try:
+        source.file.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
+
+
+def first_blocks(text: str) -> list[Block]:
+    """The first blocks of a text, the header whole if there is one: what follows need not be read for it.
+
+    >>> len(first_blocks("---\\ntitle: x\\n---\\n" + "word\\n\\n" * 50_000)) < 50_000
+    True
+    """
+    blocks = parse_markdown_text(text[:_HEADER_ROOM])
+    return blocks if len(blocks) > 1 or len(text) <= _HEADER_ROOM else parse_markdown_text(text)
+
+
+def docid_of(blocks: Sequence[Block]) -> str:
+    """The header's ``docid``, or nothing.
+
+    Raises:
+        IngestError: the header cannot be read but seems to hold one; the path would be another identity.
+    """
+    first = blocks[0] if blocks else None
+    if isinstance(first, ErrorBlock) and "docid" in first.source:
+        place = f"{first.error_line}:{first.error_column}"
+        raise IngestError(f"the header cannot be read: {first.reason}", where=place, hint=first.hint)
+    value = first.get("docid") if isinstance(first, HeaderBlock) else None
+    return str(value).strip() if isinstance(value, str | int | float) else ""
+
+
+def is_chatmd(text: str) -> bool:
+    """Whether a text is a prompt or a transcript of an agent, not a document.
+
+    >>> is_chatmd('<config model="x"/>\\n<user>Hello</user>'), is_chatmd("# Cells\\n\\n<user>"), is_chatmd("<userland>")
+    (True, False, False)
+    """
+    return _CHATMD.match(text) is not None
+
+
+def fingerprint(text: str, stamp: str) -> str:
+    """A hash of a document's text and of `stamp`, which stands for every setting that decides what is stored of it."""
+    digest = hashlib.sha256(stamp.encode())
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:32]
+
+
+def error_of(error: Exception, file: str) -> LmmError:
+    """Any error about a document, with the document's name in front."""
+    if not isinstance(error, LmmError):
+        return IngestError(f"{type(error).__name__}: {error}", where=file)
+    if error.where.startswith(file):
+        return error
+    error.where = f"{file}:{error.where}" if error.where else file
+    return error
+
+
+def held_by(stored: Iterable[StoredDocument], documents: Iterable[DocumentFile], root: Path) -> dict[str, str | None]:
+    """Which document each stored file that is none of `documents` holds now: its id, or None where it is gone. Prepared
+    files count too.
+
+    Only files whose documents are elsewhere now are opened; of the others, what is stored is believed.
+    """
+    here, ids = {document.file for document in documents}, {document.id for document in documents}
+    held = {each.file: _held(each, root, look=each.id in ids) for each in stored if each.file not in here}
+    return held | {each.prepared: each.id for each in stored if each.prepared and (root / each.prepared).is_file()}
+
+
+def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
+    path = root / stored.file
+    if not path.is_file():
+        return None
+    if not look:
+        return stored.id
+    try:
+        return docid_of(first_blocks(files.read_document(path))) or file_name(path, root)
+    except LmmError:
+        return stored.id
+
+
+# -- what must change ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A document to store. `stored` is its record; `replaces` are stored documents that its file held before."""
+
+    document: DocumentFile
+    stored: StoredDocument | None = None
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def moved_from(self) -> str:
+        """The file that it was, if that is another."""
+        return self.stored.file if self.stored and self.stored.file != self.document.file else ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the store has it as it is."""
+        document, stored = self.document, self.stored
+        return stored is not None and (stored.hash, stored.file, stored.prepared, self.replaces) == (
+            document.hash,
+            document.file,
+            document.prepared_file,
+            (),
+        )
+
+
+@dataclass(slots=True)
+class IngestPlan:
+    """What is to be done with the documents of a run. `gone` are stored documents whose files, among those looked at,
+    are gone or hold another document."""
+
+    changed: list[Planned] = field(default_factory=list)
+    unchanged: list[Planned] = field(default_factory=list)
+    failed: list[tuple[DocumentFile, IngestError]] = field(default_factory=list)
+    skipped: list[tuple[DocumentFile, str]] = field(default_factory=list)
+    gone: list[StoredDocument] = field(default_factory=list)
+
+
+def plan_ingest(
+    documents: Sequence[DocumentFile],
+    stored: Sequence[StoredDocument],
+    *,
+    held: Mapping[str, str | None] = {},
+    covers: Callable[[str], bool] = lambda file: True,
+    again: bool = False,
+) -> IngestPlan:
+    """What makes the store hold these documents.
+
+    A file without a docid that was renamed is a new document, and the old one is gone. A file that holds another
+    document than before replaces it. A docid that stands in two files is an error for those of them that are not the
+    stored document.
+
+    Args:
+        held: see `held_by`.
+        covers: whether a file of the course was looked for.
+        again: whether documents that are stored as they are count as changed.
+
+    >>> note = DocumentFile(Source(Path("b.md"), "b.md"), "x", "h2")
+    >>> plan = plan_ingest([note], [StoredDocument("x", "a.md", "h1"), StoredDocument("y", "b.md", "h1")])
+    >>> plan.changed[0].moved_from, plan.changed[0].replaces, plan.gone
+    ('a.md', ('y',), [])
+    """
+    plan, known = IngestPlan(), {each.id: each for each in stored}
+    kept = list(_unless_shown(documents, known, held, plan))
+    files_of: dict[str, list[str]] = {}
+    for document in kept:
+        files_of.setdefault(document.id, []).append(document.file)
+    stored_in: dict[str, list[str]] = {}
+    for each in stored:
+        stored_in.setdefault(each.file, []).append(each.id)
+    replaced = set[str]()
+    for document in kept:
+        mine = known.get(document.id)
+        if error := _doubled(document, mine, files_of[document.id], held):
+            plan.failed.append((document, error))
+            continue
+        replaces = tuple(id for id in stored_in.get(document.file, ()) if id not in files_of)
+        replaced.update(replaces)
+        planned = Planned(document, mine, replaces)
+        (plan.unchanged if planned.is_stored and not again else plan.changed).append(planned)
+    now = {**held, **{document.file: document.id for document in documents}}
+    plan.gone = [
+        each
+        for each in stored
+        if now.get(each.file) != each.id and each.id not in files_of and each.id not in replaced and covers(each.file)
+    ]
+    return plan
+
+
+def _unless_shown(
+    documents: Iterable[DocumentFile],
+    known: Mapping[str, StoredDocument],
+    held: Mapping[str, str | None],
+    plan: IngestPlan,
+) -> Iterator[DocumentFile]:
+    """The documents, without those that a prepared file stands for, now or since an earlier run."""
+    every = list(documents)
+    shown = {document.id: document.source.file for document in every if document.shows is not None}
+    for document in every:
+        instead = shown.get(document.id, "") if document.shows is None else ""
+        mine = known.get(document.id)
+        if not instead and document.shows is None and not document.source.named and mine is not None:
+            instead = mine.prepared if mine.prepared and held.get(mine.prepared) is not None else ""
+        if instead:
+            plan.skipped.append((document, f"{instead} is stored in its place"))
+        else:
+            yield document
+
+
+def _doubled(
+    document: DocumentFile, mine: StoredDocument | None, files: Sequence[str], held: Mapping[str, str | None]
+) -> IngestError | None:
+    """The error for a file whose docid is another file's."""
+    hint = "remove the docid of the copy; lmm scan gives it a new one"
+    if mine is not None and mine.file != document.file and (mine.file in files or held.get(mine.file) == document.id):
+        message = f"its docid '{document.id}' belongs to {mine.file}, which is still there"
+        return IngestError(message, where=document.file, hint=hint)
+    if len(files) == 1 or (mine is not None and mine.file == document.file):
+        return None
+    other = next((file for file in files if file != document.file), document.file)
+    return IngestError(f"it has the same docid '{document.id}' as {other}", where=document.file, hint=hint)
+
+
+# -- the difference within a document --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a store has of a document: payloads by id."""
+
+    chunks: Mapping[str, Payload] = field(default_factory=dict)
+    sections: Mapping[str, Payload] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What to write for a document.
+
+    `encode` are the chunks whose vectors are missing or out of date, `payloads` those of all chunks to write
+    by id, with vectors or without; `removed` are chunk ids, `removed_sections` section ids.
+    """
+
+    encode: tuple[Chunk, ...]
+    payloads: Mapping[str, Payload]
+    removed: tuple[str, ...]
+    sections: Mapping[str, Payload]
+    removed_sections: tuple[str, ...]
+
+    @property
+    def updated(self) -> dict[str, Payload]:
+        """The payloads of chunks whose vectors stay as they are."""
+        encoded = {chunk.id for chunk in self.encode}
+        return {id: payload for id, payload in self.payloads.items() if id not in encoded}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the store has all of it already."""
+        return not (self.payloads or self.removed or self.sections or self.removed_sections)
+
+
+def changes(document: PreparedDocument, stored: Stored, hashes: Mapping[str, str], *, again: bool = False) -> Changes:
+    """What makes the store hold `document`: the difference, and nothing else.
+
+    Ids come from content and place, hashes from what is embedded. So an id that is stored with the same hash needs
+    no embedding, whatever else about it changed; its payload is set. An id with another hash is embedded again.
+
+    Args:
+        hashes: chunk ids to the hash of what is embedded of each.
+        again: whether every chunk is embedded.
+
+    >>> from lmm_education.material import Lines, Place
+    >>> chunk = Chunk("1", Place("d", "a.md", Lines(1, 1)), "s", 0, "Green.")
+    >>> leaves = PreparedDocument("d", "a.md", "Leaves", "en", (), (chunk,))
+    >>> first = changes(leaves, Stored(), {"1": "h"})
+    >>> [c.text for c in first.encode]
+    ['Green.']
+    >>> changes(leaves, Stored(first.payloads), {"1": "h"}).is_empty
+    True
+    """
+    wanted: dict[str, Any] = {
+        chunk.id: chunk_payload(chunk, language=document.language, hash=hashes[chunk.id]) for chunk in document.chunks
+    }
+    sections = {section.id: section_payload(section, title=document.title) for section in document.sections}
+    encode = tuple(c for c in document.chunks if again or _is_stale(stored.chunks.get(c.id), wanted[c.id]))
+    encoded = {chunk.id for chunk in encode}
+    return Changes(
+        encode=encode,
+        payloads={id: new for id, new in wanted.items() if id in encoded or _differs(stored.chunks[id], new)},
+        removed=tuple(id for id in stored.chunks if id not in wanted),
+        sections={id: new for id, new in sections.items() if again or _differs(stored.sections.get(id), new)},
+        removed_sections=tuple(id for id in stored.sections if id not in sections),
+    )
+
+
+def _is_stale(stored: Payload | None, wanted: Payload) -> bool:
+    return stored is None or stored.get("hash") != wanted["hash"]
+
+
+def _differs(stored: Payload | None, wanted: Payload) -> bool:
+    """Whether payloads differ as JSON: to Python, true is 1 and 1 is 1.0. Only metadata may hold either."""
+    return stored != wanted or _canonical(stored) != _canonical(wanted)
+
+
+def _canonical(payload: Payload) -> str:
+    metadata = payload["metadata"]
+    return json.dumps(metadata, sort_keys=True) if metadata else ""
