@@ -110,7 +110,7 @@ class Budgeted:
     >>> from lmm.messages import Message
     >>> from lmm.models.port import ask
     >>> from lmm.models.testing import ScriptedModel
-    >>> model = Budgeted(ScriptedModel(["Yes.", "No."]), Tally(parse_budget("3")))
+    >>> model = Budgeted(ScriptedModel(["Yes.", "No."]), UsageTally(parse_budget("3")))
     >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it green?"),)))).text
     'Yes.'
     >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it red?"),)))).text
