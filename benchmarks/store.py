@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import Row, seconds, show
+from lmm_education.config import StorageSettings
 from lmm_education.material import SparseVector
-from lmm_education.settings import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import Leg, Point, Store, Vector

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
+from chatmd.config import ChatmdSettings, read_chatmd
 from chatmd.language.agent import Config, Content, interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import SyntaxTree
@@ -16,32 +18,27 @@ from lmm.config_files import find_config
 from lmm.errors import ConfigError
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
-from lmm.powers import Config as ConfigFile
-from lmm.powers import Power, require
+from lmm.powers import require
+from lmm.tables import Config as ConfigFile
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What a run may do, from ``[chatmd]`` and the command line. Times are in seconds, sizes in bytes.
+class Rules(ChatmdSettings, frozen=True):
+    """What a run may do, and what follows from that."""
 
-    `private_network` lets tools and documents reach loopback, private and link-local addresses; `remote_tools`
-    gives agents that come from a URL the tools they declare; `roots` are folders outside of the prompt's that imports
-    may come from. At `compact_at` of its model's window, a conversation is compacted; 0 never does. `withheld` is what
-    a config.toml asks for and nobody approved: who would need it calls `require`.
-    """
+    @classmethod
+    def of(cls, config: ConfigFile) -> Self:
+        """The rules that a configuration file sets.
 
-    max_turns: int = 50
-    max_depth: int = 4
-    max_parallel: int = 8
-    max_output: int = 30_000
-    compact_at: float = 0.8
-    tool_timeout: float = 60.0
-    fetch_timeout: float = 30.0
-    fetch_limit: int = 5_000_000
-    private_network: bool = False
-    remote_tools: bool = False
-    roots: tuple[Path, ...] = ()
-    withheld: tuple[Power, ...] = ()
+        Raises:
+            ConfigError: unreadable TOML, an unknown key, a value of the wrong kind.
+
+        >>> Rules.of(ConfigFile(text="[chatmd]\\nmax_turns = 5")).max_turns
+        5
+        >>> Rules.of(ConfigFile(text="[chatmd]\\nmax_turn = 5"))
+        Traceback (most recent call last):
+        lmm.errors.ConfigError: config.toml:2: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
+        """
+        return cls(**read_chatmd(config))
 
     def require(self, name: str) -> None:
         """See to it that nothing of this name (``roots``) is withheld, before it is refused for want of it.
@@ -89,7 +86,7 @@ class Workplace:
     folder: Path
     settings: Settings
     ask_agent: AskAgent
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     protected: tuple[Path, ...] = ()
 
@@ -146,8 +143,7 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     tier, named = _named(config, configuration, own)
     where = "--model" if configuration.model and own else config.span.where
     settings: ModelSettings = getattr(_with_model(named, configuration, where), tier)
-    settings = replace(
-        settings,
+    settings = settings.replace(
         temperature=settings.temperature if config.temperature is None else config.temperature,
         max_tokens=config.max_tokens or settings.max_tokens,
         reasoning_effort=config.reasoning_effort or settings.reasoning_effort,
@@ -182,7 +178,7 @@ def settings_of(
     if not named and tier == "major":
         return settings
     major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
-    return replace(settings, major=major, minor=minor, aux=aux)
+    return settings.replace(major=major, minor=minor, aux=aux)
 
 
 def _named(config: Config, configuration: Configuration, own: bool) -> tuple[str, dict[str, str]]:

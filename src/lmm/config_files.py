@@ -13,7 +13,7 @@ from lmm.config import Settings, load_settings
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
-from lmm.powers import Config
+from lmm.tables import Config
 
 CONFIG = "config.toml"
 

@@ -1,40 +1,14 @@
-"""Where servers of ours listen, and who can reach them there."""
+"""Where servers of ours listen."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from typing import Any
-from urllib.parse import urlsplit
 
 from lmm.errors import LmmError
 
 _WAITING = 2048  # connections that wait to be accepted: a class that opens the page at once
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host, given as a name or an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("[::1]"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def is_loopback_url(url: str) -> bool:
-    """Whether a URL leads to this machine.
-
-    >>> is_loopback_url("http://127.0.0.1:11434/v1"), is_loopback_url("https://localhost.example.com")
-    (True, False)
-    """
-    try:
-        return is_loopback(urlsplit(url).hostname or "")
-    except ValueError:
-        return False
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,13 +1,12 @@
 """Powers: what a config.toml asks for that reaches beyond its folder, such as another host or a path outside.
 
 A config.toml may have come with somebody's repository. What concerns only its folder it may set; a power has to be
-approved with ``lmm trust`` before a command uses it. Which keys are powers is declared beside the keys (`POWERS` in
-`lmm.config`, `lmm_education.settings` and `chatmd.runtime.settings`); what the kinds mean stands here.
+approved with ``lmm trust`` before a command uses it. Which keys are powers their fields say (`lmm.tables.Key.power`);
+what the kinds mean stands here.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,25 +15,10 @@ from typing import Any
 
 from lmm.disk import trust
 from lmm.errors import Untrusted
-from lmm.listening import is_loopback_url
+from lmm.hosts import is_loopback_url
 from lmm.providers import ALIASES, PROVIDERS
+from lmm.tables import TABLES, Config, Declared, keys_in, line_of
 from lmm.terminal import visible
-
-Declared = Mapping[str, Mapping[str, str]]
-"""Which keys of which tables are powers, and of which kind: a row of `KINDS`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """One config.toml as it was read; `path` is None where there is none, or where the text came from no file.
-
-    What is the user's `own` (named on the command line or by ``$LMM_CONFIG``, or lying in the user's configuration
-    folder) may ask for anything; any other has powers.
-    """
-
-    path: Path | None = None
-    text: str = ""
-    own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,49 +80,38 @@ def how_to_agree(file: Path) -> str:
     return f"lmm trust {shlex.quote(str(file.parent if file.name == 'config.toml' else file))}"
 
 
-def find_powers(config: Config, toml: Mapping[str, Any], declared: Declared) -> tuple[Power, ...]:
-    """The powers that a file has: of the keys that are declared, those whose values reach beyond its folder."""
+def find_powers(config: Config, keys: Iterable[Declared]) -> tuple[Power, ...]:
+    """The powers that a file has: of these keys, those whose values reach beyond its folder."""
     if config.own or config.path is None:
         return ()
     found = []
-    for table, keys in declared.items():
-        values: Any = toml.get(table)
-        for key, kind in keys.items() if isinstance(values, Mapping) else ():
-            words = KINDS[kind](values[key], config.path.parent.resolve(), values) if values.get(key) else ""
-            if words:
-                found.append(
-                    Power(
-                        kind=kind,
-                        name=f"{table}.{key}",
-                        value=_plain(values[key]),
-                        file=config.path,
-                        line=line_of(config.text, table, key),
-                        words=words,
-                        digest=trust.digest_of(config.text),
-                    )
+    for one in keys:
+        table = config.toml.get(one.table)
+        value = table.get(one.name) if one.key.power and isinstance(table, Mapping) else None
+        words = KINDS[one.key.power](value, config.path.parent.resolve(), table or {}) if value else ""
+        if words:
+            found.append(
+                Power(
+                    kind=one.key.power,
+                    name=f"{one.table}.{one.name}",
+                    value=_plain(value),
+                    file=config.path,
+                    line=line_of(config.text, one.table, one.name),
+                    words=words,
+                    digest=trust.digest_of(config.text),
                 )
+            )
     return tuple(found)
 
 
-def line_of(text: str, table: str, key: str) -> int:
-    r"""The line of a key in configuration text, else of its table; 0 if it is written in a way that hides it.
+def all_powers(config: Config) -> tuple[Power, ...]:
+    """Everything that a config.toml asks for which reaches beyond its folder, in the order of its lines.
 
-    >>> line_of('minor = "x"\n[major]\nmodel = "y"\nbase_url = "z"', "major", "base_url")
-    4
+    Raises:
+        ConfigError: it cannot be read.
     """
-    name = rf"""["']?{re.escape(key)}["']?\s*="""
-    here, of_table = "", 0
-    for number, line in enumerate(text.split("\n"), 1):
-        if head := re.match(r"""\s*\[\s*["']?([^\]"'\s]+)""", line):
-            here = head[1]
-        begins = head and here == table
-        if begins or (not here and re.match(rf"\s*{re.escape(table)}\s*[.=]", line)):
-            of_table = of_table or number
-            if re.search(rf"[.{{,]\s*{name}", line):  # storage.url = "…", storage = {url = "…"}
-                return number
-        elif here == table and re.match(rf"\s*{name}", line):
-            return number
-    return of_table
+    found = find_powers(config, (one for table in TABLES for one in keys_in(table)))
+    return tuple(sorted(found, key=lambda power: power.line))
 
 
 # -- the kinds ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from lmm import loop
 from lmm.errors import LmmError
 from lmm.models.port import ChatModel, Embedder, RunnableTool
-from lmm.powers import Config
+from lmm.tables import Config
 from lmm_education.answer.answers import Answer, AnswerEvent, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
 from lmm_education.errors import StoreMissing

@@ -16,9 +16,9 @@ from lmm import config_files
 from lmm.config import Settings
 from lmm.errors import FileReadError
 from lmm.models.port import ChatModel, Embedder
-from lmm.powers import Config
+from lmm.tables import Config
+from lmm_education.config import CourseSettings, StorageSettings, load_course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
-from lmm_education.settings import CourseSettings, StorageSettings, load_course_settings
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Store
@@ -80,7 +80,7 @@ class CourseParts:
         else:
             file, settings = find_course(config if isinstance(config, Config) else Path(config) if config else None)
         if course:
-            settings = replace(settings, storage=replace(settings.storage, course=course))
+            settings = settings.replace(storage={"course": course})
         named, major = ({"major": model}, None) if isinstance(model, str) else ({}, model)
         models = config_files.settings_for(config=file, overrides=named or None, env=env)
         return cls(
@@ -188,8 +188,7 @@ def find_course(
         found = config_files.read_config(above / config_files.CONFIG)
     settings = load_course_settings(found.text, config_file=found.path, own=found.own)
     if found.path is None and above is not None:
-        storage = replace(settings.storage, folder=above / settings.storage.folder, root=above)
-        settings = replace(settings, root=above, storage=storage)
+        settings = _in_folder(settings, above)
     return found, settings
 
 
@@ -222,9 +221,12 @@ def course_at(folder: Path) -> tuple[Config, CourseSettings]:
     if (root / config_files.CONFIG).is_file():
         found = config_files.read_config(root / config_files.CONFIG)
         return found, load_course_settings(found.text, config_file=found.path, own=found.own)
-    plain = CourseSettings()
-    storage = replace(plain.storage, folder=root / plain.storage.folder, root=root)
-    return Config(), replace(plain, root=root, storage=storage)
+    return Config(), _in_folder(CourseSettings(), root)
+
+
+def _in_folder(settings: CourseSettings, root: Path) -> CourseSettings:
+    """The settings of a course in a folder without a configuration file."""
+    return settings.replace(root=root, storage={"folder": root / settings.storage.folder, "root": root})
 
 
 def is_course(folder: Path) -> bool:

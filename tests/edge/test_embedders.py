@@ -9,7 +9,6 @@ import math
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,7 +82,7 @@ def test_half_a_character_is_replaced(settings: ModelSettings) -> None:
 def test_progress_is_told(settings: ModelSettings) -> None:
     """How many are done, of how many, growing to all; equal texts count too."""
     seen: list[tuple[int, int]] = []
-    open_embedder(replace(settings, batch_size=2)).embed(
+    open_embedder(settings.replace(batch_size=2)).embed(
         TEXTS, kind="document", on_progress=lambda done, total: seen.append((done, total))
     )
     assert seen == sorted(seen)
@@ -94,7 +93,7 @@ def test_progress_is_told(settings: ModelSettings) -> None:
 def test_from_threads_and_from_an_event_loop(settings: ModelSettings) -> None:
     """One embedder serves several threads at once, and coroutines, also those on our own loop."""
     embedder = shared_embedder(settings)
-    assert shared_embedder(replace(settings)) is embedder
+    assert shared_embedder(settings.replace()) is embedder
     expected = embedder.embed(TEXTS, kind="document")
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: embedder.embed(TEXTS, kind="document"), range(4)):
@@ -109,7 +108,7 @@ def test_from_threads_and_from_an_event_loop(settings: ModelSettings) -> None:
 def test_shorter_vectors(settings: ModelSettings) -> None:
     """`dimensions` makes them shorter, and another space."""
     wanted = 64 if settings.model.provider == "Builtin" else 6
-    shorter = open_embedder(replace(settings, dimensions=wanted))
+    shorter = open_embedder(settings.replace(dimensions=wanted))
     assert [len(v) for v in shorter.embed(TEXTS, kind="document")] == [wanted] * len(TEXTS)
     assert shorter.dimensions == wanted
     assert shorter.space != open_embedder(settings).space

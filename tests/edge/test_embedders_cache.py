@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,10 +24,10 @@ def test_the_second_time_nothing_is_sent(server: ScriptedServer) -> None:
     assert open_embedder(settings).embed([*TEXTS, "New."], kind="document")[:4] == first
     assert [request.texts for request in server.requests] == [TEXTS[:3], ["New."]]
     open_embedder(settings).embed(["New."], kind="query")
-    open_embedder(replace(settings, dimensions=4)).embed(["New."], kind="query")
-    open_embedder(replace(settings, query_prefix="q: ")).embed(["New."], kind="query")
-    open_embedder(replace(settings, model=parse_name("OpenAICompatible/other"))).embed(["New."], kind="query")
-    open_embedder(replace(settings, base_url=f"{server.url}/")).embed(["New."], kind="query")
+    open_embedder(settings.replace(dimensions=4)).embed(["New."], kind="query")
+    open_embedder(settings.replace(query_prefix="q: ")).embed(["New."], kind="query")
+    open_embedder(settings.replace(model=parse_name("OpenAICompatible/other"))).embed(["New."], kind="query")
+    open_embedder(settings.replace(base_url=f"{server.url}/")).embed(["New."], kind="query")
     assert len(server.requests) == 7
     assert open_embedder(settings).dimensions == DIMENSIONS
     assert open_embedder(settings).dimensions == DIMENSIONS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 from edge.embedders import REMOTE, TEXTS, remote
@@ -54,7 +53,7 @@ def test_prefixes(server: ScriptedServer, name: str, query: str, document: str) 
     """Questions and documents go out as the model's card asks."""
     settings = remote(server, name)
     if name.startswith("Google"):
-        settings = replace(settings, base_url=server.url.removesuffix("/v1"))
+        settings = settings.replace(base_url=server.url.removesuffix("/v1"))
     embedder = open_embedder(settings)
     embedder.embed(["Why?"], kind="query")
     embedder.embed(["Why?"], kind="document")
@@ -196,11 +195,11 @@ def test_a_server_that_is_silent_or_gone(server: ScriptedServer) -> None:
     server.queue(hang())
     with pytest.raises(ModelTimeout, match=r"nothing for 0\.2 s"):
         open_embedder(remote(server, timeout=0.2)).embed(["Why?"], kind="query")
-    nobody = replace(remote(server), base_url="http://127.0.0.1:9/v1")
+    nobody = remote(server).replace(base_url="http://127.0.0.1:9/v1")
     with pytest.raises(ModelUnavailable, match=r"is the server running at http://127.0.0.1:9/v1\?"):
         open_embedder(nobody).embed(["Why?"], kind="query")
     with pytest.raises(ModelError):
-        open_embedder(replace(nobody, base_url="nonsense")).embed(["Why?"], kind="query")
+        open_embedder(nobody.replace(base_url="nonsense")).embed(["Why?"], kind="query")
 
 
 def test_vectors_of_another_length(server: ScriptedServer) -> None:

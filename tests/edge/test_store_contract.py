@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from fakes.qdrant_server import QdrantServer
 
+from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import SparseVector
 from lmm_education.payloads import WORDS
-from lmm_education.settings import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store

@@ -11,8 +11,8 @@ import pytest
 from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 from edge.support import Ran, run_here
 
+from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreOutdated
-from lmm_education.settings import StorageSettings
 from lmm_education.store.checksums import checksum_of
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.folders import copy_folder

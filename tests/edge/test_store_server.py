@@ -13,9 +13,9 @@ import pytest
 from fakes.qdrant_server import QdrantServer
 
 from lmm.errors import ConfigError
+from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
 from lmm_education.material import SparseVector
-from lmm_education.settings import StorageSettings
 from lmm_education.store import server_requests
 from lmm_education.store.manifest import FORMAT, Manifest
 from lmm_education.store.open import open_store
@@ -145,7 +145,7 @@ def test_a_key_never_leaves_the_machine_unencrypted() -> None:
     open_store(settings, env={}).close()
     with pytest.raises(ConfigError, match=r"unencrypted.*https"):
         open_store(settings, env={"QDRANT_API_KEY": "k"})
-    open_store(replace(settings, url="https://qdrant.example"), env={"QDRANT_API_KEY": "k"}).close()
+    open_store(settings.replace(url="https://qdrant.example"), env={"QDRANT_API_KEY": "k"}).close()
 
 
 @pytest.mark.parametrize("url", ["qdrant.example:6333", "ftp://x", "https:/x"])
@@ -255,7 +255,7 @@ def test_a_hybrid_question_is_one_request(server: QdrantServer) -> None:
 WRITER = """
 import sys, uuid
 from lmm_education.material import SparseVector
-from lmm_education.settings import StorageSettings
+from lmm_education.config import StorageSettings
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Point

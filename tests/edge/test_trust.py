@@ -18,13 +18,13 @@ from fakes.web_server import WebServer, page
 
 import chatmd
 import lmm_education
-import lmm_education.settings
-from chatmd.runtime import settings as chatmd_settings
-from lmm import config, config_files, terminal
+from lmm import config_files, terminal
 from lmm.disk import folder as disk_folder
 from lmm.disk import trust
 from lmm.errors import Untrusted, UntrustedConfig
+from lmm.powers import all_powers
 from lmm.scan import scan_messages
+from lmm.tables import TABLES, keys_in
 
 DOCUMENT = "---\n?: q\n---\nText.\n"
 KEY = "sk-from-the-environment"
@@ -255,10 +255,8 @@ PAGES = {"/page": page("a page"), "/agent": page('<tool name="webpage_to_markdow
 
 def test_every_power_has_its_row() -> None:
     """A key that is declared to be a power is tested below."""
-    declared = (config.POWERS, lmm_education.settings.POWERS, chatmd_settings.POWERS)
-    assert {row.name for row in ROWS} == {
-        f"{table}.{key}" for one in declared for table, keys in one.items() for key in keys
-    }
+    declared = (key for table in TABLES for key in keys_in(table))
+    assert {row.name for row in ROWS} == {f"{key.table}.{key.name}" for key in declared if key.key.power}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
@@ -298,7 +296,7 @@ def test_stopped_until_approved_and_again_after_a_change(
 
 def only_this(file: Path, name: str) -> None:
     """Approve one of a file's powers."""
-    found = [power for power in config.powers(config_files.read_config(file)) if power.name == name]
+    found = [power for power in all_powers(config_files.read_config(file)) if power.name == name]
     trust.approve(file, found[0].digest, (power.asks for power in found))
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from strategies import documents, written_documents
 
+from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.kinds import kind_of
 from lmm_education.ingestion.outline import Heading, read_outline
 from lmm_education.ingestion.prepare import prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
 from lmm_education.material import Chunk, PreparedDocument
-from lmm_education.settings import AnnotationModel, Preparation
 
 _LINES = [f"| {n} | row {n} of a table |" for n in range(12)]
 _WHITE = " \t\r\n"
@@ -68,7 +67,7 @@ def bodies(chunk: Chunk) -> list[str]:
 @example(" ~~~" + "0" * 34 + "\n" + "0" * 43 + "\n~~~0\n~~~", Preparation(min_size=60, max_size=90))
 def test_chunks_give_back_the_text_of_their_section(text: str, settings: Preparation) -> None:
     """Without repeated lines, the chunks stand in their section's text in order, and nothing else but headings does."""
-    settings = replace(settings, documents="heading" if settings.documents == "none" else settings.documents)
+    settings = settings.replace(documents="heading" if settings.documents == "none" else settings.documents)
     document = prepared(text, settings)
     headings = [item.source for item in read_outline(text).items if isinstance(item, Heading)]
     for section in document.sections:

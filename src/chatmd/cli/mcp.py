@@ -17,7 +17,8 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
-from lmm.listening import is_loopback, listen, url_of
+from lmm.hosts import is_loopback
+from lmm.listening import listen, url_of
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:

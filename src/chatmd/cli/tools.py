@@ -56,16 +56,15 @@ def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[P
 
 def _read(file: Path, roots: tuple[Path, ...], config: Path | None) -> tuple[AgentSpec, Workplace]:
     """The file as an agent, and the place it would work in."""
-    from chatmd.context import Workplace
+    from chatmd.context import Rules, Workplace
     from chatmd.language.agent import read_agent
     from chatmd.language.syntax import parse
-    from chatmd.runtime.settings import read_rules
     from lmm.config_files import find_config, settings_for
     from lmm.disk.files import read_document
 
     found = find_config(config, file)
-    rules = read_rules(found.text, config_file=found.path, own=found.own)
-    rules = dataclasses.replace(rules, roots=(*rules.roots, *roots))
+    rules = Rules.of(found)
+    rules = rules.replace(roots=(*rules.roots, *roots))
     spec = read_agent(rules.imported(parse(read_document(file), file=str(file))))
     settings = settings_for(file, config=found)
     return spec, Workplace(file.resolve().parent, settings, _ask_nobody, rules, os.environ)

@@ -13,14 +13,13 @@ from typing import NamedTuple
 from chatmd.content.documents import Raw, plain_text
 from chatmd.content.expand import locate
 from chatmd.content.fetch import fetch, name_of
-from chatmd.context import AgentRequest, Workplace, configuration_for, open_model, settings_of
+from chatmd.context import AgentRequest, Rules, Workplace, configuration_for, open_model, settings_of
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.repair import repair
 from chatmd.language.transcript import gap, parsed, said
 from chatmd.runtime.live_text import TextTranscript
-from chatmd.runtime.settings import read_rules
 from chatmd.runtime.turns import Conversation, Tree
 from chatmd.sidecar import Recorded, keep_record
 from chatmd.tools.consent import Approve, Confirm, consent
@@ -153,8 +152,8 @@ def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks)
     """
     environment = dict(os.environ)
     configuration = configuration_for(file or folder / "text", options.config, environment, options.model)
-    rules = read_rules(configuration.file.text, config_file=configuration.file.path, own=configuration.file.own)
-    rules = replace(rules, roots=(*rules.roots, *options.roots))
+    rules = Rules.of(configuration.file)
+    rules = rules.replace(roots=(*rules.roots, *options.roots))
     budget = parse_budget(options.budget) if options.budget else UsageLimits()
     limits = replace(budget, turns=rules.max_turns if options.max_turns is None else options.max_turns)
     model = hooks.model

@@ -18,7 +18,7 @@ from lmm.terminal import DONE, FAILED
 if TYPE_CHECKING:
     from lmm.document import Document
 
-_files = options.documents("Documents with waiting edits, or folders with such documents.")
+_files = options.argument("files", "FILE", "Documents with waiting edits.", many=True, type=options.PATH)
 _line = click.option("--line", metavar="N", type=int, help="Only the edit that covers this line.")
 
 
@@ -26,8 +26,7 @@ _line = click.option("--line", metavar="N", type=int, help="Only the edit that c
 @_files
 @_line
 @options.flag("--force", help="Accept even where text would be lost.")
-@options.json_lines
-def accept(*, files: tuple[Path, ...], line: int | None, force: bool, as_json: bool) -> int:
+def accept(*, files: tuple[Path, ...], line: int | None, force: bool) -> int:
     """Keep the new text of waiting edits, with your own changes to it.
 
     Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops
@@ -36,7 +35,7 @@ def accept(*, files: tuple[Path, ...], line: int | None, force: bool, as_json: b
 
     def act(path: Path) -> int:
         try:
-            return _resolve(path, "accepted", lambda document: document.accept(line=line, force=force), as_json)
+            return _resolve(path, "accepted", lambda document: document.accept(line=line, force=force))
         except EditError as error:
             _tell_losses(path, error)
             return FAILED
@@ -48,26 +47,20 @@ def accept(*, files: tuple[Path, ...], line: int | None, force: bool, as_json: b
 @_files
 @_line
 @options.flag("--again", help="Put the question back, too, to be asked anew.")
-@options.json_lines
-def reject(*, files: tuple[Path, ...], line: int | None, again: bool, as_json: bool) -> int:
+def reject(*, files: tuple[Path, ...], line: int | None, again: bool) -> int:
     """Restore the old text of waiting edits, byte for byte."""
-
-    def act(path: Path) -> int:
-        return _resolve(path, "rejected", lambda document: document.reject(line=line, again=again), as_json)
-
-    return each(files, act)
+    return each(
+        files, lambda path: _resolve(path, "rejected", lambda document: document.reject(line=line, again=again))
+    )
 
 
-def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bool) -> int:
+def _resolve(path: Path, done: str, verb: Callable[[Document], int]) -> int:
     from lmm import Document
 
     with Document.open(path, listener=terminal.EventPrinter()) as document:
         document.reload()
         count = verb(document)
         document.save().check()
-    if as_json:
-        terminal.say_json({"path": str(path), done: count})
-        return DONE
     told = f"{done} {terminal.count(count, 'edit')}" if count else "no edit waits"
     terminal.say(f"{path}: {told}")
     return DONE
@@ -90,7 +83,7 @@ def _tell_losses(path: Path, error: EditError) -> None:
 
 
 @options.command()
-@options.documents("Documents that lmm has changed, or folders with such documents.")
+@options.argument("files", "FILE", "Documents that lmm has changed.", many=True, type=options.PATH)
 def undo(*, files: tuple[Path, ...]) -> int:
     """Take back the last change that lmm made to each file, byte for byte; what you wrote elsewhere since stays.
 

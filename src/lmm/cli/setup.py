@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 @options.argument("folder", "[FOLDER]", "Where to write config.toml.  [default: .]", type=options.PATH, default=Path())
 def init(*, folder: Path) -> int:
     """Write a config.toml in which every setting is explained; an existing one is left alone."""
-    from lmm import config_files
+    from lmm import config_files, config_text
     from lmm.disk import files
 
     target = folder / config_files.CONFIG
@@ -30,8 +29,7 @@ def init(*, folder: Path) -> int:
         raise ConfigError(
             "there is a configuration file already", where=str(target), hint="edit it, or move it away first"
         )
-    text = resources.files("lmm").joinpath("config_template.toml").read_text(encoding="utf-8")
-    files.replace(target, text)
+    files.replace(target, config_text.template())
     terminal.say(f"wrote {target}; lmm status shows what it does")
     return DONE
 
@@ -42,14 +40,15 @@ def init(*, folder: Path) -> int:
 @options.as_json
 def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it could be called."""
-    from lmm import config_files
-    from lmm.config import TIERS, powers
+    from lmm import config_files, config_text
+    from lmm.config import TIERS
     from lmm.disk import trust as trust_store
     from lmm.disk.files import read_document, state_folder
     from lmm.markdown.blocks import HeaderBlock
     from lmm.markdown.parse_markdown import parse_markdown_text
     from lmm.notebook.header import check_header
-    from lmm.powers import how_to_agree
+    from lmm.powers import all_powers, how_to_agree
+    from lmm.tables import TABLES, check_tables
 
     header = None
     if file is not None:
@@ -58,12 +57,14 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else None
     found = config_files.find_config(config, file)
     settings = config_files.settings_for(file, header, config=found)
-    asked = powers(found)
+    check_tables(found.toml, TABLES, found.where)
+    asked, written = all_powers(found), tuple(config_text.in_force(found))
     tiers = {name: _describe(getattr(settings, name)) for name in TIERS}
     if as_json:
         about = {
             "config": str(found.path) if found.path else None,
             "tiers": tiers,
+            "keys": {key: {"value": value, "where": where} for key, value, where in written},
             "system": {"text": settings.system, "origin": settings.origins["system"]},
             "state": str(state_folder()),
             "waiting": [_as_json(power) for power in asked if not power.is_approved],
@@ -80,6 +81,11 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         f"{'system':<13}  {settings.system[:60]}{'…' if len(settings.system) > 60 else ''} "
         f"({settings.origins['system']})"
     )
+    label = "keys"
+    for key, value, where in written:
+        if not key.endswith((" model", " system")):
+            terminal.say(f"{label:<13}  {f'{key} = {value}':<32} {where}")
+            label = ""
     terminal.say(f"{'state':<13}  {state_folder()}")
     if any(not power.is_approved for power in asked):
         assert found.path is not None
@@ -141,14 +147,13 @@ def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
 
 def _ask_for(file: Path, yes: bool) -> int:
     from lmm import config_files
-    from lmm.config import powers
     from lmm.disk import trust as trust_store
-    from lmm.powers import how_to_agree
+    from lmm.powers import all_powers, how_to_agree
 
     if not file.is_file():
         raise ConfigError("there is no such file", where=str(file), hint="name a folder with a config.toml")
     found = replace(config_files.read_config(file), own=False)
-    asked, before = powers(found), trust_store.approval_of(file)
+    asked, before = all_powers(found), trust_store.approval_of(file)
     if not asked:
         terminal.say(f"{file}: it asks for nothing that would have to be approved")
         return DONE

@@ -7,7 +7,7 @@ replies in turn, as another program writes it, is read too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -46,7 +46,7 @@ def read_log(values: Mapping[str, Any]) -> tuple[ChatExchange, ...]:
     """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
 
     >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
-    (ChatExchange(word='query', prompt='Why?', reply='Because.', model='', warning=''),)
+    (Exchange(word='query', prompt='Why?', reply='Because.', model='', warning=''),)
     """
     return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
 
@@ -171,16 +171,11 @@ def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]
 
 def clear_chats(blocks: Sequence[Block], *, pending: bool = False) -> list[Block]:
     """A document without its logs; a metadata block that held nothing else goes with them."""
-    return cleared(blocks, lambda block: clear_chat(block, pending=pending))
-
-
-def cleared(blocks: Sequence[Block], clear: Callable[[MetadataBlock], MetadataBlock]) -> list[Block]:
-    """A document in which `clear` took something from metadata blocks; those that it emptied go."""
     kept: list[Block] = []
     for block, following in zip_longest(blocks, blocks[1:]):
-        left = clear(block) if isinstance(block, MetadataBlock) else None
-        if left is not None and left.source != block.source:
-            kept += unless_emptied(left, following)
+        cleared = clear_chat(block, pending=pending) if isinstance(block, MetadataBlock) else None
+        if cleared is not None and cleared.source != block.source:
+            kept += unless_emptied(cleared, following)
         else:
             kept.append(block)
     return kept

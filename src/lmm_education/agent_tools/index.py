@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from lmm_education.agent_tools.course_tools import Declared, PromptPlace
 from lmm_education.agent_tools.lookup import NOTHING
 from lmm_education.agent_tools.tools import CourseTool, schema
 from lmm_education.answer.sources import LABEL
+from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError
 from lmm_education.ingestion.apply import IngestOptions, is_made_otherwise
 from lmm_education.ingestion.report import IngestReport
@@ -32,7 +33,6 @@ from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import open_search
-from lmm_education.settings import CourseSettings, StorageSettings
 
 ABOUT = "index.json"
 FOLDER = ".md_index"
@@ -142,9 +142,8 @@ class Indexes:
     @contextmanager
     def _open(self, index: FolderIndex) -> Iterator[CourseParts]:
         """Its store, with ordinary settings and the prompt's embedding model."""
-        plain = CourseSettings()
         storage = StorageSettings(folder=index.folder / "store", root=index.folder, course="documents")
-        settings = replace(plain, root=index.root, storage=storage)
+        settings = CourseSettings(root=index.root, storage=storage)
         with CourseParts(settings, self.place.settings, index.root, env=dict(self.place.environment)) as course:
             yield course
 

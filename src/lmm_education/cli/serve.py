@@ -21,7 +21,7 @@ from lmm.terminal import DONE
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
-    from lmm.powers import Config
+    from lmm.tables import Config
     from lmm_education.course import Course
     from lmm_education.web.accounts import LoginFile, Logins
 
@@ -137,7 +137,7 @@ def _application(courses: Mapping[str, Course], host: str, public: bool) -> Any:
 
 def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
     """Refuse to let strangers in by oversight."""
-    from lmm.listening import is_loopback
+    from lmm.hosts import is_loopback
 
     if is_loopback(host):
         return

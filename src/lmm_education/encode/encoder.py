@@ -16,6 +16,7 @@ from lmm.config import ModelSettings
 from lmm.errors import ModelNotInstalled
 from lmm.models.embed import shared_embedder
 from lmm.models.port import Embedder, Progress
+from lmm_education.config import CourseSettings
 from lmm_education.encode.bm25 import language_code
 from lmm_education.encode.sparse import SparseEncoder, open_sparse
 from lmm_education.encodings import (
@@ -30,7 +31,6 @@ from lmm_education.encodings import (
     uses_idf,
 )
 from lmm_education.material import Chunk, Dense
-from lmm_education.settings import CourseSettings
 from lmm_education.store.manifest import Manifest, mismatch
 from lmm_education.store.port import Vector
 

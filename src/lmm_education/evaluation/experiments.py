@@ -13,6 +13,7 @@ from lmm.config import Settings
 from lmm.config_files import settings_for
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import LinkOutside, LmmError
+from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreMissing
 from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets, is_document
@@ -28,7 +29,6 @@ from lmm_education.parts import CourseParts
 from lmm_education.payloads import place_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import open_search
-from lmm_education.settings import CourseSettings, StorageSettings
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and of how much."""
@@ -59,7 +59,7 @@ def scratch_courses(
         def make(variant: Variant) -> CourseParts:
             is_new = variant.store_key not in stores
             place = stores.setdefault(variant.store_key, folder / str(len(stores)))
-            settings = replace(variant.settings, storage=StorageSettings(folder=place, root=folder))
+            settings = variant.settings.replace(storage=StorageSettings(folder=place, root=folder))
             made = replace(
                 course,
                 settings=settings,

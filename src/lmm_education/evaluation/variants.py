@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.config import ANNOTATIONS
-from lmm.errors import ConfigError
-from lmm_education.settings import TABLES, CourseSettings, change_settings
+import msgspec
+
+from lmm.errors import ConfigError, nearest
+from lmm.tables import Declared, Names, in_words, keys_of
+from lmm_education.config import CourseSettings, Preparation, SearchSettings, change_settings
 
 SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "reranker"}
 """Shorter names of keys."""
 EMBEDDING, WEIGHT = "embedding", "weight"
 """An embedding model; the weight of the sparse leg, of which the dense leg has the rest to 1."""
-_COMPARED = ("RAG", "text_splitter", "search")
-_ELSEWHERE = {*ANNOTATIONS, "summaries"}  # they say what is written into documents, not how documents are stored
+_COMPARED = (CourseSettings, Preparation, SearchSettings)
 _WHERE = "--compare"
 
 
@@ -37,8 +37,13 @@ class Variant:
 
 def compared_keys() -> tuple[str, ...]:
     """Everything that can stand before a ``=``."""
-    keys = [key for table in _COMPARED for key in TABLES[table] if _kind(key) in _READERS]
-    return (*SHORT, EMBEDDING, WEIGHT, *(key for key in keys if key not in _ELSEWHERE))
+    return (*SHORT, EMBEDDING, WEIGHT, *_keys())
+
+
+def _keys() -> dict[str, Declared]:
+    """The keys whose value is one word."""
+    keys = (key for kind in _COMPARED for key in keys_of(kind))
+    return {key.name: key for key in keys if key.inner is None and key.type != Names}
 
 
 def is_axis(word: str) -> bool:
@@ -70,9 +75,7 @@ def _choices(axis: str) -> list[tuple[str, str]]:
     key, _, values = axis.partition("=")
     known = compared_keys()
     if key not in known:
-        close = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
-        raise ConfigError(f"'{key}' cannot be compared", where=_WHERE, hint=hint)
+        raise ConfigError(f"'{key}' cannot be compared", where=_WHERE, hint=nearest(key, known))
     found = [(key, value.strip()) for value in values.split(",") if value.strip()]
     if not found:
         raise ConfigError(f"'{axis}' names no value", where=_WHERE, hint=f"write {key}=VALUE,VALUE")
@@ -89,31 +92,16 @@ def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -
             tables.setdefault("search", {}).update(sparse_weight=weight, dense_weight=round(1 - weight, 4))
         elif key != EMBEDDING:
             name = SHORT.get(key, key)
-            tables.setdefault(_table(name), {})[name] = _value(name, text)
+            tables.setdefault(_keys()[name].table, {})[name] = _value(name, text)
     smaller = tables.get("text_splitter", {})
     if "max_size" in smaller and "min_size" not in smaller:  # else a smaller maximum alone would be refused
         smaller["min_size"] = min(settings.preparation.min_size, smaller["max_size"])
-    return Variant(label, change_settings(settings, tables, where=_WHERE), embedding)
-
-
-def _table(key: str) -> str:
-    return next(table for table in _COMPARED if key in TABLES[table])
-
-
-def _kind(key: str) -> str:
-    return TABLES[_table(key)][key]
+    return Variant(label, change_settings(settings, tables, where=lambda table, key: _WHERE), embedding)
 
 
 def _value(key: str, text: str) -> Any:
+    kind = _keys()[key].type
     try:
-        return _READERS[_kind(key)](text)
-    except (ValueError, KeyError) as error:
-        raise ConfigError(f"'{key}' must be {_kind(key)}, not '{text}'", where=_WHERE) from error
-
-
-_READERS: dict[str, Any] = {
-    "true or false": {"true": True, "false": False}.__getitem__,
-    "text": str,
-    "a whole number": int,
-    "a number": float,
-}
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"'{key}' must be {in_words(kind)}, not '{text}'", where=_WHERE) from error

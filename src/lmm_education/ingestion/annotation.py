@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lmm_education.config import AnnotationModel
 from lmm_education.ingestion.outline import Heading
-from lmm_education.settings import AnnotationModel
 
 # Text to be found, not an annotation to be embedded with the content: it becomes a chunk of its own.
 _NOT_ANNOTATIONS = frozenset({"summary"})

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lmm_education.config import DocumentSplit, Preparation
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text
 from lmm_education.ingestion.packing import Limits, cut, key_of
 from lmm_education.ingestion.split import split
 from lmm_education.material import Lines
-from lmm_education.settings import DocumentSplit, Preparation
 
 
 @dataclass(frozen=True, slots=True)

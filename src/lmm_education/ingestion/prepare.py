@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from lmm.errors import ConfigError
+from lmm_education.config import Preparation, for_document
 from lmm_education.ingestion.annotation import annotate
 from lmm_education.ingestion.chunks import Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide
@@ -15,7 +16,6 @@ from lmm_education.ingestion.outline import Heading, Item, Outline, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.pool import pool
 from lmm_education.material import Chunk, Place, PreparedDocument, Section
-from lmm_education.settings import Preparation, for_document
 
 Count = Callable[[str], int]
 

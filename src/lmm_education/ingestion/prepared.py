@@ -11,13 +11,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
+
+import msgspec
 
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import TextNode
+from lmm_education.config import Preparation
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.chunks import SUMMARY, Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide
@@ -27,7 +30,6 @@ from lmm_education.ingestion.pool import join
 from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_steps
 from lmm_education.ingestion.properties import without_conversation
 from lmm_education.material import Lines, PreparedDocument
-from lmm_education.settings import AnnotationModel, Preparation
 
 # Keys of the program in a prepared file.
 MARK, LINES, PART, METADATA, TEXT, REPEATED = (
@@ -103,7 +105,7 @@ def _header(steps: Steps, name: str) -> dict[str, Any]:
         mark["title"] = steps.outline.title
     if SUMMARY in root.own:
         mark["lines"] = _range_text(Lines(root.metadata_line, root.line))
-    changed = _changed(asdict(Preparation()), asdict(steps.settings))
+    changed = _changed(msgspec.to_builtins(Preparation()), msgspec.to_builtins(steps.settings))
     return {"docid": steps.docid} | values | {"docid": steps.docid, MARK: mark | changed}
 
 
@@ -114,7 +116,7 @@ def _changed(default: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str,
         if isinstance(value, Mapping):
             changed |= {key: inner} if (inner := _changed(default[key], value)) else {}
         elif value != default[key]:
-            changed[key] = list(value) if isinstance(value, tuple) else value
+            changed[key] = value
     return {"settings": changed} if changed and "pool" in chosen else changed
 
 
@@ -273,11 +275,7 @@ def _read_header(text: str) -> dict[str, Any]:
 
 
 def _settings(recorded: Mapping[str, Any]) -> Preparation:
-    known = {field.name for field in fields(Preparation)}
-    chosen = {key: value for key, value in recorded.items() if key in known}
-    if "annotation_model" in chosen:
-        chosen["annotation_model"] = AnnotationModel(**{k: tuple(v) for k, v in chosen["annotation_model"].items()})
-    return Preparation(**chosen)
+    return msgspec.convert(recorded, Preparation)
 
 
 def _read_text(node: TextNode) -> str:

@@ -10,9 +10,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+
+import msgspec
 
 from lmm.disk.folder import SUFFIXES, check_named
 from lmm.document import Document
@@ -148,7 +149,7 @@ def _stamp_of(course: CourseParts) -> str:
     Raises:
         ModelError: the embedding model cannot be opened.
     """
-    encoder, preparation = course.encoder, asdict(course.settings.preparation)
+    encoder, preparation = course.encoder, msgspec.to_builtins(course.settings.preparation)
     sparse = encoder.sparse.name if encoder.sparse else ""
     made_by = [FORMAT, version("lmmarkdown")]  # another version may cut in another way
     return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)

@@ -24,10 +24,10 @@ from lmm.models.resilience import backoff
 from lmm.models.structured import Schema, object_of
 from lmm.powers import require
 from lmm.prompts.templates import Prompts
+from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit
 from lmm_education.search.expand import can_write
-from lmm_education.settings import SearchSettings
 
 Score = Callable[[str, Sequence[str]], Awaitable[list[float]]]
 """How well each passage fits a question: a score per passage, higher is better."""

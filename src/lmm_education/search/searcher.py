@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lmm.models.embed import is_static
+from lmm_education.config import SearchSettings
 from lmm_education.encode.encoder import Encoder
 from lmm_education.encodings import SPARSE
 from lmm_education.errors import SearchError, StoreMissing
@@ -29,7 +30,6 @@ from lmm_education.search.query import (
     read_question,
 )
 from lmm_education.search.ranking import Fused, Ranking, by_rank, by_relevance, fuse, relevance, vote, weights
-from lmm_education.settings import SearchSettings
 from lmm_education.store.layout import values_at
 from lmm_education.store.port import Fields, Leg, Match, Reader, Where
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from lmm.errors import ConfigError
-from lmm.listening import is_loopback_url
+from lmm.hosts import is_loopback_url
 from lmm.powers import require
-from lmm_education.settings import StorageSettings
+from lmm_education.config import StorageSettings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.port import Store
 from lmm_education.store.server import open_server

@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lmm.listening import is_loopback_url
+from lmm.hosts import is_loopback_url
+from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import WORDS, words_of
-from lmm_education.settings import StorageSettings
 from lmm_education.store import server_values as values
 from lmm_education.store.layout import (
     COLLECTIONS,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lmm_education.config import StorageSettings
 from lmm_education.material import SparseVector
-from lmm_education.settings import StorageSettings
 from lmm_education.store.layout import Vectors, engine_path
 from lmm_education.store.port import Contains, Fields, Leg, Match, Point, Scored, Stored, Vector, Where
 

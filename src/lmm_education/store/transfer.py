@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmm.errors import ConfigError
 from lmm.powers import Power
+from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreMissing
-from lmm_education.settings import StorageSettings
 from lmm_education.store.layout import COLLECTIONS
 from lmm_education.store.open import open_store
 from lmm_education.store.port import CollectionName, Point, Reader, Store
@@ -104,10 +104,10 @@ def transfer(
 def elsewhere(here: StorageSettings, place: str) -> StorageSettings:
     """The same course in another place: typed by the user, so that no file has to be trusted for it."""
     if re.match(r"https?://", place):
-        return replace(here, url=place, powers=_key_of(here))
+        return here.replace(url=place, powers=_key_of(here))
     if "://" in place:
         raise ConfigError(f"'{place}' is neither a folder nor an address that begins with https://")
-    return replace(here, url="", folder=Path(place), root=Path(place), powers=())
+    return here.replace(url="", folder=Path(place), root=Path(place), powers=())
 
 
 def _key_of(here: StorageSettings) -> tuple[Power, ...]:

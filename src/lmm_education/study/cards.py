@@ -30,13 +30,13 @@ from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.batch import Batch
 from lmm.notebook.fields import text_of
-from lmm.powers import Config
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
+from lmm.tables import Config
+from lmm_education.config import StudySettings
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.plan import error_of
 from lmm_education.prompts.templates import SLOTS
-from lmm_education.settings import StudySettings
 from lmm_education.study.study_documents import (
     Reading,
     StudyDocument,

@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote
@@ -20,12 +20,12 @@ from lmm.disk.folder import SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.powers import Config
+from lmm.tables import Config
+from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.plan import error_of
 from lmm_education.ingestion.sources import Source, find_sources
-from lmm_education.settings import StudySettings
 from lmm_education.study.clean import Edits, Notes, clean_notes
 from lmm_education.study.study_documents import passed_over, settings_at
 
@@ -115,7 +115,7 @@ class ExportOptions:
     def study(self, path: Path) -> StudySettings:
         """The settings that hold for a document or folder."""
         study = settings_at(path, self.config).study
-        return replace(study, keep=(*study.keep, *self.keep), edits=self.edits or study.edits)
+        return study.replace(keep=(*study.keep, *self.keep), edits=self.edits or study.edits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,14 @@ from lmm.config_files import CONFIG, find_config
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.powers import Config
+from lmm.tables import Config
+from lmm_education.config import CourseSettings, load_course_settings
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
 from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
 from lmm_education.ingestion.sources import Source, find_sources
 from lmm_education.material import Chunk, Lines, Section
 from lmm_education.payloads import RECORD, StoredDocument, chunk_of, document_of, section_of, types_in
-from lmm_education.settings import CourseSettings, load_course_settings
 from lmm_education.store.port import Match, Reader
 
 TEXT = "text"

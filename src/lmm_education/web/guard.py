@@ -13,8 +13,8 @@ from limits.storage import Storage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
 
+from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
-from lmm_education.serve_settings import ServeSettings
 from lmm_education.web.accounts import Signer
 from lmm_education.web.identity import Caller, caller_of, cookie_name, route_of
 

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import ConfigError, LmmError
-from lmm_education.serve_settings import ServeSettings
+from lmm_education.config import ServeSettings
 from lmm_education.web.accounts import KEY_MARK, ApiKey, LoginFile, Logins, Session, Sessions, Signer
 
 # -- addresses ---------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, SearchError
 from lmm_education.material import Hit, Lines, Section
 from lmm_education.payloads import hit_of, section_of
 from lmm_education.search.names import Names
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.searcher import Searcher
-from lmm_education.settings import StudySettings
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lmm.listening import is_loopback
+from lmm.hosts import is_loopback
 from lmm_education.encode.bm25 import bm25
 from lmm_education.errors import Denied, LogError, LogMissing
 from lmm_education.exchange_log.exchanges import LogFilter, LoggedExchange

@@ -14,7 +14,7 @@ from importlib import resources
 from typing import Any
 
 from lmm.errors import ConfigError
-from lmm_education.settings import ServeSettings
+from lmm_education.config import ServeSettings
 
 LANGUAGES = ("en", "de")
 

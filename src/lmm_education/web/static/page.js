@@ -93,8 +93,7 @@ function newExchange(text) {
 }
 
 const STEPS = {
-  waiting(shown, { message }) { shown.note.textContent = message; },
-  found(shown) { shown.note.textContent = texts.thinking; },
+  found() {},
   text(shown, { text }) { shown.note.textContent = ""; shown.tail.textContent += text; },
   block(shown, { html, rest }) {
     shown.note.textContent = "";

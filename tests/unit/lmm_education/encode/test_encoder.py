@@ -10,12 +10,12 @@ import pytest
 from lmm.config import ModelSettings, load_settings
 from lmm.errors import ModelNotInstalled
 from lmm.models.testing import HashEmbedder
+from lmm_education.config import load_course_settings
 from lmm_education.encode.bm25 import Bm25Encoder
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.encodings import ENCODINGS, source_text
 from lmm_education.errors import StoreMismatch
 from lmm_education.material import Chunk, Lines, Place, SparseVector
-from lmm_education.settings import load_course_settings
 from lmm_education.store.manifest import Manifest
 
 PLACE = Place("botany", "botany.md", Lines(1, 2), ("Leaves", "Colour"))
@@ -144,7 +144,7 @@ def test_a_model_that_was_chosen_is_taken() -> None:
 def test_hybrid_does_without_wordllama_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other encoding does: what was asked for cannot be had."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    elsewhere = replace(DEFAULT, timeout=7.0)  # other settings, so that no model opened before is taken
+    elsewhere = DEFAULT.replace(timeout=7.0)  # other settings, so that no model opened before is taken
     encoder = open_encoder(load_course_settings(), elsewhere)
     assert encoder.vectors == ("sparse",)
     assert "not installed" in encoder.notices[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,7 +85,7 @@ def test_variants_are_compared_in_stores_of_their_own(course: Course) -> None:
 def test_documents_can_be_named_where_nothing_was_ingested(course: Course, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with Course.open(embedder=HashEmbedder(8), folder=tmp_path / "other") as empty:
-        empty.settings = replace(empty.settings, storage=replace(empty.settings.storage, folder=tmp_path / "none"))
+        empty.settings = empty.settings.replace(storage={"folder": tmp_path / "none"})
         with pytest.raises(StoreMissing):
             evaluate_variants(empty, QUESTIONS, make_variants(["prefetch=30"], empty.settings))
         (found,) = evaluate_variants(
@@ -105,8 +104,7 @@ def test_tuning_finds_out_that_words_should_weigh_more(course: Course, monkeypat
     """The present settings look at the dense leg only, which is hardly better than chance here."""
     monkeypatch.setattr(experiments, "SIZES", ((1, 150), (1, 400)))
     monkeypatch.setattr(experiments, "WEIGHTS", (1.0, 0.5, 0.0))
-    search = replace(course.settings.search, sparse_weight=0.0, dense_weight=1.0)
-    course.settings = replace(course.settings, search=search)
+    course.settings = course.settings.replace(search={"sparse_weight": 0.0, "dense_weight": 1.0})
     found = tune(course, QUESTIONS, by=BY)
     assert found.present == NOW
     assert found.is_real

@@ -9,10 +9,10 @@ import pytest
 from golden_files import GOLDEN, Case, read_cases
 
 from lmm.errors import ConfigError
+from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import step_files
 from lmm_education.material import Chunk, Section
-from lmm_education.settings import AnnotationModel, Preparation
 
 BOTANY = GOLDEN / "prepare" / "botany.md"
 CORPUS = Path(__file__).resolve().parents[5] / "shared" / "corpus"

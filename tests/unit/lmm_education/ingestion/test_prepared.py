@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
 from lmm_education.material import PreparedDocument
-from lmm_education.settings import AnnotationModel, Preparation
 
 SETTINGS = Preparation(min_size=20, max_size=60, pool=False, annotation_model=AnnotationModel(("topic",)))
 TEXT = """---
@@ -95,7 +93,7 @@ def test_a_chunk_can_be_skipped() -> None:
 @pytest.mark.parametrize("step", ["pooled", "documents", "chunks"])
 def test_reading_a_file_goes_on_with_the_next_step(step: str, documents: str) -> None:
     """Each step's file gives the document that the source gives."""
-    settings = replace(SETTINGS, documents=documents, document_size=70, overlap=10)  # type: ignore[arg-type]
+    settings = SETTINGS.replace(documents=documents, document_size=70, overlap=10)
     files = step_files(TEXT, docid="b", file="notes/botany.md", settings=settings)
     if documents == "none":
         assert list(files) == ["botany.pooled.md", "botany.chunks.md"]
@@ -107,7 +105,7 @@ def test_reading_a_file_goes_on_with_the_next_step(step: str, documents: str) ->
 def test_a_text_that_markdown_would_read_otherwise_is_kept_in_metadata() -> None:
     """Say, the part of a sentence that begins with a hash: it must not become a heading."""
     text = f"Prose without end {'and so on ' * 4}\n# not a heading but text {'and so on ' * 4}\n"
-    settings = replace(SETTINGS, max_size=57)
+    settings = SETTINGS.replace(max_size=57)
     saved = chunks_file(text, settings)
     assert "~~text:" in saved
     original = prepare_document(text, docid="b", file="notes/botany.md", settings=settings)

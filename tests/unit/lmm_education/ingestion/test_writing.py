@@ -10,7 +10,7 @@ import pytest
 from fakes.courses import Course, folder_in_memory
 from qdrant_client import QdrantClient
 
-from lmm_education.settings import StorageSettings
+from lmm_education.config import StorageSettings
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import Store, Writer
 from lmm_education.store.server import ServerStore, store_on

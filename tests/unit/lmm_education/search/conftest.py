@@ -9,13 +9,13 @@ import pytest
 
 from lmm.config import load_settings
 from lmm.models.testing import HashEmbedder
+from lmm_education.config import SearchSettings, StorageSettings, load_course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.ids import document_point_id
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, SparseVector
 from lmm_education.payloads import chunk_payload, document_payload, section_payload
 from lmm_education.search.searcher import Searcher
-from lmm_education.settings import SearchSettings, StorageSettings, load_course_settings
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import Point, Store

@@ -13,11 +13,11 @@ from lmm.models.builtin import ExtractiveModel
 from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
 from lmm.prompts.load import load_prompts
+from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, Lines, Place
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.rerank import Tools, open_reranker, passage_text, ranked_scores, read_scores, rerank
-from lmm_education.settings import SearchSettings
 
 PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 

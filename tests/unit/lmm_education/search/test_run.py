@@ -66,7 +66,7 @@ def test_the_reranker_has_the_last_word(botany: Course) -> None:
 
 def test_the_configured_reranker_is_used(botany: Course) -> None:
     """And left out for one question."""
-    botany.settings = replace(botany.settings, search=replace(botany.settings.search, reranker="model", rerank_limit=3))
+    botany.settings = botany.settings.replace(search={"reranker": "model", "rerank_limit": 3})
     model = ScriptedModel(['{"best_first": [2]}'])
     open_search(botany, chat=model).search("water")
     assert len(model.seen[0].messages[0].attachments) >= 3

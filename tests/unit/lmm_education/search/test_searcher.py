@@ -11,12 +11,12 @@ from unit.lmm_education.search.conftest import Open, Writing, course, encoder_fo
 
 from lmm.models.port import Progress, Side
 from lmm.models.testing import HashEmbedder
+from lmm_education.config import SearchSettings
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
 from lmm_education.material import Lines, Place
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.searcher import Searcher
-from lmm_education.settings import SearchSettings
 from lmm_education.store.edge import EdgeStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect")  # of qdrant-client's memory mode
@@ -88,7 +88,7 @@ def test_german_words_are_stemmed_and_stop_words_do_not_count(open_search: Open)
     searcher = open_search("hybrid", [german, *course()])
     assert set(searcher.search("rot").languages) == {"de", "en"}
     assert searcher.search("Haus mit Dach").hits[0].id == id_of("dach")
-    words_only = Searcher(searcher.store, replace(encoder_for("hybrid")), replace(searcher.settings, dense_weight=0.0))
+    words_only = Searcher(searcher.store, replace(encoder_for("hybrid")), searcher.settings.replace(dense_weight=0.0))
     assert [hit.id for hit in words_only.search("Haus").hits] == [id_of("dach")]
     assert not words_only.search("weder noch aber").hits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmm.errors import ConfigError
-from lmm_education.settings import StorageSettings
+from lmm_education.config import StorageSettings
 from lmm_education.store.open import open_store
 
 

@@ -1,0 +1,62 @@
+"""The table [chatmd] of config.toml: what runs may do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from lmm.powers import Power, find_powers
+from lmm.tables import Config, Count, Key, Positive, Share, Table, check_tables, keys_of, read_keys
+
+
+class ChatmdSettings(Table, frozen=True):
+    """What a run may do, from ``[chatmd]`` and the command line. Times are in seconds, sizes in bytes.
+
+    `withheld` is what a config.toml asks for and nobody approved; the values here are those without it.
+    """
+
+    ABOUT: ClassVar = {"chatmd": "What ChatMD files may do when they are run."}
+
+    max_turns: Annotated[Count, Key("requests to models in a run, those of agents included")] = 50
+    max_depth: Annotated[Count, Key("agents that ask agents")] = 4
+    max_parallel: Annotated[Count, Key("calls at once")] = 8
+    max_output: Annotated[Count, Key("characters that a tool may return")] = 30_000
+    compact_at: Annotated[
+        Share, Key("of the model's context_window: then the older part becomes a summary; 0: never")
+    ] = 0.8
+    tool_timeout: Annotated[Positive, Key("seconds")] = 60.0
+    fetch_timeout: Annotated[Positive, Key("seconds")] = 30.0
+    fetch_limit: Annotated[Count, Key("bytes")] = 5_000_000
+    private_network: Annotated[
+        bool, Key("whether tools and documents reach this machine and its network", power="network")
+    ] = False
+    remote_tools: Annotated[
+        bool, Key("whether agents that come from a URL get the tools that they declare", power="tools")
+    ] = False
+    roots: Annotated[
+        tuple[Path, ...],
+        Key(
+            "other folders that imports, documents and agents may come from",
+            written=tuple[str, ...],
+            power="roots",
+        ),
+    ] = ()
+    withheld: tuple[Power, ...] = ()
+
+
+def read_chatmd(config: Config) -> dict[str, Any]:
+    """What a configuration file says in ``[chatmd]``, by field; folders are relative to the file's.
+
+    Powers of a file that is not the user's own count only if they were approved; the others are ``withheld``.
+
+    Raises:
+        ConfigError: an unknown key, a value of the wrong kind.
+    """
+    check_tables(config.toml, ["chatmd"], config.where)
+    keys = keys_of(ChatmdSettings)
+    given = read_keys(keys, config.toml, config.where)
+    withheld = tuple(power for power in find_powers(config, keys) if not power.is_approved)
+    for power in withheld:
+        del given[power.name.partition(".")[2]]
+    folder = config.path.parent if config.path else Path()
+    return given | {"roots": tuple(folder / root for root in given.get("roots", ())), "withheld": withheld}

@@ -1,0 +1,116 @@
+"""config.toml for people: the file that `lmm init` writes, the part of docs/configuration.md that lists every key, and
+what of a file is in force, all made from the fields of `lmm.tables.TABLES`.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from lmm.tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of
+
+_HEAD = """\
+# Settings of LM Markdown. Every line that is commented out shows its default or an example.
+# Later wins: defaults < environment (LMM_MODEL_MAJOR, ...) < this file < a document's header < command line.
+# `lmm status` shows what is in force and where it comes from.
+"""
+_HEADINGS = "| key | unset | for example | |\n|---|---|---|---|\n"
+_WIDTH, _COLUMN = 118, 42
+
+
+def template() -> str:
+    """A config.toml in which every key is explained, and none is set."""
+    return _HEAD + "".join(f"\n{_comment(about)}[{name}]\n{_lines(keys)}" for name, about, keys in _tables())
+
+
+def reference() -> str:
+    """Every key, as tables of markdown."""
+    return "\n".join(_section(name, about.split("\n")[0], keys) for name, about, keys in _tables())
+
+
+def in_force(config: Config) -> Iterator[tuple[str, str, str]]:
+    """What a configuration file sets, key by key: ``[table] key``, the value, and the line.
+
+    Raises:
+        ConfigError: it is not TOML.
+    """
+    for table in TABLES:
+        written = config.toml.get(table)
+        for name, value in written.items() if isinstance(written, Mapping) else ():
+            yield f"[{table}] {name}", _toml(value), config.where(table, name)
+
+
+def _tables() -> Iterator[tuple[str, str, list[Declared]]]:
+    """Each table with what it is for and its keys, but for those of a table of the same types that was told before."""
+    told = dict[tuple[type, ...], set[str]]()
+    for table in TABLES:
+        kinds = kinds_of(table)
+        before = told.setdefault(kinds, set())
+        yield (
+            table,
+            " ".join(kind.ABOUT[table] for kind in kinds if table in kind.ABOUT),
+            [key for key in keys_in(table) if key.inner is None and (key.name not in before or key.example_of_its_own)],
+        )
+        before.update(key.name for key in keys_in(table))
+        for key in keys_in(table):
+            if key.inner is not None:
+                inside = f"{table}.{key.name}"
+                yield inside, key.inner.ABOUT[inside], list(keys_of(key.inner))
+
+
+def _comment(about: str) -> str:
+    lines = (line for part in about.split("\n") for line in _wrapped(part))
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _wrapped(line: str) -> list[str]:
+    return [line] if line.startswith(" ") else textwrap.wrap(line, _WIDTH - 2)
+
+
+def _lines(keys: list[Declared]) -> str:
+    return "".join(map(_line, keys))
+
+
+def _line(key: Declared) -> str:
+    """A key as a comment, with what it is for at its right."""
+    setting = f"# {key.name} = {_toml(_shown(key))}"
+    first, *more = textwrap.wrap(key.key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
+    return f"{setting:<{_COLUMN - 1}} # {first}\n" + "".join(f"{'':<{_COLUMN}}# {line}\n" for line in more)
+
+
+def _section(name: str, about: str, keys: list[Declared]) -> str:
+    return f"### `[{name}]`\n\n{about}\n\n{_HEADINGS}{''.join(map(_row, keys))}"
+
+
+def _row(key: Declared) -> str:
+    unset = "" if key.default in ("", None, (), {}, msgspec.NODEFAULT) else f"`{_toml(key.default)}`"
+    example = "" if key.key.example is None else f"`{_toml(_shown(key))}`"
+    variables = [f"`{variable.format(key.table.upper())}`" for variable in key.key.variables]
+    said = [key.key.about, *(["in the environment: " + ", ".join(variables)] if variables else [])]
+    text = "; ".join([*said, *(["[asked about](#what-you-have-to-agree-to)"] if key.key.power else [])])
+    return f"| `{key.name}` | {unset} | {example} | {text} |\n"
+
+
+def _shown(key: Declared) -> Any:
+    """The example, the table's own if there is one, else the default."""
+    if key.example_of_its_own:
+        return key.key.example[key.table]
+    return key.default if key.key.example is None else key.key.example
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it.
+
+    >>> _toml({"ask": "Go"}), _toml((1.0, True))
+    ('{ ask = "Go" }', '[1.0, true]')
+    """
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value.as_posix() if isinstance(value, PurePath) else value, ensure_ascii=False)

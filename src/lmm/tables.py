@@ -1,0 +1,340 @@
+"""config.toml as types: one table of it is a `Table`, and each of its keys a field that carries a `Key`.
+
+What may be written, its check, the nearest name of what was misspelt, what `lmm status` shows, the file that `lmm init`
+writes, the page on configuration and what `lmm trust` asks about all come from these fields.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, Union
+
+import msgspec
+from msgspec import Meta
+
+from lmm.errors import ConfigError, nearest
+
+Count = Annotated[int, Meta(ge=1)]
+CountOrZero = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Names = tuple[str, ...]
+Where = Callable[[str, str], str]
+"""Where a key of a table stands, for messages."""
+
+TABLES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("major", "minor", "aux", "embedding"), ("lmm.config:ModelSettings",)),
+    **dict.fromkeys(("messages", "prompts"), ("lmm.config:Settings",)),
+    "RAG": ("lmm.config:Annotations", "lmm_education.config:CourseSettings", "lmm_education.config:Preparation"),
+    "text_splitter": ("lmm_education.config:Preparation",),
+    "storage": ("lmm_education.config:StorageSettings",),
+    "search": ("lmm_education.config:SearchSettings",),
+    "answer": ("lmm_education.config:AnswerSettings",),
+    "study": ("lmm_education.config:StudySettings",),
+    "serve": ("lmm_education.config:ServeSettings",),
+    "chatmd": ("chatmd.config:ChatmdSettings",),
+}
+"""Every table of config.toml, with the types that its keys are fields of, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What makes a field a key of config.toml.
+
+    `about` says what it is for, in the words of the file and the page; `example` is shown where the default says
+    nothing, one for each table if it is a mapping of them. It is written as `name` (`also` is read, too) in `tables`;
+    unset, as the field is called, in the tables of its class; as a value of the type `written`, where the field holds
+    another. `power` is a row of `lmm.powers.KINDS`: its value may reach beyond the folder of the file. `variables` of
+    the environment say the same, with the table's name in capitals for ``{}``.
+    """
+
+    about: str
+    example: Any = None
+    name: str = ""
+    also: str = ""
+    tables: tuple[str, ...] = ()
+    written: Any = None
+    power: str = ""
+    variables: tuple[str, ...] = ()
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Settings, some of whose fields are keys of config.toml: those with a `Key`.
+
+    `ABOUT` has the tables in which they stand, with what these are for. A text instead of a table is its
+    key `IN_A_LINE`.
+    """
+
+    ABOUT: ClassVar[Mapping[str, str]] = {}
+    IN_A_LINE: ClassVar[str] = ""
+
+    def replace(self, **changes: Any) -> Self:
+        """The same settings with other values; of a table in it, a mapping changes the fields that it names.
+
+        >>> from lmm_education.config import Preparation
+        >>> Preparation().replace(level=3, annotation_model={"generated": ()}).annotation_model
+        AnnotationModel(own_properties=(), inherited_properties=(), generated=())
+        """
+        for name, value in changes.items():
+            if isinstance(value, Mapping) and isinstance(inner := getattr(self, name), Table):
+                changes[name] = inner.replace(**value)
+        return msgspec.structs.replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A key of one table, as its field declares it; `type` is that of what is written."""
+
+    table: str
+    name: str
+    field: str
+    type: Any
+    default: Any
+    key: Key
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything under which it may be written."""
+        return (self.name, self.key.also) if self.key.also else (self.name,)
+
+    @property
+    def example_of_its_own(self) -> bool:
+        """Whether the example is another in each table."""
+        return isinstance(self.key.example, Mapping) and self.table in self.key.example
+
+    @property
+    def inner(self) -> type[Table] | None:
+        """The table that it is itself, as ``[RAG.annotation_model]``."""
+        return self.type if isinstance(self.type, type) and issubclass(self.type, Table) else None
+
+    def check(self, value: Any, where: Where) -> Any:
+        """What the field becomes: the value, if it is one.
+
+        Raises:
+            ConfigError: it is not, or a key in it is unknown.
+        """
+        place = where(self.table, self.name)
+        if self.inner is not None:
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"[{self.table}.{self.name}] must be a table", where=place)
+            inside = f"{self.table}.{self.name}"
+            known = keys_of(self.inner)
+            refuse_unknown(inside, value, known, where)
+            return read_keys(known, {inside: value}, where)
+        try:
+            return msgspec.convert(value, self.type, strict=True)
+        except msgspec.ValidationError:
+            raise ConfigError(
+                f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}", where=place
+            ) from None
+
+
+@functools.cache
+def keys_of(kind: type[Table]) -> tuple[Declared, ...]:
+    """The keys that a type declares, in the order of its fields, one for each table in which it may stand."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    found = []
+    for field in msgspec.structs.fields(kind):
+        extras = getattr(hints[field.name], "__metadata__", ())
+        key = next((extra for extra in extras if isinstance(extra, Key)), None)
+        if key is not None:
+            name, written = key.name or field.name, key.written or _plain(hints[field.name])
+            for table in key.tables or kind.ABOUT:
+                found.append(Declared(table, name, field.name, written, field.default, key))
+    return tuple(found)
+
+
+def _plain(annotated: Any) -> Any:
+    """A type without our annotation; with bounds, if it has some."""
+    kept = tuple(extra for extra in annotated.__metadata__ if isinstance(extra, Meta))
+    return Annotated[(annotated.__origin__, *kept)] if kept else annotated.__origin__
+
+
+@functools.cache
+def keys_in(table: str) -> tuple[Declared, ...]:
+    """All keys that a table of config.toml may have, of whichever package."""
+    return tuple(one for kind in kinds_of(table) for one in keys_of(kind) if one.table == table)
+
+
+@functools.cache
+def kinds_of(table: str) -> tuple[type[Table], ...]:
+    """The types that the keys of a table are fields of."""
+    pairs = (name.split(":") for name in TABLES[table])
+    return tuple(getattr(importlib.import_module(module), name) for module, name in pairs)
+
+
+def tables_of(package: str) -> tuple[str, ...]:
+    """The tables that a package reads to the last key.
+
+    >>> tables_of("chatmd")
+    ('chatmd',)
+    """
+    return tuple(table for table, kinds in TABLES.items() if kinds[-1].startswith(f"{package}."))
+
+
+def check_tables(toml: Mapping[str, Any], tables: Iterable[str], where: Where) -> None:
+    """See to it that these tables of a file hold known keys only, with values of the right kind.
+
+    Raises:
+        ConfigError: they do not; it names the place, and what was probably meant.
+    """
+    for table in tables:
+        if table in toml:
+            refuse_unknown(table, toml[table], keys_in(table), where)
+            read_keys(keys_in(table), toml, where)
+
+
+def read_keys(known: Iterable[Declared], toml: Mapping[str, Any], where: Where) -> dict[str, Any]:
+    """The values that are written for these keys, by the names of their fields.
+
+    Raises:
+        ConfigError: a value of another kind.
+
+    >>> from lmm_education.config import SearchSettings
+    >>> read_keys(keys_of(SearchSettings), {"search": {"limit": 3}}, lambda table, key: "config.toml")
+    {'limit': 3}
+    """
+    found = {}
+    for one in known:
+        table = toml.get(one.table, {})
+        if not isinstance(table, Mapping):
+            raise ConfigError(
+                f"[{one.table}] must be a table",
+                where=where(one.table, ""),
+                hint=f"write [{one.table}] and 'key = value' lines under it",
+            )
+        for name in one.names:
+            if name in table:
+                found[one.field] = one.check(table[name], where)
+    return found
+
+
+def refuse_unknown(table: str, written: Any, known: Iterable[Declared], where: Where) -> None:
+    """Raise `ConfigError` if a table has a key that is none of those `known`, with the nearest that is."""
+    names = [name for one in known for name in one.names]
+    for key in written if isinstance(written, Mapping) else ():
+        if key not in names:
+            raise ConfigError(
+                f"unknown key '{key}' in [{table}]", where=where(table, str(key)), hint=nearest(str(key), names)
+            )
+
+
+def in_words(kind: Any) -> str:
+    """What a value has to be, for people.
+
+    >>> in_words(Count), in_words(Share | None), in_words(Names), in_words(Literal["old", "new"])
+    ('a whole number above 0', 'a number from 0 to 1', 'a list of names', 'one of old, new')
+    """
+    bounds = [extra for extra in getattr(kind, "__metadata__", ()) if isinstance(extra, Meta)]
+    kind = getattr(kind, "__origin__", kind) if bounds else kind
+    if typing.get_origin(kind) in (Union, types.UnionType):
+        return in_words(next(one for one in typing.get_args(kind) if one is not types.NoneType))
+    if typing.get_origin(kind) is Annotated:
+        return in_words(Annotated[(typing.get_args(kind)[0], *kind.__metadata__)])
+    if typing.get_origin(kind) is Literal:
+        return "one of " + ", ".join(typing.get_args(kind))
+    if typing.get_origin(kind) is tuple:
+        return "a list of names"
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, "a table")
+    return words + "".join(map(_bounds, bounds))
+
+
+def _bounds(of: Meta) -> str:
+    if of.le is not None:
+        return f" from {of.ge:g} to {of.le:g}"
+    return " above 0" if of.gt == 0 or of.ge == 1 else ", 0 or more"
+
+
+# -- the file ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One config.toml as it was read; `path` is None where there is none, or where the text came from no file.
+
+    What is the user's `own` (named on the command line or by ``$LMM_CONFIG``, or lying in the user's configuration
+    folder) may ask for anything; any other has powers.
+    """
+
+    path: Path | None = None
+    text: str = ""
+    own: bool = True
+
+    @property
+    def name(self) -> str:
+        """Its path, for messages."""
+        return str(self.path) if self.path else "config.toml"
+
+    @property
+    def toml(self) -> Mapping[str, Any]:
+        """What stands in it, table by table.
+
+        Raises:
+            ConfigError: it is not TOML, or has a table that nobody knows.
+        """
+        return _parsed(self.text, self.name)[0]
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What was read in another way than it is written."""
+        return _parsed(self.text, self.name)[1]
+
+    def where(self, table: str, key: str = "") -> str:
+        """The place of a key or a table, for messages: the file, and the line if it can be told."""
+        line = line_of(self.text, table, key)
+        return f"{self.name}:{line}" if line else self.name
+
+
+_CAPITAL_BOOLEAN = re.compile(r"^([ \t]*[\w.\"-]+[ \t]*=[ \t]*)(True|False)(?=[ \t]*(?:#|$))", re.MULTILINE)
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The tables of a text, and hints; the seed's `questions = True` is not TOML, and is read all the same."""
+    hints: tuple[str, ...] = ()
+    try:
+        toml = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        lower = _CAPITAL_BOOLEAN.sub(lambda match: match[1] + match[2].lower(), text)
+        try:
+            toml = tomllib.loads(lower)
+        except tomllib.TOMLDecodeError:
+            raise ConfigError(f"this is not TOML: {error}", where=name) from error
+        hints = (f"{name}: TOML writes true and false in lower case; True and False are read as such",)
+    for table, written in toml.items():
+        if table not in TABLES:
+            where = Config(Path(name), text).where(table)
+            raise ConfigError(f"unknown table [{table}]", where=where, hint=nearest(table, TABLES))
+        if isinstance(written, str) and (key := kinds_of(table)[0].IN_A_LINE):
+            toml[table] = {key: written}
+    return toml, hints
+
+
+def line_of(text: str, table: str, key: str = "") -> int:
+    r"""The line of a key in configuration text, else of its table; 0 if it is written in a way that hides it.
+
+    >>> line_of('minor = "x"\n[major]\nmodel = "y"\nbase_url = "z"', "major", "base_url")
+    4
+    """
+    name = rf"""["']?{re.escape(key)}["']?\s*="""
+    here, of_table = "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if head := re.match(r"""\s*\[\s*["']?([^\]"'\s]+)""", line):
+            here = head[1]
+        begins = head and here == table
+        if begins or (not here and re.match(rf"\s*{re.escape(table)}\s*[.=]", line)):
+            of_table = of_table or number
+            if key and re.search(rf"[.{{,]\s*{name}", line):  # storage.url = "…", storage = {url = "…"}
+                return number
+        elif key and here == table and re.match(rf"\s*{name}", line):
+            return number
+    return of_table

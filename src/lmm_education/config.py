@@ -1,0 +1,306 @@
+"""The tables of ``config.toml`` that are this package's, from [RAG] to [serve], as types.
+
+A document's header may override [RAG] and [text_splitter] under ``RAG:``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from lmm.config import Annotations
+from lmm.errors import ConfigError
+from lmm.powers import Power, find_powers
+from lmm.tables import (
+    Config,
+    Count,
+    CountOrZero,
+    Key,
+    Names,
+    NotNegative,
+    Table,
+    Where,
+    check_tables,
+    keys_in,
+    keys_of,
+    read_keys,
+    refuse_unknown,
+    tables_of,
+)
+from lmm_education.encodings import ENCODINGS, find_encoding
+
+DocumentSplit = Literal["heading", "level", "size", "none"]
+Unit = Literal["characters", "tokens"]
+Login = Literal["none", "password", "users", "proxy"]
+_SPLITTER = ("text_splitter",)
+_RAG = ("RAG",)
+
+
+class AnnotationModel(Table, frozen=True):
+    """Which properties annotate a text: its own, those of the nearest heading above, and generated ones."""
+
+    ABOUT: ClassVar = {"RAG.annotation_model": "Which properties of a text are embedded with it."}
+
+    own_properties: Annotated[Names, Key("of the text or its heading", ["topic"])] = ()
+    inherited_properties: Annotated[Names, Key("of the nearest heading above that has it", ["part"])] = ()
+    generated: Annotated[Names, Key("by `lmm annotate`")] = ("titles", "questions", "keywords")
+
+
+class Preparation(Table, frozen=True):
+    """The three steps from document to chunks: pool, documents to retrieve, chunks to embed."""
+
+    ABOUT: ClassVar = {
+        "RAG": "and how `lmm ingest` prepares documents. A document's header may have the keys "
+        "of [RAG] and [text_splitter] for itself, under RAG:.",
+        "text_splitter": "Chunks: what is embedded and found.",
+    }
+
+    pool: Annotated[bool, Key("equations, code and very short texts join their neighbours", tables=_RAG)] = True
+    pool_size: Annotated[CountOrZero, Key("what is very short, in characters", tables=_RAG)] = 120
+    documents: Annotated[
+        DocumentSplit,
+        Key(
+            'what is retrieved whole: the text under each "heading", under headings up to a "level", parts of a '
+            '"size", or "none"',
+            tables=_RAG,
+        ),
+    ] = "heading"
+    level: Annotated[Count, Key('of headings, for documents = "level"', tables=_RAG)] = 2
+    document_size: Annotated[Count, Key('characters, for documents = "size"', tables=_RAG)] = 8000
+    splitter: Annotated[
+        Literal["default", "none"], Key('or "none": one chunk for each text to retrieve', tables=_SPLITTER)
+    ] = "default"
+    min_size: Annotated[CountOrZero, Key("of a chunk", tables=_SPLITTER)] = 1000
+    max_size: Annotated[Count, Key("of a chunk", tables=_SPLITTER)] = 2000
+    overlap: Annotated[CountOrZero, Key("embedded again with the next chunk", tables=_SPLITTER)] = 0
+    unit: Annotated[Unit, Key('of the sizes: or "tokens"', tables=_SPLITTER)] = "characters"
+    language: Annotated[str, Key("of documents without a lang: of their own", tables=_RAG)] = "en"
+    annotation_model: Annotated[AnnotationModel, Key("", tables=_RAG)] = AnnotationModel()
+
+
+class StorageSettings(Table, frozen=True):
+    """Where the course is stored: `folder` of the embedded store, or `url` of a Qdrant server, whose key is in the
+    environment variable `api_key_env`. Of the way to `folder`, what lies below `root` may be a stranger's: links are
+    refused there. `powers` have to be agreed to before the store is opened."""
+
+    ABOUT: ClassVar = {"storage": "Where the course is stored: in a folder, or in a Qdrant server or cluster."}
+
+    folder: Annotated[Path, Key("of the embedded store", written=str, power="path")] = Path(".lmm/store")
+    root: Path = Path()
+    url: Annotated[str, Key("of a Qdrant server", "https://qdrant.example.org:6333", power="host")] = ""
+    powers: tuple[Power, ...] = ()
+    api_key_env: Annotated[str, Key("the variable that holds the server's key", power="variable")] = "QDRANT_API_KEY"
+    course: Annotated[str, Key("several courses are several stores")] = "course"
+    timeout: Annotated[NotNegative, Key("seconds")] = 30.0
+    replication_factor: Annotated[Count | None, Key("of a cluster, when collections are made", 2)] = None
+    shard_number: Annotated[Count | None, Key("of a cluster, when collections are made", 4)] = None
+    quantization: Annotated[Literal["none", "scalar", "binary"], Key('"scalar" or "binary": less memory')] = "none"
+
+
+class SearchSettings(Table, frozen=True):
+    """How the store is asked. `powers` have to be agreed to before `reranker_url` is asked."""
+
+    ABOUT: ClassVar = {"search": "How the store is asked."}
+
+    limit: Annotated[Count, Key("results")] = 8
+    prefetch: Annotated[Count, Key("candidates of each leg")] = 60
+    fusion: Annotated[Literal["dbsf", "rrf"], Key('or "rrf"')] = "dbsf"
+    sparse_weight: Annotated[NotNegative | None, Key("unset: weights that belong to the question", 0.75)] = None
+    dense_weight: Annotated[NotNegative | None, Key("unset: weights that belong to the question", 0.25)] = None
+    boost: Annotated[NotNegative, Key("for material of a type that is asked for, such as *exercise*")] = 1.0
+    expand: Annotated[CountOrZero, Key("further questions that the aux model writes")] = 0
+    reranker: Annotated[str, Key('"model", "FastEmbed/...", or "http"')] = "none"
+    reranker_url: Annotated[str, Key('for reranker = "http"', "http://127.0.0.1:8080/rerank", power="host")] = ""
+    reranker_model: Annotated[str, Key('for reranker = "http"', "my-reranker")] = ""
+    reranker_key_env: Annotated[str, Key("the variable that holds its key", "MY_KEY", power="variable")] = ""
+    rerank_limit: Annotated[Count, Key("how many are reranked")] = 30
+    threshold: Annotated[
+        NotNegative | None, Key("of the score: below it, nothing relevant was found; lmm eval finds it", 0.35)
+    ] = None
+    companion: Annotated[bool, Key("give the texts to retrieve whole instead of chunks")] = False
+    powers: tuple[Power, ...] = ()
+
+
+class AnswerSettings(Table, frozen=True):
+    """How questions are answered. `system` comes before our own instructions."""
+
+    ABOUT: ClassVar = {"answer": "How questions are answered."}
+
+    budget: Annotated[Count, Key("tokens of context")] = 4000
+    history: Annotated[
+        Literal["none", "summary", "extraction", "rewrite"],
+        Key("none summary extraction rewrite: what follow-up questions know"),
+    ] = "rewrite"
+    system: Annotated[
+        str, Key("comes before our instructions", "You teach an undergraduate course in statistics using R.")
+    ] = ""
+    nothing_found: Annotated[str, Key("instead of an answer", "The course does not say.")] = ""
+    turns: Annotated[Count, Key("calls of the model in agent mode")] = 6
+
+
+class StudySettings(Table, frozen=True):
+    """Study material and clean notes."""
+
+    ABOUT: ClassVar = {"study": "Study material and clean notes."}
+
+    keep: Annotated[Names, Key("types of material that stay in the notes", ["definition"])] = ()
+    edits: Annotated[Literal["refuse", "old", "new"], Key('or "old", "new": where an edit waits')] = "refuse"
+    words_per_minute: Annotated[Count, Key("of readers")] = 200
+    exercises: Annotated[Names, Key("types of texts that are exercises")] = ("exercise",)
+    solutions: Annotated[Names, Key("types of texts that solve the exercises which they follow")] = ("solution",)
+
+
+class ServeSettings(Table, frozen=True):
+    """What students see in the web chat, who may ask, and how much.
+
+    Texts are markdown, except `title` and those in `texts`. Questions are about `allowed_content`, or are not answered.
+    Only peers with addresses in `trusted_proxy` are believed. Texts whose type `withhold` names reach no student: not
+    as sources, not in what the model is asked, not in the API. `powers` have to be agreed to before `log` is opened.
+    """
+
+    ABOUT: ClassVar = {"serve": "The web chat."}
+
+    title: Annotated[str, Key("unset: the course's name", "Statistics with R")] = ""
+    description: Annotated[str, Key("below the title; markdown", "Ask about the lectures.")] = ""
+    welcome: Annotated[str, Key("before the first question", "What would you like to know?")] = ""
+    failure: Annotated[str, Key("when no answer can be given", "Please try again later.")] = ""
+    language: Annotated[str, Key("of the words on the page: en, de", written=Literal["en", "de"])] = "en"
+    longest_question: Annotated[Count, Key("characters")] = 4000
+    texts: Annotated[
+        Mapping[str, str],
+        Key("other words than ours on the page: docs/serve.md", {"ask": "Go"}, written=Mapping[str, Any]),
+    ] = {}
+    consent: Annotated[str, Key("agreed to before the first question", "Questions go to a model of ExampleAI.")] = ""
+    allowed_content: Annotated[
+        str,
+        Key("the aux model checks questions and answers", "statistics, and R as far as the course uses it"),
+    ] = ""
+    on_check_failure: Annotated[Literal["refuse", "answer"], Key('or "answer": when that cannot be checked')] = "refuse"
+    questions_per_minute: Annotated[CountOrZero, Key("of one student; 0: no limit")] = 20
+    daily_tokens: Annotated[CountOrZero, Key("of all together; 0: no limit")] = 0
+    daily_cost: Annotated[NotNegative, Key("US dollars of all together; 0: no limit")] = 0.0
+    login: Annotated[Login, Key("password users proxy: docs/serve.md")] = "none"
+    session_hours: Annotated[Count, Key("until one logs in again")] = 12
+    proxy_header: Annotated[str, Key("in which a proxy writes who asks")] = "X-Forwarded-User"
+    trusted_proxy: Annotated[Names, Key("addresses and networks of proxies that are believed", ["127.0.0.1"])] = ()
+    log: Annotated[
+        str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", power="path")
+    ] = ""
+    log_days: Annotated[Count, Key("until one is deleted")] = 180
+    withhold: Annotated[Names, Key("types of texts that reach no student")] = ("solution",)
+    powers: tuple[Power, ...] = ()
+
+
+class CourseSettings(Table, frozen=True):
+    """Everything that was decided for a course; `root` is the folder that paths in it are relative to."""
+
+    root: Path = Path()
+    encoding: Annotated[
+        str,
+        Key(f"which texts feed which vectors: {' '.join(ENCODINGS)}", name="encoding_model", tables=_RAG),
+    ] = "hybrid"
+    sparse_model: Annotated[str, Key("or a learned one, such as FastEmbed/prithivida/Splade_PP_en_v1", tables=_RAG)] = (
+        "Builtin/bm25"
+    )
+    preparation: Preparation = Preparation()
+    storage: StorageSettings = StorageSettings()
+    search: SearchSettings = SearchSettings()
+    answer: AnswerSettings = AnswerSettings()
+    study: StudySettings = StudySettings()
+    serve: ServeSettings = ServeSettings()
+
+
+def load_course_settings(toml_text: str = "", *, config_file: Path | None = None, own: bool = False) -> CourseSettings:
+    """The course's settings from configuration text; paths are relative to the configuration file's folder.
+
+    What the file asks for that reaches beyond its folder has to be approved, unless it is the user's `own`.
+
+    Raises:
+        ConfigError: unreadable TOML, an unknown key, a value of the wrong kind or out of range.
+
+    >>> settings = load_course_settings('[RAG]\\nencoding_model = "content"\\n[text_splitter]\\noverlap = 200')
+    >>> settings.encoding, settings.preparation.overlap, settings.storage.folder.as_posix()
+    ('content', 200, '.lmm/store')
+    """
+    config = Config(config_file, toml_text, own)
+    root = config_file.parent if config_file else Path()
+
+    def powers(table: str) -> tuple[Power, ...]:
+        return find_powers(config, keys_in(table))
+
+    defaults = CourseSettings(
+        root=root,
+        storage=StorageSettings(folder=root / StorageSettings().folder, root=root, powers=powers("storage")),
+        search=SearchSettings(powers=powers("search")),
+        serve=ServeSettings(powers=powers("serve")),
+    )
+    return change_settings(defaults, config.toml, where=config.where)
+
+
+def change_settings(base: CourseSettings, toml: Mapping[str, Any], *, where: Where) -> CourseSettings:
+    """`base` with what tables of a config.toml say; those of other packages are left alone.
+
+    Raises:
+        ConfigError: an unknown key, a value of the wrong kind or out of range.
+
+    >>> change_settings(CourseSettings(), {"search": {"prefetch": 100}}, where=Config().where).search.prefetch
+    100
+    """
+    check_tables(toml, tables_of("lmm_education"), where)
+    storage = read_keys(keys_of(StorageSettings), toml, where)
+    if "folder" in storage:
+        storage["folder"] = base.root / storage["folder"]
+    changed = base.replace(
+        **read_keys(keys_of(CourseSettings), toml, where),
+        preparation=base.preparation.replace(**read_keys(keys_of(Preparation), toml, where)),
+        storage=storage,
+        search=read_keys(keys_of(SearchSettings), toml, where),
+        answer=read_keys(keys_of(AnswerSettings), toml, where),
+        study=read_keys(keys_of(StudySettings), toml, where),
+        serve=base.serve.replace(**read_keys(keys_of(ServeSettings), toml, where)),
+    )
+    find_encoding(changed.encoding, where=where("RAG", "encoding_model"))
+    return changed.replace(preparation=_checked(changed.preparation, where))
+
+
+def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str = "header") -> Preparation:
+    """The preparation that holds for a document: its header's ``RAG:`` over the course's, and its ``lang:``.
+
+    Under ``RAG:`` stand the keys of [RAG] and [text_splitter]; ``encoding_model`` cannot differ within a store.
+
+    >>> for_document(Preparation(), {"lang": "de", "RAG": {"max_size": 1500}}).max_size
+    1500
+    """
+    own, language = header.get("RAG"), header.get("lang")
+    own = own if isinstance(own, Mapping) else {}
+
+    def place(table: str, key: str) -> str:
+        return where
+
+    if any(key.name in own for key in keys_of(CourseSettings)):
+        raise ConfigError(
+            "a document cannot choose the encoding : all documents of a store have the same",
+            where=where,
+            hint="set it under [RAG] in config.toml",
+        )
+    known = (*keys_of(Preparation), *keys_of(Annotations))
+    refuse_unknown("RAG", own, known, place)
+    read_keys(keys_of(Annotations), {"RAG": own}, place)
+    chosen = settings.replace(**read_keys(keys_of(Preparation), dict.fromkeys(("RAG", "text_splitter"), own), place))
+    chosen = _checked(chosen, place)
+    return chosen.replace(language=language) if isinstance(language, str) and language else chosen
+
+
+def _checked(chosen: Preparation, where: Where) -> Preparation:
+    """The preparation, if its sizes go together."""
+    if chosen.min_size > chosen.max_size:
+        raise ConfigError(
+            f"'min_size' ({chosen.min_size}) in [text_splitter] is more than 'max_size' ({chosen.max_size})",
+            where=where("text_splitter", "min_size"),
+        )
+    if chosen.overlap >= chosen.max_size:
+        raise ConfigError(
+            "'overlap' in [text_splitter] must be less than 'max_size'", where=where("text_splitter", "overlap")
+        )
+    return chosen
