@@ -196,7 +196,7 @@ _STOP_WORDS = """
 a about an and any are as at be because been but by can could did do does for from had has have how i if in into is it
 its me more my no not of on one or our please say she he should so some tell than that the their them then there these
 they this those to up us was we were what when where which who why will with would you your
-text section paragraph explain describe clear mean means
+paragraph explain clear
 aber als am an auch auf aus bei bin bis das dass dem den der des die doch du ein eine einem einen einer eines er es für
 hat haben ich ihr im in ist ja kann mit nach nicht noch nur oder sich sie sind so um und uns vom von vor war was wie wir
 wird zu zum zur
@@ -251,15 +251,19 @@ def split_sentences(markdown: str) -> list[Sentence]:
             if found and found[-1].heading == heading and found[-1].text.rstrip(_CLOSERS)[-1:] not in tuple(".!?"):
                 found[-1] = replace(found[-1], equation=paragraph)
             continue
-        for text in _cut(paragraph):
+        for text in sentences_of(paragraph):
             stems = tuple(stems_of(text))
             if stems:
                 found.append(Sentence(text, heading, stems))
     return found
 
 
-def _cut(paragraph: str) -> Iterator[str]:
-    """The sentences of a paragraph or list item, on one line each."""
+def sentences_of(paragraph: str) -> Iterator[str]:
+    """The sentences of a paragraph or list item, on one line each.
+
+    >>> list(sentences_of("- Leaves (e.g. Those of oaks)\\n  are green. They fall."))
+    ['Leaves (e.g. Those of oaks) are green.', 'They fall.']
+    """
     text = " ".join(paragraph.split())
     mark = _ITEM_MARK.match(text)
     start = mark.end() if mark else 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
+from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
@@ -25,9 +26,10 @@ from lmm_education.answer.answers import (
     answer_request,
     system_text,
 )
-from lmm_education.answer.citations import CitationStream, Cleaned
+from lmm_education.answer.citations import CitationStream, Cleaned, clean
 from lmm_education.answer.context import choose_sources
 from lmm_education.answer.history import Asked, Exchange, understanding
+from lmm_education.answer.quoting import FOUND, LEAST, NOTICE, Passage, quote
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
@@ -36,8 +38,9 @@ from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import CourseSearch, open_search
+from lmm_education.search.searcher import NO_WORD
 
-NOTHING_FOUND = "Nothing in the course is about this."
+NOTHING_FOUND = "Nothing in the course answers this."
 _CANDIDATES = 20  # passages that are looked at for the context, at least
 
 
@@ -63,11 +66,13 @@ class Answering:
         asked, usage = await self._understand(question, history)
         result = await self.searching.asearch(asked.search, self._search_options())
         if not self.options.agent and not self._is_relevant(result):
-            yield Answer(question, self.course.settings.answer.nothing_found or NOTHING_FOUND, result.text,
-                         types=result.types, usage=usage, found=False, notices=result.notices)  # fmt: skip
+            yield dataclasses.replace(self._nothing(result), question=question, usage=usage)
             return
         asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
-        events = self._agent(asked, result) if self.options.agent else self._once(asked, result)
+        if self._model.name == EXTRACTIVE and not self.options.agent:
+            events = self._quoted(result)
+        else:
+            events = self._agent(asked, result) if self.options.agent else self._once(asked, result)
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, Answer):
@@ -105,6 +110,36 @@ class Answering:
             async for event in events:
                 yield event
         yield _answer(turn, sources, result)
+
+    async def _quoted(self, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
+        """What was found, quoted, where no language model is configured."""
+        sources = await asyncio.to_thread(self._chosen, result)
+        yield Found(result.text, tuple(sources))
+        text = await asyncio.to_thread(self._quotation, result, sources)
+        if not text:
+            yield self._nothing(result)
+            return
+        text = f"{text}\n\n{NOTICE}"
+        yield TextDelta(text)
+        cited = sources.cited(clean(text, sources.numbers).cited)
+        yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
+                     notices=result.notices)  # fmt: skip
+
+    def _quotation(self, result: SearchResult, sources: Sources) -> str:
+        """What is quoted; empty where no passage comes near the question."""
+
+        def fits(texts: Sequence[str]) -> list[float]:
+            return self.searching.searcher.fits(result.text, texts, result.languages)
+
+        passages = list(_passages(result, sources))
+        near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
+        return quote(result.text, passages, fits) if near >= LEAST else ""
+
+    def _nothing(self, result: SearchResult) -> Answer:
+        """The answer where nothing relevant was found."""
+        text = self.course.settings.answer.nothing_found or NOTHING_FOUND
+        notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it tells of passages that are shown
+        return Answer(result.question, text, result.text, types=result.types, found=False, notices=notices)
 
     async def _agent(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
@@ -200,6 +235,14 @@ def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
         result.question, cleaned.text, result.text, tuple(sources), sources.cited(cleaned.cited), cleaned.removed,
         result.types, turn.done.model, turn.done.usage, cut=turn.done.cut, notices=result.notices,
     )  # fmt: skip
+
+
+def _passages(result: SearchResult, sources: Sources) -> Iterator[Passage]:
+    """The passages that were found, best first, with the numbers of the sources that they stand in."""
+    for hit in result.hits:
+        number = sources.number_of(hit.section) or sources.number_of(hit.id)
+        if number is not None and hit.kind != "summary":
+            yield Passage(hit.text, hit.place.headings[-1] if hit.place.headings else hit.title, number)
 
 
 def _hurried(request: ChatRequest) -> ChatRequest:

@@ -5,8 +5,10 @@ Everything that needs no language model is here; `lmm_education.search.run` adds
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -33,9 +35,11 @@ from lmm_education.search.ranking import Fused, Ranking, by_rank, by_relevance, 
 from lmm_education.store.layout import values_at
 from lmm_education.store.port import Fields, Leg, Match, Reader, Where
 
-_NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
+NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
 """How many passages vote for sections, if not more are returned."""
+MEANING = 0.4
+"""What meaning weighs beside words where a text is compared with a question (SQuAD's answers, see docs/ask.md)."""
 COVERING = 3
 """How many passages that have most of a question's words may cover it."""
 
@@ -163,7 +167,7 @@ class Searcher:
             companion=plan.companion,
             reranker=reranker,
             relevance=max((relevance(hit, words, fixed) for hit in hits), default=0.0) if plan.text else None,
-            notices=(*plan.notices, *([_NO_WORD] if self._has_no_word(plan, hits) else [])),
+            notices=(*plan.notices, *([NO_WORD] if self._has_no_word(plan, hits) else [])),
         )
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
@@ -185,6 +189,19 @@ class Searcher:
             )
         hits = (hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
         return SearchResult("", "", tuple(hits))
+
+    def fits(self, question: str, texts: Sequence[str], languages: Collection[str]) -> list[float]:
+        """How well each text fits a question, from 0 to about 1: the share of the question's words that it holds, which
+        count by how rare they are, and how near it is in meaning."""
+        share = self.store.frequencies().share
+        asked = [(language, self._words(question, [language])) for language in languages]
+        shares = [max(share(words, set(self._words(text, [code]))) for code, words in asked) for text in texts]
+        embedder = self._encoder.embedder
+        if embedder is None or not texts:
+            return shares
+        (wanted,), given = embedder.embed([question], kind="query"), embedder.embed(texts, kind="document")
+        near = [sum(map(mul, wanted, each)) / (math.hypot(*wanted) * math.hypot(*each)) for each in given]
+        return [(1 - MEANING) * held + MEANING * cosine for held, cosine in zip(shares, near, strict=True)]
 
     # -- parts -------------------------------------------------------------------------------------
 

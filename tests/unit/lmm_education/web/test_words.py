@@ -13,7 +13,7 @@ from lmm_education.search.query import StoredName, read_question
 from lmm_education.web.words import LANGUAGES, notice_for, texts_for, words_in
 
 NOTICES = (
-    searcher._NO_WORD,
+    searcher.NO_WORD,
     *read_question("an *exercize* of @week-4 and @zebra", ["exercise"], [StoredName("w3", "week-3.md")]).notices,
 )
 

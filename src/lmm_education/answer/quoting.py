@@ -1,0 +1,329 @@
+"""The answer without a language model: sentences of what was found, word for word, that explain.
+
+Candidates are the sentences of the best passages. How well one fits is what it shares with the question, in words that
+count the more, the rarer they are in the course, and in meaning; its neighbours count a fifth, a passage the less, the
+later it was found. Quoted is what fits best, in the order of the text, each part under its heading, with the code, the
+list, the table or the formula that it points to. A sentence that needs what is not shown is not quoted.
+
+Of such answers, 86 in a hundred hold the right one where SQuAD's questions are asked in the words of the documents, 16
+where they are asked in others, in 690 to 760 characters (November 2026, built-in vectors).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lmm.models.builtin import sentences_of
+from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
+
+PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
+"""How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
+FOUND, SECTIONS = 4, 3
+LEAST = 0.16
+"""How well the best of the first `FOUND` passages has to fit (`Searcher.fits`). Of questions that a course answers, one
+to three in a hundred fit less; of those about something else (SQuAD's asked of the Rust book, pizza), 71 to 87."""
+SENTENCES, CHARACTERS = 5, 800
+"""The most that is quoted; what a sentence points to comes on top."""
+LONGEST = 1_500
+"""Characters of code, or of another block, that are shown with the sentence that points to it."""
+NOTICE = "*Quoted from the course, word for word: no language model is set, which could answer in its own words.*"
+_NEIGHBOURS, _LENGTH, _SHORT = 0.2, 150, 60
+_BY_THE_WAY = 0.6  # of a question, or of what tells what comes next
+_DEFINES, _NAMES = 2.0, 1.3  # of a sentence that says what is asked for, and of one in which it is emphasized
+_LEAST, _LEAST_BEYOND = 0.35, 0.55  # of the best one's score, in its passage and in others
+Fits = Callable[[Sequence[str]], Sequence[float]]
+"""How well each of some sentences fits the question."""
+
+# What only makes sense after the sentence before it.
+_NEEDS_BEFORE = re.compile(
+    r"[\W_]*(?:(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|But|And|So|Or|Thus|Therefore|Then"
+    r"|Hence|Also|Instead|Otherwise|For example|For instance|In (?:this|that|these|those|other words|contrast|addition)"
+    r"|(?:While|If|When|Although|Because|Since|With|After|For|From|To|At|On|Using|By|(?:One|Each|All|Some|Most) of) "
+    r"(?:this|that|these|those|it|they|them)|[^.,]{1,50}, (?:so |and )?(?:this|that) (?:is|was|works|means)"
+    r"|Here|Because of th|As a result|Similarly|Likewise|Moreover|Furthermore|Finally|Both|Neither|Rather"
+    r"|Dies|Diese[rs]?|Er|Sie|Es|Aber|Und|Also|Daher|Deshalb|Dann|Hier|Zum Beispiel|Jedoch)\b|[a-zà-þ])"
+)
+# What points to the block after it: a colon, no mark at the end, the name of a listing.
+_POINTS = re.compile(
+    r":[*_)\"'”]*$|\b(?:Listing|Figure|Fig\.|Table|Equation|Abbildung|Abb\.|Tabelle|Gleichung)\s+\(?\d"
+    r"|\bfollowing (?:code|example|listing|program|list|table)|[^.!?…*_)\"'”’»\]`]$"
+)
+_ASIDE = re.compile(
+    r".*\?[*_)\"'”]*$|(?:[Ii]n (?:this|the next|the previous) (?:chapter|section)|[Ww]e[’']ll\b|[Ll]et[’']s\b"
+    r"|(?:[Nn]ext|[Nn]ow|[Aa]fter that),? (?:we|let)"
+    r"|[Ss]ee (?:Appendix|Chapter|also)|[Ww]e (?:will|saw)|[Ww]e[’']ve )",
+    re.DOTALL,
+)
+_TAGS = re.compile(r"<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>\n]*>", re.DOTALL)
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()\n]*\)|\[[^\[\]\n]*\])")
+_MARKS = re.compile(r"\\(?:index|label)\{[^{}]*\}|\{[#.=][^{}\n]*\}")
+_NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_OPTIONS = re.compile(r"^( {0,3}(?:`{3,}|~{3,}))\s*\{?\s*([A-Za-z0-9_+-]*)[^\n]*")
+_ITEM = re.compile(rf"^(?= {{0,3}}{ITEM})", re.MULTILINE)
+
+
+_INCLUDED = re.compile(r"\s*(?:`{3,}|~{3,})[^\n]*\n\s*(?:\{\{[^\n]*\}\}\s*)*(?:`{3,}|~{3,})\s*\Z")
+_WHAT_IS = re.compile(
+    r"\s*(?:what(?:[’']s| is| are| does)|define|was (?:ist|sind|bedeutet)|wie ist)\s+(?:meant by )?"
+    r"(?:(?:an?|the|ein|eine|der|die|das)\s+)?([\w&*`' -]{2,40}?)"
+    r"(?:\s+(?:mean|definiert)|\s+(?:and|in|for|of|und|used)\b.*)?\s*[?.!]*\s*\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text that was found, the heading it stands under, and the number of the source that it belongs to."""
+
+    text: str
+    heading: str
+    number: int
+
+
+@dataclass(slots=True)
+class _Sentence:
+    """A sentence in its place: the number of its passage and block.
+
+    `shown` is what it points to; `before` is the sentence that it needs; `instead` the one in whose list it is shown.
+    One that needs what is not there is not `whole`.
+    """
+
+    passage: int
+    block: int
+    text: str
+    shown: str = ""
+    before: _Sentence | None = None
+    instead: _Sentence | None = None
+    whole: bool = True
+
+    @property
+    def all(self) -> list[_Sentence]:
+        """The sentence with those that it needs, in order."""
+        if self.instead:
+            return self.instead.all
+        return [*(self.before.all if self.before else []), self]
+
+
+def quote(question: str, passages: Sequence[Passage], fits: Fits) -> str:
+    """The sentences of passages, the best passage first, that fit best; empty where there are none to quote.
+
+    >>> leaf = Passage("A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn.", "Leaves", 2)
+    >>> print(quote("Which colour?", [leaf], lambda texts: [float("colour" in text) for text in texts]))
+    **Leaves**
+    <BLANKLINE>
+    > A leaf is green. Its colour comes from this: [2]
+    >
+    > $$x$$
+    """
+    given = passages[: len(PASSAGES)]
+    every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each.text)]
+    sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # each text once
+    if not sentences:
+        return ""
+    asked = _Asked.of(question)
+    sentences = [s for s in sentences if s.passage < FOUND or asked.worth(s.text) == _DEFINES]
+    texts = [sentence.text for sentence in sentences]
+    worth = [fit * asked.worth(text) for fit, text in zip(fits(texts), texts, strict=True)]
+    chosen = _chosen(sentences, worth)
+    return "\n\n".join(_shown(given, [sentence for sentence in every if any(sentence is each for each in chosen)]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a question asks for by its name, if it does: how a sentence begins that says what it is."""
+
+    defining: re.Pattern[str] | None = None
+    naming: re.Pattern[str] | None = None
+
+    @classmethod
+    def of(cls, question: str) -> _Asked:
+        """Read a question.
+
+        >>> _Asked.of("What is a trait?").worth("A _trait_ defines what types share."), _Asked.of("Why?").worth("A.")
+        (2.0, 1.0)
+        """
+        match = _WHAT_IS.match(question)
+        if not match:
+            return cls()
+        term = re.escape(match[1].strip("`*' ")).removesuffix("s") + r"(?:e?s)?"
+        says = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|ist|sind|heißt|bezeichnet)\b"
+        return cls(
+            re.compile(
+                rf"(?:An?\s|The\s|In \w+, (?:an? )?|Eine?\s|Der\s|Die\s|Das\s)?[_*`]*{term}[_*`]*\s+{says}", re.I
+            ),
+            re.compile(rf"[_*]{term}[_*]", re.I),
+        )
+
+    def worth(self, text: str) -> float:
+        """How much more a sentence counts."""
+        if self.defining and self.defining.match(text):
+            return _DEFINES
+        return _NAMES if self.naming and self.naming.search(text) else 1.0
+
+
+# -- choosing --------------------------------------------------------------------------------------
+
+
+def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float]) -> list[_Sentence]:
+    """What to quote, the best sentence first, with what each needs; nothing where nothing fits."""
+    own = [fit * _worth(sentence) for sentence, fit in zip(sentences, fits, strict=True)]
+    scores = [
+        value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if _is_near(sentences, i, j))
+        for i, value in enumerate(own)
+    ]
+    chosen: list[_Sentence] = []
+    whole = any(_is_whole(sentence) for sentence in sentences)
+    best = max(scores)
+    for i in sorted(range(len(sentences)), key=lambda i: -scores[i]):
+        least = _LEAST if any(sentences[i].passage == each.passage for each in chosen) else _LEAST_BEYOND
+        if scores[i] <= least * best or (whole and not _is_whole(sentences[i])):
+            continue
+        more = [each for each in sentences[i].all if not any(each is other for other in chosen)]
+        together = [*chosen, *more]
+        fitting = len(together) <= SENTENCES and sum(len(each.text) for each in together) <= CHARACTERS
+        fitting &= len({each.passage for each in together}) <= SECTIONS
+        if more and (fitting or not chosen):
+            chosen = together
+    return chosen
+
+
+def _worth(sentence: _Sentence) -> float:
+    length: float = (max(_SHORT, len(sentence.text)) / _LENGTH) ** 0.3  # a long one shares words by being long
+    return PASSAGES[sentence.passage] * (_BY_THE_WAY if _ASIDE.match(sentence.text) else 1) / length
+
+
+def _is_near(sentences: Sequence[_Sentence], one: int, other: int) -> bool:
+    return 0 <= other < len(sentences) and sentences[one].passage == sentences[other].passage
+
+
+def _is_whole(sentence: _Sentence) -> bool:
+    return all(each.whole for each in sentence.all)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def _sentences(passage: int, text: str) -> list[_Sentence]:
+    """The sentences of a passage, each with what it points to and what it needs."""
+    found: list[_Sentence] = []
+    last: list[_Sentence] = []  # those of the block before
+    for number, block in enumerate(_blocks(text)):
+        kind = kind_of(block)
+        if is_comment(block) or _NO_PROSE.match(block) or (kind == "html" and not _clean(block)):
+            continue
+        if kind in ("code", "equation", "table"):
+            pointing = next((each for each in reversed(last) if _POINTS.search(each.text)), None)
+            if _INCLUDED.match(block):
+                continue
+            if pointing and len(pointing.shown) + len(block) <= LONGEST:
+                pointing.shown = f"{pointing.shown}\n\n{_plain_options(block)}".strip()
+            continue
+        if kind == "list":
+            last = _items(passage, number, block, last)
+        else:
+            texts = sentences_of(_clean(block.replace("\n>", "\n").removeprefix(">") if kind == "quote" else block))
+            last = _linked([_Sentence(passage, number, each) for each in texts if each], found)
+        found += last
+    for sentence in found:
+        sentence.whole &= bool(sentence.shown) or not _POINTS.search(sentence.text)
+    return found
+
+
+def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sentence]:
+    """Sentences with the ones that they need: before them in their block, or at the end of what was `found` so far."""
+    before = found[-1] if found else None
+    for sentence in sentences:
+        if _NEEDS_BEFORE.match(sentence.text):
+            sentence.before, sentence.whole = before, before is not None
+        before = sentence
+    return sentences
+
+
+def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> list[_Sentence]:
+    """The items of a list, which belongs to the sentence that leads to it."""
+    lead = last[-1] if last and last[-1].text.rstrip("*_)\"'”").endswith(":") else None
+    items = [_clean(item) for item in _ITEM.split(text) if item.strip()]
+    if lead is not None and len(text) <= LONGEST // 2:
+        lead.shown = "\n".join(items)
+        return [_Sentence(passage, block, item, lead.shown, instead=lead) for item in items]
+    return [_Sentence(passage, block, item, item[:0], before=lead) for item in items if len(item) <= CHARACTERS]
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """The blocks of a markdown text: what blank lines part, code and formulas whole."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if fence:
+            lines.append(line)
+            closed = line.rstrip().endswith("$$") if fence == "$$" else mark is not None and mark[1].startswith(fence)
+            if not closed:
+                continue
+            fence = ""
+        elif mark or (line.startswith("$$") and line.count("$$") == 1):
+            yield from _joined(lines)
+            lines, fence = [line], mark[1] if mark else "$$"
+            continue
+        elif line.strip():
+            lines.append(line)
+            continue
+        yield from _joined(lines)
+        lines = []
+    yield from _joined(lines)
+
+
+def _joined(lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield "\n".join(lines)
+
+
+def _clean(text: str) -> str:
+    """Prose as it is read: without comments, tags, marks for an index, and the addresses of links.
+
+    >>> _clean("See [the *book*](b.html) <!-- ignore --> on leaves{#leaf}.")
+    'See the *book* on leaves.'
+    """
+    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", _TAGS.sub("", text))).split())
+
+
+def _plain_options(block: str) -> str:
+    """Code with the language of its fence, without the options of a chunk.
+
+    >>> _plain_options("```{r plot, echo=FALSE}\\nplot(x)\\n```").splitlines()[0]
+    '```r'
+    """
+    return _OPTIONS.sub(r"\1\2", block, count=1)
+
+
+# -- showing ---------------------------------------------------------------------------------------
+
+
+def _shown(passages: Sequence[Passage], chosen: Sequence[_Sentence]) -> Iterator[str]:
+    """What was chosen, in order: a quotation for each source, under its heading."""
+    groups: dict[int, list[_Sentence]] = {}
+    for sentence in chosen:
+        groups.setdefault(passages[sentence.passage].number, []).append(sentence)
+    for number, sentences in groups.items():
+        heading = passages[sentences[0].passage].heading
+        if heading:
+            yield f"**{heading}**"
+        text = "\n\n".join(_paragraphs(sentences, f" [{number}]"))
+        yield "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
+    """The sentences of a source, those of a block together, each block that they point to after them."""
+    said = ""
+    for sentence, after in zip(sentences, [*sentences[1:], None], strict=True):
+        said += sentence.text if after else f"{sentence.text}{cited}"
+        if not after or sentence.shown or (after.passage, after.block) != (sentence.passage, sentence.block):
+            yield said
+            said = ""
+        else:
+            said += "\n" if _ITEM.match(after.text) else " "
+        if sentence.shown:
+            yield sentence.shown

@@ -1,0 +1,75 @@
+"""Quoting: what explains, with what it points to, and nothing that needs what is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from lmm_education.answer.quoting import Passage, quote
+
+
+def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
+    """What is quoted of a passage, where sentences with one of these words fit."""
+
+    def fits(texts: Sequence[str]) -> list[float]:
+        return [float(sum(word in each for word in wanted)) for each in texts]
+
+    return quote(question, [Passage(text, "Leaves", 1)], fits)
+
+
+def test_code_that_a_colon_points_to_comes_along() -> None:
+    """Without the options of a chunk; what follows only fills the page."""
+    text = "Snow is white.\n\nPlot the leaf like this:\n\n```{r leaf, echo=FALSE}\nplot(leaf)\n```\n\nSnow melts.\n"
+    assert quoted(text, "leaf") == "**Leaves**\n\n> Plot the leaf like this: [1]\n>\n> ```r\n> plot(leaf)\n> ```"
+
+
+def test_a_list_that_a_colon_points_to_comes_along() -> None:
+    """Whole, even if an item is what fits."""
+    text = "Leaves have two parts:\n\n- The blade is flat.\n- The stalk holds it.\n"
+    assert quoted(text, "stalk").splitlines()[2:] == [
+        "> Leaves have two parts: [1]", ">", "> - The blade is flat.", "> - The stalk holds it.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [
+    "As Listing 20-4 shows, leaves are green. Leaves fall in autumn.",
+    "For example, this leaf is green:\n\nLeaves fall in autumn.",
+    "This is why leaves are green. Leaves fall in autumn.",
+    "Plot the leaf:\n\n```rust\n{{#rustdoc_include ../listing/main.rs}}\n```\n\nLeaves fall in autumn.",
+])  # fmt: skip
+def test_what_needs_something_that_is_not_shown_is_not_quoted(text: str) -> None:
+    """A listing, an example, a sentence before."""
+    assert quoted(text, "eaf", "eaves", "green").endswith("> Leaves fall in autumn. [1]")
+
+
+def test_a_sentence_comes_with_the_one_that_it_needs() -> None:
+    """In their order."""
+    assert quoted("Leaves are flat. They are green. Snow is white.", "green").endswith(
+        "> Leaves are flat. They are green. [1]"
+    )
+
+
+def test_a_sentence_that_stands_twice_is_quoted_once() -> None:
+    """Under the better of the two sources."""
+    passages = [Passage("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
+    assert quote("Why?", passages, lambda texts: [1.0] * len(texts)) == "**Colour**\n\n> Leaves are green. [2]"
+
+
+def test_what_says_what_a_thing_is_comes_first() -> None:
+    """Where that is asked."""
+    text = "A leaf can have a leaf scar. A _leaf_ is a flat organ of a plant. On a leaf, a leaf scar is rare. " * 1
+    filler = "Snow is white and cold, and it lies on the hills until the spring comes back. "
+    found = quoted(text + filler, "leaf", question="What is a leaf?")
+    assert "A _leaf_ is a flat organ of a plant." in found
+
+
+def test_marks_for_printing_are_left_out() -> None:
+    r"""``\index{}``, comments, tags, addresses of links."""
+    text = "A [leaf](leaf.html)\\index{leaf} is <span>green</span><!-- why? -->.\n\n[leaf]: leaf.html\n"
+    assert quoted(text, "leaf") == "**Leaves**\n\n> A leaf is green. [1]"
+
+
+def test_where_nothing_fits_nothing_is_quoted() -> None:
+    """Nor where there is no prose."""
+    assert quoted("Snow is white.", "leaf") == quoted("```\nleaf\n```\n", "leaf") == ""
