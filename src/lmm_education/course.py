@@ -142,16 +142,40 @@ class Course(CourseParts):
         *paths: str | Path,
         quiet: float = 1.0,
         stop: threading.Event | None = None,
+        save_files: bool = False,
+        output: str | Path | None = None,
+        ingest: bool = True,
+        prune: bool = False,
+        annotate: bool = False,
         listener: Listener = ignore,
         told: Callable[[IngestReport | LmmError], None] = lambda result: None,
+        on_poll: Callable[[str], None] = lambda reason: None,
     ) -> None:
         """Ingest now, and again what is saved, when nothing was for `quiet` seconds; until Ctrl-C or `stop`.
 
-        `told` gets the report of each time, or the error that ended it. Both callbacks are called in another thread.
+        How is said as for `ingest`. `told` gets the report of each time, or the error that ended it; `on_poll` why
+        files have to be looked at again and again. All callbacks are called in another thread.
         """
+        from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.run import watch_course
 
-        watch_course(self, paths or [self.root], quiet=quiet, stop=stop, listener=listener, told=told)
+        options = IngestOptions(
+            save_files=save_files or output is not None,
+            output=Path(output) if output is not None else None,
+            ingest=ingest,
+            prune=prune,
+            annotate=annotate,
+        )
+        watch_course(
+            self,
+            paths or [self.root],
+            options,
+            quiet=quiet,
+            stop=stop,
+            listener=listener,
+            told=told,
+            on_poll=on_poll,
+        )
 
     # -- search and ask ----------------------------------------------------------------------------
 
@@ -532,10 +556,17 @@ class Course(CourseParts):
         return checked
 
     def repair(self, *paths: str | Path, prune: bool = False, listener: Listener = ignore) -> IngestReport:
-        """Make a damaged store anew from its documents, without opening it."""
+        """Make a damaged store anew from its documents, or from those at some paths, without opening it.
+
+        Raises:
+            StoreMissing: no paths, and which documents were stored cannot be told.
+        """
         from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.run import ingest_into
 
+        if not paths and not self.store.records():
+            hint = "name them: lmm store repair PATH…"
+            raise StoreMissing("which documents were stored cannot be told", where=self.store.location, hint=hint)
         return ingest_into(self, paths, IngestOptions(again=True, repair=True, prune=prune), listener=listener)
 
     def compact(self) -> None:

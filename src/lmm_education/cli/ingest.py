@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
-    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.ingestion.report import DocumentReport, Event, IngestReport, State
 
 _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")
@@ -60,38 +59,52 @@ def ingest(
     reported, the others go on, and the exit code is 1.
     """
     from lmm_education.course import Course
-    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.parts import config_for
 
     if no_ingest and (prune or again):
         raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
     if watch and (dry_run or again):
         raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
-    how = IngestOptions(
-        save_files=save_files or output is not None,
-        output=output,
-        ingest=not no_ingest,
-        prune=prune,
-        annotate=annotate,
-        again=again,
-        dry_run=dry_run,
-    )
+    printer = IngestPrinter(lines=not (as_json or quiet), dry_run=dry_run)
     with Course.open(config=config_for(paths, config), course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
-        work = _watch if watch else ingest_once
-        return work(opened, paths, how, as_json=as_json, quiet=quiet)
+        if watch:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            terminal.say("watching; Ctrl-C stops", err=True)
+            opened.watch(
+                *paths,
+                save_files=save_files,
+                output=output,
+                ingest=not no_ingest,
+                prune=prune,
+                annotate=annotate,
+                listener=printer,
+                told=_each_time(opened, as_json),
+                on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
+            )
+            return DONE
+        return tell_ingest(
+            opened,
+            lambda: opened.ingest(
+                *paths,
+                save_files=save_files,
+                output=output,
+                ingest=not no_ingest,
+                prune=prune,
+                annotate=annotate,
+                again=again,
+                dry_run=dry_run,
+                listener=printer,
+            ),
+            as_json=as_json,
+        )
 
 
-def ingest_once(
-    course: Course, paths: Sequence[Path], how: IngestOptions, *, as_json: bool = False, quiet: bool = False
-) -> int:
-    """Ingest, showing what happens, and report."""
-    from lmm_education.ingestion.run import ingest_into
-
-    printer = IngestPrinter(lines=not (as_json or quiet), dry_run=how.dry_run)
+def tell_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bool = False) -> int:
+    """Let a verb ingest, and tell what became of the documents."""
     try:
-        report = ingest_into(course, paths, how, listener=printer)
+        report = verb()
     except KeyboardInterrupt:
         terminal.erase_bar()
         terminal.say("\nlmm: interrupted; run it again to go on", err=True)
@@ -103,11 +116,8 @@ def ingest_once(
     return FAILED if report.failed else DONE
 
 
-def _watch(course: Course, paths: Sequence[Path], how: IngestOptions, *, as_json: bool, quiet: bool) -> int:
-    from lmm_education.ingestion.run import watch_course
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    terminal.say("watching; Ctrl-C stops", err=True)
+def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmError], None]:
+    """What tells of each time that something was ingested, and of a notice once."""
     told: set[str] = set()
 
     def ended(result: IngestReport | LmmError) -> None:
@@ -119,15 +129,7 @@ def _watch(course: Course, paths: Sequence[Path], how: IngestOptions, *, as_json
             _tell(result, as_json)
         _notices(course, result, told)
 
-    watch_course(
-        course,
-        paths,
-        how,
-        listener=IngestPrinter(lines=not (as_json or quiet), dry_run=False),
-        told=ended,
-        on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
-    )
-    return DONE
+    return ended
 
 
 # -- what is said ----------------------------------------------------------------------------------

@@ -70,17 +70,13 @@ def repair(*, paths: tuple[Path, ...], prune: bool, course: str | None, config: 
 
     Whoever reads the old one keeps it until the end. If a document is missing or fails, nothing is changed.
     """
-    from lmm_education.cli.ingest import ingest_once
+    from lmm_education.cli.ingest import IngestPrinter, tell_ingest
     from lmm_education.course import Course
-    from lmm_education.errors import StoreMissing
-    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.parts import config_for
 
+    printer = IngestPrinter(lines=True, dry_run=False)
     with Course.open(config=config_for(paths, config), course=course) as opened:
-        if not paths and not opened.store.records():
-            hint = "name them: lmm store repair PATH…"
-            raise StoreMissing("which documents were stored cannot be told", where=opened.store.location, hint=hint)
-        return ingest_once(opened, paths, IngestOptions(again=True, repair=True, prune=prune))
+        return tell_ingest(opened, lambda: opened.repair(*paths, prune=prune, listener=printer))
 
 
 @store.command()
