@@ -20,12 +20,11 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
     from chatmd.rendering import arender, render
     from chatmd.runtime.agents import Hooks, RunOptions
     from chatmd.runtime.events import RunResult
-    from chatmd.runtime.reduce import Agent, arun_agent, run_agent
-    from chatmd.runtime.runner import arun, open_run, run, stream
+    from chatmd.runtime.runner import Agent, arun, arun_agent, open_run, run, run_agent, stream
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
-    "Agent": "chatmd.runtime.reduce",
+    "Agent": "chatmd.runtime.runner",
     "AgentSpec": "chatmd.language.agent",
     "Chat": "chatmd.chat",
     "How": "chatmd.chat",
@@ -40,14 +39,14 @@ _PUBLIC = {
     "Text": "chatmd.language.nodes",
     "arender": "chatmd.rendering",
     "arun": "chatmd.runtime.runner",
-    "arun_agent": "chatmd.runtime.reduce",
+    "arun_agent": "chatmd.runtime.runner",
     "check": "chatmd.language.lint",
     "open_run": "chatmd.runtime.runner",
     "parse": "chatmd.language.syntax",
     "read_agent": "chatmd.language.agent",
     "render": "chatmd.rendering",
     "run": "chatmd.runtime.runner",
-    "run_agent": "chatmd.runtime.reduce",
+    "run_agent": "chatmd.runtime.runner",
     "serialize": "chatmd.language.syntax",
     "stream": "chatmd.runtime.runner",
     "write": "chatmd.language.syntax",

@@ -10,14 +10,15 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self, TypedDict, Unpack
 
 from chatmd.checking import check_file, check_text
-from chatmd.compaction.compact import Compacted, Planned, acompact, compact_text, plan_text, summarising
+from chatmd.compaction.compact import Compacted, Planned, compact_file, compact_text, plan_text, summarising
 from chatmd.compaction.plan import KEEP, CompactOptions
-from chatmd.context import AgentRequest, Workplace, settings_of
+from chatmd.context import Approve, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
@@ -27,15 +28,14 @@ from chatmd.language.transcript import answer_of
 from chatmd.refine.api import Refinement, read_cases, refine
 from chatmd.refine.search import Progress, RefineOptions
 from chatmd.rendering import Rendered, render_text
-from chatmd.runtime.agents import AskUser, Hooks, RunOptions, tree_for
+from chatmd.runtime.agents import AskUser, Hooks, RunOptions, prepared
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.live_text import TextTranscript, TranscriptFile, open_transcript
-from chatmd.runtime.reduce import Agent, arun_agent
 from chatmd.runtime.rewind import Draft, rewind_file, rewound
-from chatmd.runtime.runner import Runner, open_run, open_text, write_copy
+from chatmd.runtime.runner import Runner, open_run, open_text, replied, write_copy
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
-from chatmd.tools.consent import Approve, Confirm, consent
+from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking
@@ -97,6 +97,8 @@ class Chat:
         self._lock = contextlib.ExitStack()
         self._locked = False
         self._runner: Runner | None = None
+        self._raw: str | None = None
+        self._prepared()  # what the configuration asks for that we do not know is told at once
         self._take(text)
 
     @classmethod
@@ -179,10 +181,10 @@ class Chat:
         if self.path is not None:
             self._take(read_document(self.path))
 
-    @property
+    @cached_property
     def tree(self) -> SyntaxTree:
         """The text as nodes, without what it imports."""
-        return self._tree
+        return parse(self.text, file=str(self.path or ""))
 
     @cached_property
     def agent(self) -> AgentSpec:
@@ -191,7 +193,7 @@ class Chat:
         Raises:
             InvalidDocument: it has errors.
         """
-        return read_agent(self._whole)
+        return read_agent(self._prepared().rules.imported(self.tree))
 
     @property
     def turn_of(self) -> Literal["user", "model"]:
@@ -253,14 +255,25 @@ class Chat:
         """
         self.reload()
         options, hooks = self._options(how)
-        tree = tree_for(self.path, self.folder.resolve(), options, hooks)
-        settings = settings_of(self.agent.config, tree.configuration)
-        place = Workplace(self.folder.resolve(), settings, _ask_nobody, tree.rules, tree.environment)
+        run = prepared(self.path, self.folder.resolve(), options, hooks)
+        run = replace(run, settings=settings_of(self.agent.config, run.configuration), ask=ask_nobody)
         if servers and any(tool.kind == "mcp" for tool in self.agent.tools):
-            await asyncio.to_thread(consent, self.agent, place, yes=options.yes, confirm=hooks.confirm)
-        return await offered_by(self.agent, place, servers=servers)
+            await asyncio.to_thread(consent, self.agent, run, yes=options.yes, confirm=hooks.confirm)
+        return await offered_by(self.agent, run, servers=servers)
 
     offers = blocking(aoffers)
+
+    def asks(self) -> tuple[Declaration, ...]:
+        """What somebody has to agree to before it runs, it and the agents that it asks.
+
+        Raises:
+            InvalidDocument, ChatmdError: the text has errors, or names a tool that does not exist.
+        """
+        return tuple(one for file in declared_by(self.agent, self._prepared()) for one in file.asking)
+
+    def is_agreed(self) -> bool:
+        """Whether it would run without a question. Raises what `asks` does."""
+        return is_agreed(self.agent, self._prepared())
 
     # -- going on --------------------------------------------------------------------------------------
 
@@ -277,9 +290,7 @@ class Chat:
                 transcript: TextTranscript | TranscriptFile = TextTranscript(self.text)
             else:
                 transcript = stack.enter_context(open_transcript(self.path, locked=self._locked))
-            folder = self.folder.resolve()
-            tree = tree_for(self.path, folder, *self._options({}))
-            Conversation(tree, transcript, folder, (str(self.path or ""),)).say(said)
+            Conversation(self._prepared(), transcript).say(said)
             self._take(transcript.text)
 
     @background
@@ -349,10 +360,9 @@ class Chat:
         Raises: as `run`.
         """
         self.reload()
-        answer, agent = await arun_agent(Agent(self.text, self.folder, *self._options(how)), input)
-        heard = Chat.from_text(
-            agent.text, folder=self.folder, config=self._config, roots=self._roots, listener=self.listener
-        )
+        folder = self.folder.resolve()
+        answer, text = await replied(self.text, input, *self._options(how), folder=folder, file=self.path)
+        heard = Chat.from_text(text, folder=folder, config=self._config, roots=self._roots, listener=self.listener)
         return answer, heard
 
     reply = blocking(areply)
@@ -373,15 +383,15 @@ class Chat:
             ModelError, ChatmdError: there is no summary; the chat is as it was.
         """
         self.reload()
-        tree = tree_for(self.path, self.folder.resolve(), *self._options({}))
-        roots, named = tree.rules.roots, model if isinstance(model, str) else ""
-        settings = summarising(self.text, self._place, tree.configuration, model=named, roots=roots)
+        run = self._prepared()
+        roots, named = run.rules.roots, model if isinstance(model, str) else ""
+        settings = summarising(self.text, self._place, run.configuration, model=named, roots=roots)
         summariser, options = None if isinstance(model, str) else model, CompactOptions(keep, to)
         if self.path is None:
             done = await compact_text(self.text, settings, options, model=summariser, roots=roots)
             self._take(done.text)
             return done
-        done = await acompact(self.path, settings, options, model=summariser, roots=roots, locked=self._locked)
+        done = await compact_file(self.path, settings, options, model=summariser, roots=roots, locked=self._locked)
         self.reload()
         return done
 
@@ -471,12 +481,16 @@ class Chat:
         return self.path or self.folder.resolve() / "text"
 
     def _take(self, text: str) -> None:
-        """Take a text as the chat's, with what it imports."""
+        """Take a text as the chat's; what was read from the one before is void."""
+        if text == self._raw:
+            return
+        self._raw = text
         self.text, self.notes = repair(text)
-        self._tree = parse(self.text, file=str(self.path or ""))
-        rules = tree_for(self.path, self.folder.resolve(), *self._options({})).rules
-        self._whole = rules.imported(self._tree)
-        self.__dict__.pop("agent", None)
+        for name in ("tree", "agent"):
+            self.__dict__.pop(name, None)
+
+    def _prepared(self) -> Run:
+        return prepared(self.path, self.folder.resolve(), *self._options({}))
 
     def _options(self, how: How) -> tuple[RunOptions, Hooks]:
         model = how.get("model", "")
@@ -524,7 +538,3 @@ class Chat:
             else:
                 with contextlib.suppress(FileReadError):  # told by what ended the run
                     self.reload()
-
-
-async def _ask_nobody(request: AgentRequest) -> str:
-    raise ChatmdError(f"{request.src} is not asked while tools are listed")

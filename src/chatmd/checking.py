@@ -10,15 +10,15 @@ from typing import Literal
 
 from chatmd.content.documents import plain_text, stripped
 from chatmd.content.expand import locate, placed, read_img, read_raw, read_stored, shown_part
-from chatmd.context import AgentRequest, Configuration, Workplace, model_settings
-from chatmd.errors import ChatmdError, LimitReached
+from chatmd.context import Configuration, Run, model_settings
+from chatmd.errors import LimitReached
 from chatmd.language.agent import AgentSpec, Doc, Img, MessageItem, SubAgent, Tool, interpret
 from chatmd.language.lint import check
 from chatmd.language.nodes import Problem, Span, SyntaxTree
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import image_of
-from chatmd.runtime.agents import Hooks, RunOptions, check_depth, tree_for
+from chatmd.runtime.agents import RunOptions, check_depth, prepared
 from chatmd.sidecar import Expandable, Occurrence, Payloads, Recorded, occurrences
 from chatmd.tools.calling import agent_in
 from chatmd.tools.command import check_variables, command_folder, find_program, minimal_environment, split_command
@@ -26,9 +26,9 @@ from chatmd.tools.consent import sent_files
 from chatmd.tools.mcp_connection import StdioAddress, read_address
 from chatmd.tools.registry import kind_of
 from chatmd.tools.roots import roots_of
+from lmm import loop
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
-from lmm.loop import run
 
 # -- What a document refers to and cannot be had: its model, its tools, documents, images, agents -------------
 #
@@ -38,19 +38,19 @@ from lmm.loop import run
 Severity = Literal["error", "warning"]
 
 
-def surroundings(spec: AgentSpec, path: Path, place: Workplace, configuration: Configuration) -> Iterator[Problem]:
+def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
     """What is wrong around the document in `path`. Errors are what a run would stop at.
 
     Raises:
         ConfigError: it is config.toml that is wrong.
     """
     recorded = Recorded(path, keeps=False)
-    yield from _model(spec, configuration, own=True)
-    yield from _tools(spec, place)
-    yield from _contents(spec, place, recorded)
-    yield from _keys(spec, place)
+    yield from _model(spec, run.configuration, own=True)
+    yield from _tools(spec, run)
+    yield from _contents(spec, run, recorded)
+    yield from _keys(spec, run)
     for edge in _asked(spec, recorded):
-        for problem, certain in _Agents(configuration).below(edge, place, (str(path.resolve()),), edge.certain):
+        for problem, certain in _Agents(run.configuration).below(edge, run, (str(path.resolve()),), edge.certain):
             yield _told(problem, edge, certain)
 
 
@@ -70,47 +70,47 @@ def _model(spec: AgentSpec, configuration: Configuration, *, own: bool) -> Itera
         yield _problem(spec.config.span, error)
 
 
-def _tools(spec: AgentSpec, place: Workplace) -> Iterator[Problem]:
+def _tools(spec: AgentSpec, run: Run) -> Iterator[Problem]:
     for tool in spec.tools:
         for severity, look in _LOOKS[tool.kind]:
             try:
-                look(tool, place)
+                look(tool, run)
             except LmmError as error:
                 yield _problem(tool.span, error, severity)
                 break
 
 
-def _look_for_builtin(tool: Tool, place: Workplace) -> None:
+def _look_for_builtin(tool: Tool, run: Run) -> None:
     if tool.name:
         kind_of(tool)
     if tool.roots:
-        roots_of(tool, place)
+        roots_of(tool, run)
 
 
-def _look_for_words(tool: Tool, place: Workplace) -> None:
+def _look_for_words(tool: Tool, run: Run) -> None:
     if tool.command:
         split_command(tool.command)
 
 
-def _look_for_program(tool: Tool, place: Workplace) -> None:
+def _look_for_program(tool: Tool, run: Run) -> None:
     if tool.command:
-        _find(split_command(tool.command)[0], place)
+        _find(split_command(tool.command)[0], run)
 
 
-def _look_for_address(tool: Tool, place: Workplace) -> None:
+def _look_for_address(tool: Tool, run: Run) -> None:
     if tool.server:
         read_address(tool.server)
 
 
-def _look_for_server(tool: Tool, place: Workplace) -> None:
+def _look_for_server(tool: Tool, run: Run) -> None:
     address = read_address(tool.server) if tool.server else None
     if isinstance(address, StdioAddress):
-        _find(address.command[0], place)
+        _find(address.command[0], run)
 
 
-def _find(name: str, place: Workplace) -> None:
+def _find(name: str, run: Run) -> None:
     """See to it that a program is there, and may be run."""
-    found = Path(find_program(name, place.folder, minimal_environment(place.environment)["PATH"]))
+    found = Path(find_program(name, run.folder, minimal_environment(run.environment)["PATH"]))
     if not found.is_file():
         raise LmmError(f"there is no program '{name}'", hint=f"it would be {found}")
     if not os.access(found, os.X_OK):
@@ -118,7 +118,7 @@ def _find(name: str, place: Workplace) -> None:
 
 
 # What is looked at, in order, and how bad it is: programs and variables may be there when it is run.
-_LOOKS: dict[str, tuple[tuple[Severity, Callable[[Tool, Workplace], object]], ...]] = {
+_LOOKS: dict[str, tuple[tuple[Severity, Callable[[Tool, Run], object]], ...]] = {
     "builtin": (("error", _look_for_builtin),),
     "command": (
         ("error", _look_for_words),
@@ -143,7 +143,7 @@ def _open(spec: AgentSpec, recorded: Recorded | None) -> Iterator[Occurrence]:
             yield one
 
 
-def _contents(spec: AgentSpec, place: Workplace, recorded: Recorded | None = None) -> Iterator[Problem]:
+def _contents(spec: AgentSpec, run: Run, recorded: Recorded | None = None) -> Iterator[Problem]:
     """Documents and images that cannot be had."""
     done: set[tuple[Expandable, bool]] = set()
     for one in _open(spec, recorded):
@@ -152,7 +152,7 @@ def _contents(spec: AgentSpec, place: Workplace, recorded: Recorded | None = Non
                 continue
             done.add((part, bool(one.key)))
             try:
-                _read(part, place, stored=not one.key)
+                _read(part, run, stored=not one.key)
             except LmmError as error:
                 yield _problem(part.span, placed(error, part))
 
@@ -167,24 +167,24 @@ def _inside(part: Expandable) -> Iterator[Expandable]:
                 yield from _inside(child)
 
 
-def _read(part: Doc | Img, place: Workplace, *, stored: bool) -> None:
+def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
     """Read a part as a run does, short of turning it into markdown."""
-    if Payloads(place.folder, inline=True).read([part]):
+    if Payloads(run.folder, inline=True).read([part]):
         return
     if isinstance(part, Img):
-        run(read_img(part, place))
+        loop.run(read_img(part, run))
     elif stored:
-        read_stored(part, place)
+        read_stored(part, run)
     else:
-        raw = read_raw(part, place)
+        raw = read_raw(part, run)
         if part.strip:
             stripped(raw)
         elif not part.markdown:
             plain_text(raw)
 
 
-def _keys(spec: AgentSpec, place: Workplace) -> Iterator[Problem]:
-    for part in sent_files(spec, place).values():
+def _keys(spec: AgentSpec, run: Run) -> Iterator[Problem]:
+    for part in sent_files(spec, run).values():
         message = f"{shown_part(part)} may hold keys, and is sent to the model"
         yield Problem(part.span, message, "lmm run asks whether you agree", "warning")
 
@@ -218,25 +218,23 @@ class _Agents:
     configuration: Configuration
     seen: set[str] = field(default_factory=set)
 
-    def below(
-        self, edge: _Edge, place: Workplace, chain: tuple[str, ...], certain: bool
-    ) -> Iterator[tuple[Problem, bool]]:
+    def below(self, edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool) -> Iterator[tuple[Problem, bool]]:
         """Why an agent, or one that it asks, cannot answer: with the place in its own file, and whether a run stops."""
         try:
-            path = locate(edge.src, place)
+            path = locate(edge.src, run)
             if str(path) in chain:
                 check_depth((*chain[chain.index(str(path)) :], str(path)), 0)
             if str(path) in self.seen:
                 return
-            spec = agent_in(edge.src, place)
+            spec = agent_in(edge.src, run)
         except LimitReached as error:
-            hint = f"at most {place.rules.max_depth} deep: max_depth in [chatmd]"
+            hint = f"at most {run.rules.max_depth} deep: max_depth in [chatmd]"
             yield Problem(edge.span, error.message, hint), certain
         except LmmError as error:
             yield Problem(edge.span, _with_place(error), error.hint), certain
         else:
             self.seen.add(str(path))
-            inside = replace(place, folder=path.parent)
+            inside = replace(run, folder=path.parent)
             own = (*_model(spec, self.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
             yield from ((problem, certain) for problem in own if problem.severity == "error")
             for further in _asked(spec):
@@ -278,13 +276,10 @@ def check_text(
     text: str, path: Path, options: RunOptions = RunOptions(), *, name: str = "", strict: bool = False
 ) -> list[Problem]:
     """`check_file` for a text that stands, or could stand, in `path`; `name` is what problems call it."""
-    tree = tree_for(path, path.resolve().parent, options, Hooks())
+    run = prepared(path, path.resolve().parent, options)
     document, torn = _mended(text, name, strict)
-    document = tree.rules.imported(document)
-    settings = tree.configuration.settings()
-    place = Workplace(path.resolve().parent, settings, _ask_nobody, tree.rules, tree.environment, tree.protected)
-    spec = interpret(document)[0]
-    found = [*torn, *check(document), *surroundings(spec, path, place, tree.configuration)]
+    document = run.rules.imported(document)
+    found = [*torn, *check(document), *surroundings(interpret(document)[0], path, run)]
     return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
 
 
@@ -307,7 +302,3 @@ def _mended(text: str, name: str, strict: bool) -> tuple[SyntaxTree, list[Proble
 
 def _errors(document: SyntaxTree) -> int:
     return len(errors_of((*document.problems, *interpret(document)[1])))
-
-
-async def _ask_nobody(request: AgentRequest) -> str:
-    raise ChatmdError(f"{request.src} is not asked while files are checked")

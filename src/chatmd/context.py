@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from chatmd.config import ChatmdSettings, read_chatmd
-from chatmd.language.agent import Config, Content, interpret
+from chatmd.errors import ChatmdError
+from chatmd.language.agent import AgentSpec, Config, Content, interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import SyntaxTree
 from chatmd.language.syntax import parse
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
 from lmm.config_files import find_config
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, Place
+from lmm.messages import Event, Listener, ToolCall, ignore
+from lmm.models.budget import UsageTally
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.powers import require
@@ -72,25 +75,6 @@ class AgentRequest:
     kept: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
 
 
-AskAgent = Callable[[AgentRequest], Awaitable[str]]
-"""Run another file to its end and return its answer, within the limits of the whole tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workplace:
-    """`folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it.
-
-    No tool may change the `protected` files: the transcripts that are being written, the settings that rule the run.
-    """
-
-    folder: Path
-    settings: Settings
-    ask_agent: AskAgent
-    rules: Rules = field(default_factory=Rules)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    protected: tuple[Path, ...] = ()
-
-
 # -- The model that a file's `<config>` asks for, with the settings that hold everywhere ----------------------
 
 
@@ -143,7 +127,8 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     tier, named = _named(config, configuration, own)
     where = "--model" if configuration.model and own else config.span.where
     settings: ModelSettings = getattr(_with_model(named, configuration, where), tier)
-    settings = settings.replace(
+    settings = replace(
+        settings,
         temperature=settings.temperature if config.temperature is None else config.temperature,
         max_tokens=config.max_tokens or settings.max_tokens,
         reasoning_effort=config.reasoning_effort or settings.reasoning_effort,
@@ -164,8 +149,8 @@ def settings_of(
     that tier, or `overrides` do.
 
     >>> config = Configuration(environment={"OPENAI_API_KEY": "sk-…"})
-    >>> str(settings_of(Config("Ollama/qwen3"), config).aux.model), str(settings_of(Config(), config).aux.model)
-    ('Ollama/qwen3', 'OpenAI/gpt-4.1-nano')
+    >>> [str(settings_of(Config(name), config).aux.model) for name in ("Ollama/qwen3", "")]
+    ['Ollama/qwen3', 'OpenAI/gpt-4.1-nano']
 
     Raises:
         ConfigError: as `model_settings`.
@@ -178,7 +163,7 @@ def settings_of(
     if not named and tier == "major":
         return settings
     major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
-    return settings.replace(major=major, minor=minor, aux=aux)
+    return replace(settings, major=major, minor=minor, aux=aux)
 
 
 def _named(config: Config, configuration: Configuration, own: bool) -> tuple[str, dict[str, str]]:
@@ -214,3 +199,67 @@ def settings_for_text(
 
 OpenModel = Callable[[ModelSettings], ChatModel]
 open_model: OpenModel = shared_chat
+
+
+# -- One run ----------------------------------------------------------------------------------------------------
+
+Confirm = Callable[[str], bool]
+"""Show a text of several lines that says what is asked for, and return whether the user agrees."""
+
+Approve = Callable[[ToolCall], Awaitable[bool | str]]
+"""Ask about one call before it is made (``--ask``): True makes it; False refuses it; a text refuses it and is what
+the model is told. Raises `StoppedByUser` if the user wants the run to end there."""
+
+
+class AskAgent(Protocol):
+    """How a run asks another agent, within the limits that hold for all of them together."""
+
+    def __call__(self, run: Run, request: AgentRequest, /) -> Awaitable[str]: ...
+
+
+class Agreement(Protocol):
+    """What somebody agreed to (`chatmd.tools.consent.Consent`)."""
+
+    def check(self, spec: AgentSpec, run: Run) -> None:
+        """Let an agent start only with tools that were agreed to."""
+        ...
+
+
+async def ask_nobody(run: Run, request: AgentRequest) -> str:
+    """Stand in for agents where none is asked."""
+    raise ChatmdError(f"{request.src} is not asked here")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run works with; each agent that it asks has one of its own, the same but for folder, settings, chain.
+
+    `folder` is the prompt's, as a real path: what the prompt names is relative to it, wherever one runs it. `chain`
+    are the files from the first that was run down to this one. No tool may change the `protected` files: the
+    transcripts that are being written, the settings that rule the run. With `replay`, documents and agents in messages
+    are taken as they were recorded. What agents below say and do is kept below the folder `records`, if there is one.
+    """
+
+    folder: Path
+    settings: Settings
+    rules: Rules = field(default_factory=Rules)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    protected: tuple[Path, ...] = ()
+    chain: tuple[str, ...] = ("",)
+    configuration: Configuration = field(default_factory=Configuration)
+    tally: UsageTally = field(default_factory=UsageTally)
+    agreement: Agreement | None = None
+    approve: Approve | None = None
+    listener: Listener = ignore
+    open_model: OpenModel = open_model
+    ask: AskAgent = ask_nobody
+    replay: bool = False
+    records: Path | None = None
+
+    async def ask_agent(self, request: AgentRequest) -> str:
+        """Run another file to its end, and return its answer."""
+        return await self.ask(self, request)
+
+    def tell(self, event: Event) -> None:
+        """Tell the listener what happens here."""
+        self.listener(event, Place(self.chain[-1], path=self.chain[1:]))

@@ -6,19 +6,18 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from chatmd.content.expand import expansions, shown_part
 from chatmd.content.images import described, size_of
-from chatmd.context import AgentRequest, Workplace, model_settings, settings_of
+from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
-from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
+from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.sidecar import Payloads, Recorded, occurrences
 from chatmd.tools.calling import offered_by
 from lmm import loop
@@ -244,19 +243,15 @@ async def render_text(
     text: str, path: Path, options: RunOptions, hooks: Hooks, *, run_agents: bool = False, servers: bool = False
 ) -> Rendered:
     """`render` for a text that stands, or could stand, in `path`."""
-    folder = path.resolve().parent
-    tree = tree_for(path, folder, options, hooks)
+    run = await asyncio.to_thread(prepared, path, path.resolve().parent, options, hooks)
     if run_agents or servers:
-        tree = await asyncio.to_thread(agreed, tree, text, str(path), folder, options, hooks)
+        run = await asyncio.to_thread(agreed, run, text, options, hooks)
     whole, notes = repair(text)
-    spec = read_agent(tree.rules.imported(parse(whole, file=str(path))))
-    settings = model_settings(spec.config, tree.configuration)
-    unasked = _Unasked()
-    ask = partial(tree.ask, tree, (str(path),)) if run_agents else unasked.ask
-    everything = settings_of(spec.config, tree.configuration)
-    place = Workplace(folder, everything, ask, tree.rules, tree.environment, tree.protected)
-    messages = await _messages(spec, place, Recorded(path, only=options.replay, keeps=False))
-    tools, missing = await _tools(spec, place, servers)
+    spec = read_agent(run.rules.imported(parse(whole, file=str(path))))
+    settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
+    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
+    messages = await _messages(spec, run, Recorded(path, only=options.replay, keeps=False))
+    tools, missing = await _tools(spec, run, servers)
     if spec.waits_for_user:
         notes = (*notes, "it is the user's turn: lmm run would send nothing")
     return Rendered(
@@ -264,18 +259,18 @@ async def render_text(
     )
 
 
-async def _messages(spec: AgentSpec, place: Workplace, recorded: Recorded) -> tuple[RenderedMessage, ...]:
+async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[RenderedMessage, ...]:
     items = [item for item in spec.items if not (isinstance(item, MessageItem) and item.is_blank)]
     parts = [found.part for found in occurrences(items)]
-    stored = await asyncio.to_thread(Payloads(place.folder, inline=True).read, parts)
-    known = await expansions(items, place, recorded, stored)
+    stored = await asyncio.to_thread(Payloads(run.folder, inline=True).read, parts)
+    known = await expansions(items, run, recorded, stored)
     messages = messages_of(items, expand=known.__getitem__)
     return tuple(RenderedMessage(one, sum(count_tokens(text) for text in texts_of(one))) for one in messages)
 
 
-async def _tools(spec: AgentSpec, place: Workplace, servers: bool) -> tuple[tuple[RenderedTool, ...], tuple[str, ...]]:
+async def _tools(spec: AgentSpec, run: Run, servers: bool) -> tuple[tuple[RenderedTool, ...], tuple[str, ...]]:
     """The tools, and notes about those that are not known."""
-    offers = await offered_by(spec, place, servers=servers)
+    offers = await offered_by(spec, run, servers=servers)
     tools = tuple(RenderedTool(one, _tool_tokens(one)) for offer in offers for one in offer.definitions)
     notes = [f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem]
     notes += [
@@ -297,7 +292,7 @@ class _Unasked:
 
     sources: list[str] = field(default_factory=list)
 
-    async def ask(self, request: AgentRequest) -> str:
+    async def ask(self, run: Run, request: AgentRequest) -> str:
         self.sources.append(request.src)
         return f"[here would be the answer of the agent {request.src}, which was not asked yet]"
 

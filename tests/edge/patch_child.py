@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from chatmd.tools.apply_patch import apply_patch
-from chatmd.tools.roots import Root, Roots
+from chatmd.tools.roots import Root, ToolRoots
 
 BEFORE = {"a.md": "a\n", "b.md": "b\n", "sub/c.md": "c\n"}
 PATCH = """*** Begin Patch
@@ -59,7 +59,7 @@ def killed_at(folder: Path, step: int) -> bool:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(watch)
-        apply_patch(PATCH, Roots(folder, (Root(".", folder),)))
+        apply_patch(PATCH, ToolRoots(folder, (Root(".", folder),)))
         os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 

@@ -18,16 +18,16 @@ from fakes.openai_server import Action, ScriptedServer
 import chatmd
 from chatmd.tools.apply_patch import apply_patch
 from chatmd.tools.files import edit_file
-from chatmd.tools.roots import Root, Roots, Target
+from chatmd.tools.roots import Root, RootedPath, ToolRoots
 from lmm.disk import opened
 from lmm.errors import FileWriteError
 
 AFTER = {"a.md": "A\n", "new/d.md": "d\n", "sub/e.md": "C\n"}
 
 
-def roots_at(folder: Path) -> Roots:
+def roots_at(folder: Path) -> ToolRoots:
     """One root, which is also the working folder."""
-    return Roots(folder, (Root(".", folder),))
+    return ToolRoots(folder, (Root(".", folder),))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -91,7 +91,7 @@ def test_a_read_only_file_system(small_disk: Path) -> None:
 def test_a_file_that_changes_in_between(tmp_path: Path) -> None:
     """Somebody who holds no lock writes the file after it was read: that is not overwritten."""
 
-    def edit(old: str | None, target: Target) -> tuple[str, str]:
+    def edit(old: str | None, target: RootedPath) -> tuple[str, str]:
         target.real.write_text("theirs\n")
         return "ours\n", ""
 

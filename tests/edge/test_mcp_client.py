@@ -19,7 +19,7 @@ from fakes.openai_server import Action, ScriptedServer
 
 import chatmd
 from chatmd.content.fetch import CheckedTransport
-from chatmd.context import Rules, Workplace
+from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError, FetchFailed
 from chatmd.language.agent import Tool
 from chatmd.runtime.agents import RunOptions
@@ -36,7 +36,7 @@ def names(tools: Sequence[RunnableTool]) -> list[str]:
     return [tool.definition.name for tool in tools]
 
 
-def called(tool: Tool, place: Workplace, *calls: tuple[str, dict[str, Any]]) -> list[ToolOutput | str]:
+def called(tool: Tool, place: Run, *calls: tuple[str, dict[str, Any]]) -> list[ToolOutput | str]:
     """What calls return, one after the other; of an error its text."""
 
     async def run() -> list[ToolOutput | str]:
@@ -52,7 +52,7 @@ def called(tool: Tool, place: Workplace, *calls: tuple[str, dict[str, Any]]) -> 
     return asyncio.run(run())
 
 
-def opening(tool: Tool, place: Workplace) -> str:
+def opening(tool: Tool, place: Run) -> str:
     """What opening a server that cannot be opened says."""
     with pytest.raises(ChatmdError) as caught:
         called(tool, place)

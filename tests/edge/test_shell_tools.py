@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from edge.support import wait_until
 
-from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools import process
@@ -30,12 +30,8 @@ KEY = "sk-never-shown"
 OUTSIDE = {"OPENAI_API_KEY": KEY, "MY_TOKEN": "t0ken", "SCRIPTS": "42", "PATH": os.environ["PATH"], "HOME": "/home/me"}
 
 
-async def nobody(request: AgentRequest) -> str:
-    raise AssertionError(request)
-
-
-def place(folder: Path, environment: Mapping[str, str] = OUTSIDE, rules: Rules = Rules()) -> Workplace:
-    return Workplace(folder, load_settings(env=environment), nobody, rules, environment)
+def place(folder: Path, environment: Mapping[str, str] = OUTSIDE, rules: Rules = Rules()) -> Run:
+    return Run(folder, load_settings(env=environment), rules, environment)
 
 
 def declared(command: str, **attributes: object) -> Tool:
@@ -43,7 +39,7 @@ def declared(command: str, **attributes: object) -> Tool:
 
 
 @contextlib.asynccontextmanager
-async def opened(tool: Tool, where: Workplace):  # type: ignore[no-untyped-def]
+async def opened(tool: Tool, where: Run):  # type: ignore[no-untyped-def]
     async with open_command(tool, where) as tools:
         yield tools[0]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.context import Rules, Run
 from chatmd.language.agent import Tool
 from lmm.config import load_settings
 
@@ -42,11 +42,7 @@ def declared(server: str, **values: Any) -> Tool:
     return Tool("mcp", "", server=server, **values)
 
 
-def workplace(folder: Path, *, environment: Mapping[str, str] | None = None, **rules: Any) -> Workplace:
+def workplace(folder: Path, *, environment: Mapping[str, str] | None = None, **rules: Any) -> Run:
     """A place with ordinary settings."""
     given = {"PATH": os.environ["PATH"], **(environment or {})}
-    return Workplace(folder.resolve(), load_settings(env={}), _nobody, Rules(**{"tool_timeout": 20.0, **rules}), given)
-
-
-async def _nobody(request: AgentRequest) -> str:
-    raise AssertionError("no agent is asked here")
+    return Run(folder.resolve(), load_settings(env={}), Rules(**{"tool_timeout": 20.0, **rules}), given)

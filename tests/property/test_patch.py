@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from chatmd.tools.apply_patch import apply_patch
 from chatmd.tools.patch import UpdateFile, parse_patch, update_text
-from chatmd.tools.roots import Root, Roots
-from chatmd.tools.text_lines import Lines, read_excerpt
+from chatmd.tools.roots import Root, ToolRoots
+from chatmd.tools.text_lines import TextLines, read_excerpt
 from lmm.errors import LmmError
 
 # Few different lines, so that context repeats; some that look like the format's own.
@@ -31,7 +31,7 @@ def text_of(lines: list[str], newline: str, ends: bool, bom: bool) -> str:
     return "\ufeff" * bom + newline.join(lines) + (newline if ends and lines else "")
 
 
-def hunks(old: Lines, new: Lines) -> Iterator[str]:
+def hunks(old: TextLines, new: TextLines) -> Iterator[str]:
     """Hunks that turn one text into the other, with all lines before and after as context, so that each is unique."""
     changes = SequenceMatcher(None, old.texts, new.texts, autojunk=False).get_opcodes()
     yield "@@ -1 +1 @@" if old.texts else "@@"
@@ -47,14 +47,14 @@ def hunks(old: Lines, new: Lines) -> Iterator[str]:
 def test_any_edit_as_a_patch_gives_the_new_file(file: tuple[list[str], str, bool, bool], lines: list[str]) -> None:
     """Every line and line end is as the new file has it, or as the old one had it where the patch leaves it alone."""
     text = text_of(*file)
-    old = Lines.of(text)
-    new = Lines.of(text_of(lines, "\n", True, False))
+    old = TextLines.of(text)
+    new = TextLines.of(text_of(lines, "\n", True, False))
     if old.texts == new.texts:
         return
     patch = "\n".join(["*** Begin Patch", "*** Update File: f", *hunks(old, new), "*** End Patch"])
     (section,) = parse_patch(patch)
     assert isinstance(section, UpdateFile)
-    done = Lines.of(update_text(text, section.hunks, "f").text)
+    done = TextLines.of(update_text(text, section.hunks, "f").text)
     assert (done.texts, done.bom) == (new.texts, old.bom)
     assert set(done.ends[:-1]) <= {old.newline}
     kept_last = bool(old.texts) and SequenceMatcher(None, old.texts, new.texts, autojunk=False).get_opcodes()[-1][0]
@@ -65,7 +65,7 @@ def test_any_edit_as_a_patch_gives_the_new_file(file: tuple[list[str], str, bool
 def test_one_hunk_with_a_line_number(file: tuple[list[str], str, bool, bool], data: st.DataObject) -> None:
     """Two lines of context and the number of the line are enough, however often the lines repeat."""
     text = text_of(*file)
-    old = Lines.of(text)
+    old = TextLines.of(text)
     at = data.draw(st.integers(0, len(old.texts)))
     end = data.draw(st.integers(at, min(at + 3, len(old.texts))))
     added = data.draw(st.lists(LINES, max_size=3))
@@ -83,7 +83,7 @@ def test_one_hunk_with_a_line_number(file: tuple[list[str], str, bool, bool], da
     patch = "\n".join(["*** Begin Patch", "*** Update File: f", header, *body, "*** End Patch"])
     (section,) = parse_patch(patch)
     assert isinstance(section, UpdateFile)
-    assert Lines.of(update_text(text, section.hunks, "f").text).texts == wanted
+    assert TextLines.of(update_text(text, section.hunks, "f").text).texts == wanted
 
 
 MARKS = st.sampled_from(
@@ -107,7 +107,7 @@ def test_a_patch_is_applied_or_changes_nothing(patch: str) -> None:
             (folder / path).write_bytes(data)
         failed = True
         with suppress(LmmError):
-            apply_patch(patch, Roots(folder, (Root(".", folder),)))
+            apply_patch(patch, ToolRoots(folder, (Root(".", folder),)))
             failed = False
         after = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
         assert [path.name for path in outer.iterdir()] == ["w"]
@@ -120,7 +120,7 @@ def test_a_patch_is_applied_or_changes_nothing(patch: str) -> None:
 def test_an_excerpt_is_the_lines_of_the_file(data: bytes, offset: int, count: int) -> None:
     """What is shown is what slicing the lines gives; what is no text is refused."""
     try:
-        lines = Lines.of(data.decode())
+        lines = TextLines.of(data.decode())
     except UnicodeDecodeError:
         lines = None
     try:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import sys
 
+from chatmd.context import Approve, Confirm
 from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
-from chatmd.tools.consent import Approve, Confirm
 from lmm import terminal
 from lmm.messages import ToolCall
 

@@ -26,14 +26,12 @@ def check(*, files: tuple[Path, ...], strict: bool, roots: tuple[Path, ...], as_
     Files, programs and agents that they refer to are looked for; nothing is fetched, asked or run. The exit code is 1
     if there is an error, which would stop lmm run; warnings alone leave it 0.
     """
-    from chatmd.checking import check_file
-    from chatmd.runtime.agents import RunOptions
+    from chatmd.chat import Chat
 
-    how = RunOptions(config=config, roots=roots)
     code, found = DONE, 0
     for path in files:
         try:
-            problems = check_file(path, how, strict=strict)
+            problems = Chat.open(path, config=config, roots=roots).problems(strict=strict)
         except LmmError as error:
             terminal.tell_error(error)
             code = FAILED

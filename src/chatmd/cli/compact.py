@@ -15,7 +15,6 @@ from lmm.terminal import DONE, usage_text
 
 if TYPE_CHECKING:
     from chatmd.compaction.compact import Compacted, Planned
-    from chatmd.compaction.plan import CompactOptions
     from chatmd.language.agent import Item
 
 _TOKENS_PER_WORD = 1.5
@@ -58,20 +57,14 @@ def compact(
 
     Instructions, decisions and the last turns stay. The original is kept beside the file, in .chatmd.
     """
-    from chatmd.compaction.compact import compact as compact_file
-    from chatmd.compaction.compact import plan_file, summarising
-    from chatmd.compaction.plan import CompactOptions
-    from chatmd.context import configuration_for
+    from chatmd.chat import Chat
     from chatmd.errors import NothingToCompact
-    from lmm.disk.files import read_document
 
-    how = CompactOptions(keep, to)
+    chat = Chat.open(file, config=config, roots=roots)
     if dry_run:
-        return _show(file, plan_file(file, how, roots=roots), how, as_json)
-    configuration = configuration_for(file, config)
-    settings = summarising(read_document(file), file, configuration, model=model or "", roots=roots)
+        return _show(file, chat.plan_compaction(keep=keep, to=to), to, as_json)
     try:
-        done = compact_file(file, settings, how, roots=roots)
+        done = chat.compact(keep=keep, to=to, model=model or "")
     except NothingToCompact as nothing:
         _say({"file": str(file), "compacted": False, "reason": nothing.message}, f"{file}: {nothing}", as_json)
         return DONE
@@ -118,13 +111,13 @@ def _told(file: Path, done: Compacted) -> str:
 # -- dry run -------------------------------------------------------------------------------------
 
 
-def _show(file: Path, planned: Planned, how: CompactOptions, as_json: bool) -> int:
+def _show(file: Path, planned: Planned, to: int | None, as_json: bool) -> int:
     """The items as a diff: ``-`` is summarised, ``+`` is the summary; and the tokens before and after."""
     from chatmd.compaction.compact import words_for
 
     before = sum(planned.sizes)
     gone = sum(planned.sizes[index] for index in planned.plan.gone)
-    summary = min(int(words_for(gone, how) * _TOKENS_PER_WORD), gone) if gone else 0
+    summary = min(int(words_for(gone, to) * _TOKENS_PER_WORD), gone) if gone else 0
     after = before - gone + summary
     values = {
         "file": str(file),

@@ -81,7 +81,7 @@ def mcp(
     host, port = _address(http) if http else ("", 0)
     token = _checked(host, public, token_env, http is not None)
     how = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
-    publishing = Publishing(folder, not no_course, course, config, model, how)
+    publishing = Publishing(folder, not no_course, name=course, config=config, model=model, options=how)
     _log_to_stderr()
     with contextlib.suppress(KeyboardInterrupt):  # which is how one ends it
         if http is None:

@@ -39,14 +39,13 @@ def render(
 
     Nothing is sent to the model, and nothing is written. Tokens are counted on this machine, rather too high.
     """
+    from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
     from chatmd.rendering import as_data, as_table, as_text
-    from chatmd.rendering import render as render_file
-    from chatmd.runtime.agents import Hooks, RunOptions
 
-    how = RunOptions(model=model, config=config, yes=yes, replay=replay, roots=roots)
-    hooks = Hooks(confirm=confirm_on_terminal())
-    rendered = render_file(file, how, hooks, run_agents=run_agents, servers=servers)
+    chat = Chat.open(file, config=config, roots=roots)
+    confirm = confirm_on_terminal()
+    rendered = chat.render(servers=servers, run_agents=run_agents, model=model, yes=yes, replay=replay, confirm=confirm)
     if as_json:
         terminal.say_json(as_data(rendered), indent=1)
         return DONE

@@ -95,7 +95,7 @@ def run(
         with _CancelsTurn(runner) if interactive else contextlib.nullcontext():
             result = loop.run(runner.run())
     except KeyboardInterrupt:
-        teller.interrupted(runner.path, runner.tree.tally.turns, runner.tree.tally.usage)
+        teller.interrupted(runner.path, runner.context.tally.turns, runner.context.tally.usage)
         return INTERRUPTED
     except LmmError:
         teller.end_line()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,8 +14,7 @@ from lmm.messages import ToolDefinition
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from chatmd.context import AgentRequest, Workplace
-    from chatmd.language.agent import AgentSpec
+    from chatmd.chat import Chat
     from chatmd.tools.calling import Offer
 
 _ENDLESS = 1_000_000
@@ -34,15 +32,11 @@ def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[P
 
     The exit code is 1 if one of them could not be used.
     """
+    from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
-    from chatmd.tools.calling import offered_by
-    from chatmd.tools.consent import consent
-    from lmm.loop import run
 
-    spec, place = _read(file, roots, config)
-    if servers and any(tool.kind == "mcp" for tool in spec.tools):
-        consent(spec, place, yes=yes, confirm=confirm_on_terminal())
-    offers = run(offered_by(spec, place, servers=servers))
+    chat = Chat.open(file, config=config, roots=roots)
+    offers = chat.offers(servers=servers, yes=yes, confirm=confirm_on_terminal())
     for offer in offers:
         if as_json:
             for values in _as_values(offer):
@@ -50,30 +44,8 @@ def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[P
         else:
             terminal.say("".join(f"{line}\n" for line in _as_text(offer)), end="")
     if not as_json:
-        terminal.say(_ending(offers, spec, place, file), end="")
+        terminal.say(_ending(offers, chat), end="")
     return FAILED if any(offer.problem for offer in offers) else DONE
-
-
-def _read(file: Path, roots: tuple[Path, ...], config: Path | None) -> tuple[AgentSpec, Workplace]:
-    """The file as an agent, and the place it would work in."""
-    from chatmd.context import Rules, Workplace
-    from chatmd.language.agent import read_agent
-    from chatmd.language.syntax import parse
-    from lmm.config_files import find_config, settings_for
-    from lmm.disk.files import read_document
-
-    found = find_config(config, file)
-    rules = Rules.of(found)
-    rules = rules.replace(roots=(*rules.roots, *roots))
-    spec = read_agent(rules.imported(parse(read_document(file), file=str(file))))
-    settings = settings_for(file, config=found)
-    return spec, Workplace(file.resolve().parent, settings, _ask_nobody, rules, os.environ)
-
-
-async def _ask_nobody(request: AgentRequest) -> str:
-    from chatmd.errors import ChatmdError
-
-    raise ChatmdError(f"{request.src} is not asked while tools are listed")
 
 
 # -- for programs ------------------------------------------------------------------------------------------
@@ -147,17 +119,15 @@ def _wrapped(text: str, indent: int, first: str = "") -> list[str]:
     return textwrap.wrap(words, width, initial_indent=first or " " * indent, subsequent_indent=" " * indent)
 
 
-def _ending(offers: tuple[Offer, ...], spec: AgentSpec, place: Workplace, file: Path) -> str:
-    from chatmd.tools.consent import declared_by, is_agreed
-
-    files = declared_by(spec, place) if not any(offer.problem for offer in offers) else ()
-    sent = [f"{one.name}  {one.words}\n" for file_ in files for one in file_.asking if not one.is_tool]
+def _ending(offers: tuple[Offer, ...], chat: Chat) -> str:
+    broken = any(offer.problem for offer in offers)
+    asking = () if broken else chat.asks()
+    sent = [f"{one.name}  {one.words}\n" for one in asking if not one.is_tool]
     what = "this" if sent else "these tools"
     if not offers and not sent:
-        return f"{file}: no tools\n"
-    if not files:
+        return f"{chat.path}: no tools\n"
+    if broken:
         return ""
-    if not is_agreed(spec, place):
+    if not chat.is_agreed():
         return "".join(sent) + f"lmm run asks you to agree to {what}, before the first run.\n"
-    asks = any(file_.asking for file_ in files)
-    return "".join(sent) + (f"You agreed to {what}.\n" if asks else "These tools need no consent.\n")
+    return "".join(sent) + (f"You agreed to {what}.\n" if asking else "These tools need no consent.\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from chatmd.compaction.plan import CompactOptions, Plan, is_time, plan_compaction
+from chatmd.compaction.plan import CompactionPlan, CompactOptions, is_time, plan_compaction
 from chatmd.compaction.summary import (
     Expanded,
     Summary,
@@ -23,7 +23,7 @@ from chatmd.compaction.summary import (
     shown_in,
     tokens_of,
 )
-from chatmd.context import Configuration, OpenModel, Rules, settings_for_text
+from chatmd.context import Configuration, Run, settings_for_text
 from chatmd.errors import ChatmdError, NothingToCompact
 from chatmd.language.agent import CallItem, Content, Doc, Img, Item, MessageItem, ReasoningItem, SubAgent, read_agent
 from chatmd.language.imports import resolve_imports
@@ -40,7 +40,6 @@ from lmm.disk.journal import key_of
 from lmm.disk.opened import write_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import Changed, DocumentBusy, LmmError
-from lmm.loop import background, blocking
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, Usage, render
 from lmm.models.chat import shared_chat
 from lmm.models.client import ask_once
@@ -97,7 +96,7 @@ class Compaction:
     `before` and `after` are tokens of the conversation, as far as its contents are known; `was` are its items before.
     """
 
-    plan: Plan
+    plan: CompactionPlan
     message: Message
     items: tuple[Item, ...]
     before: int
@@ -133,7 +132,7 @@ async def compacted(
     if not plan.told:
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
     gone = [items[index] for index in plan.gone]
-    words = words_for(sum(sizes[index] for index in plan.gone), options)
+    words = words_for(sum(sizes[index] for index in plan.gone), options.to)
     text, usage = await _summarised([[items[i] for i in group] for group in plan.told], model, prompts, window, words,
                                     contents)  # fmt: skip
     message = Summary(text, notes_of(gone, contents), shown_in(gone), source).as_message()
@@ -145,7 +144,7 @@ async def compacted(
             f"a summary would be no shorter: {after:,} tokens instead of {before:,}", hint="it stays as it is"
         )
     made = tuple(_with_summary(items, plan, new))
-    return Compaction(plan, message, made, before, after, usage, model.name, tuple(items))
+    return Compaction(plan, message, made, before=before, after=after, usage=usage, model=model.name, was=tuple(items))
 
 
 def _hint(options: CompactOptions) -> str:
@@ -155,7 +154,7 @@ def _hint(options: CompactOptions) -> str:
     return f"{stays}; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
 
 
-def _with_summary(items: Sequence[Item], plan: Plan, summary: Item) -> list[Item]:
+def _with_summary(items: Sequence[Item], plan: CompactionPlan, summary: Item) -> list[Item]:
     last = plan.gone[-1]
     gone = set(plan.gone)
     return [
@@ -163,13 +162,13 @@ def _with_summary(items: Sequence[Item], plan: Plan, summary: Item) -> list[Item
     ]
 
 
-def words_for(tokens: int, options: CompactOptions) -> int:
+def words_for(tokens: int, to: int | None) -> int:
     """How many words a summary of so many tokens may have: an eighth, but between 120 and 900.
 
-    >>> words_for(40_000, CompactOptions()), words_for(2000, CompactOptions()), words_for(9000, CompactOptions(to=1000))
+    >>> words_for(40_000, None), words_for(2000, None), words_for(9000, 1000)
     (900, 250, 125)
     """
-    most = 900 if options.to is None else max(options.to // 8, 60)
+    most = 900 if to is None else max(to // 8, 60)
     return min(max(tokens // 8, 120), most)
 
 
@@ -245,11 +244,10 @@ class Planned:
 
     items: tuple[Item, ...]
     sizes: tuple[int, ...]
-    plan: Plan
+    plan: CompactionPlan
 
 
-@background
-async def acompact(
+async def compact_file(
     path: Path,
     settings: Settings,
     options: CompactOptions = CompactOptions(),
@@ -274,9 +272,6 @@ async def acompact(
         return done
 
 
-compact = blocking(acompact)
-
-
 async def compact_text(
     text: str,
     settings: Settings,
@@ -290,7 +285,7 @@ async def compact_text(
 
     `model` summarises, else the aux model.
     With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
-    stood for (`chatmd.sidecar.Recorded.carry_over`). Raises what `compact` does.
+    stood for (`chatmd.sidecar.Recorded.carry_over`). Raises what `compact_file` does.
     """
     done = await _compacted(text, settings, options, path, roots, model)
     if done.original is not None:
@@ -324,20 +319,14 @@ async def _compacted(
     return Compacted(rewritten(document, gone, transcript_text([compaction.message])), original, compaction)
 
 
-def plan_file(path: Path, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()) -> Planned:
-    """What `compact` would do with a file, without a model.
-
-    Raises:
-        InvalidDocument: the file has errors.
-        FileReadError: it cannot be read.
-    """
-    return plan_text(read_document(path), path, options, roots=roots)
-
-
 def plan_text(
     text: str, path: Path, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()
 ) -> Planned:
-    """`plan_file` for a text that stands, or could stand, in `path`."""
+    """What compacting a text would do that stands, or could stand, in `path`, without a model.
+
+    Raises:
+        InvalidDocument: the text has errors.
+    """
     document, items = _read(text, path, roots)
     contents = local_texts(items, path.resolve().parent)
     sizes = tuple(tokens_of(item, contents, count_tokens) for item in items)
@@ -429,13 +418,11 @@ _COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
 class Compactor:
     """Watches how much of its window a conversation takes with `model`. `path` is its file, if it has one.
 
-    The aux model of its `settings` summarises. After a failure nothing more is tried in this run.
+    The aux model of the `run` summarises. After a failure nothing more is tried in this run.
     """
 
     model: ModelSettings
-    settings: Settings
-    rules: Rules
-    open_model: OpenModel
+    run: Run
     path: Path | None = None
     _used: int = 0
     _failed: bool = False
@@ -448,14 +435,14 @@ class Compactor:
     def warning(self) -> str:
         """What the user should know if nothing makes room: how full the window is; empty while there is enough."""
         window = self.model.context_window
-        if self._used <= _FULL * window or (self.rules.compact_at and not self._failed):
+        if self._used <= _FULL * window or (self.run.rules.compact_at and not self._failed):
             return ""
         share = f"{self._used:,} of the model's {window:,} tokens"
         return f"this conversation takes {share}: lmm compact makes room (or correct context_window in config.toml)"
 
     def is_due(self, text: str) -> bool:
         """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""
-        window, share = self.model.context_window, self.rules.compact_at
+        window, share = self.model.context_window, self.run.rules.compact_at
         if self._failed or not share:
             return False
         if not self._used and len(text) > window * share:  # a token has one character or more
@@ -470,8 +457,10 @@ class Compactor:
         """
         try:
             options = CompactOptions(to=self.model.context_window // 4)
-            model = self.open_model(self.settings.aux)
-            done = await compact_text(text, self.settings, options, model=model, path=self.path, roots=self.rules.roots)
+            model = self.run.open_model(self.run.settings.aux)
+            done = await compact_text(
+                text, self.run.settings, options, model=model, path=self.path, roots=self.run.rules.roots
+            )
         except LmmError:
             self._failed = True
             raise

@@ -28,7 +28,7 @@ class CompactOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """Indices of items: what `stays`, in order, and the groups that are `told`, those parted which may be."""
 
     stays: tuple[int, ...]
@@ -53,7 +53,7 @@ def is_time(used: int, window: int, share: float) -> bool:
 
 def plan_compaction(
     items: Sequence[Item], sizes: Sequence[int], options: CompactOptions, fixed: Collection[int] = ()
-) -> Plan:
+) -> CompactionPlan:
     """What stays and what is told of `items`, which have `sizes` in tokens. `fixed` are indices that have to stay.
 
     The user's last message stays while it is unanswered, whatever the options say, and with it the last reply
@@ -62,7 +62,7 @@ def plan_compaction(
     >>> said = [MessageItem("system", ("Be brief.",)), MessageItem("user", ("1",)), MessageItem("assistant", ("2",)),
     ...     MessageItem("user", ("3",)), MessageItem("assistant", ("4",))]
     >>> plan_compaction(said, [5] * 5, CompactOptions(keep=1))
-    Plan(stays=(0, 3, 4), told=((1, 2),))
+    CompactionPlan(stays=(0, 3, 4), told=((1, 2),))
     """
     groups = group_items(items)
     pinned = {index for index, item in enumerate(items) if is_pinned(item)}
@@ -74,8 +74,8 @@ def plan_compaction(
     stays = pinned | {i for number in kept for i in groups[number]}
     told = [tuple(i for i in group if i not in stays) for number, group in enumerate(groups) if number not in kept]
     if all(is_summary(items[i]) or _is_blank(items[i]) for group in told for i in group):
-        return Plan(tuple(range(len(items))), ())
-    return Plan(tuple(sorted(stays)), tuple(_merged(filter(None, told), items)))
+        return CompactionPlan(tuple(range(len(items))), ())
+    return CompactionPlan(tuple(sorted(stays)), tuple(_merged(filter(None, told), items)))
 
 
 def _merged(told: Iterable[tuple[int, ...]], items: Sequence[Item]) -> Iterator[tuple[int, ...]]:

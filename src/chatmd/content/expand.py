@@ -18,7 +18,7 @@ from typing import Any
 from chatmd.content.documents import IMPORTED_SUFFIXES, Raw, as_markdown, plain_text, stripped, suffix_of
 from chatmd.content.fetch import Resolve, fetch, github_file, megabytes, name_of, resolve_host, shown
 from chatmd.content.images import image_from
-from chatmd.context import AgentRequest, Workplace
+from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError, FetchFailed
 from chatmd.language.agent import Content, Doc, Img, Item, Part, SubAgent, interpret
 from chatmd.language.syntax import parse
@@ -36,7 +36,7 @@ MOST_CONVERTED = 100_000_000
 """How many bytes a file may have that is turned into markdown: in PDF and the like, most of them are no text."""
 
 
-def locate(src: str, place: Workplace) -> Path:
+def locate(src: str, run: Run) -> Path:
     """The real path of the file that `src` means, relative to the prompt's folder. It need not exist.
 
     Raises:
@@ -48,14 +48,14 @@ def locate(src: str, place: Workplace) -> Path:
         raise ChatmdError("this names no file", hint='write src="…"')
     if name.lower().startswith(("http://", "https://")):
         raise ChatmdError("this is a URL, and no file on disk", hint="leave 'local' out")
-    path = place.folder / name
+    path = run.folder / name
     try:
         real = path.resolve()
-        allowed = [folder.resolve() for folder in (place.folder, *place.rules.roots)]
+        allowed = [folder.resolve() for folder in (run.folder, *run.rules.roots)]
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links
         raise ChatmdError("this path cannot be followed", hint="check the path") from error
     if not any(real.is_relative_to(folder) for folder in allowed):
-        place.rules.require("roots")
+        run.rules.require("roots")
         raise ChatmdError(f"'{src}' lies outside of {allowed[0]}", hint=f"allow its folder: --root {path.parent}")
     return real
 
@@ -98,7 +98,7 @@ class _Unknowable(Exception):
     """The answer depends on something that can change unseen: tools, the network."""
 
 
-def inputs_of(request: AgentRequest, place: Workplace) -> str:
+def inputs_of(request: AgentRequest, run: Run) -> str:
     """A hash of the agent's file, all that it imports and refers to, its input, and the model that it asks.
 
     Empty, if tools or the network have a part in the answer, or something cannot be read.
@@ -106,45 +106,45 @@ def inputs_of(request: AgentRequest, place: Workplace) -> str:
     if not request.local:
         return ""
     try:
-        path = locate(request.src, place)
-        values = list(_of_agent(path, place, depth=0))
-        asked = list(_of_content(request.input, place, depth=0))
+        path = locate(request.src, run)
+        values = list(_of_agent(path, run, depth=0))
+        asked = list(_of_content(request.input, run, depth=0))
     except (_Unknowable, LmmError):
         return ""
-    return digest(values, asked, _of_models(place))
+    return digest(values, asked, _of_models(run))
 
 
-def _of_models(place: Workplace) -> list[Any]:
-    tiers = (place.settings.major, place.settings.minor, place.settings.aux)
+def _of_models(run: Run) -> list[Any]:
+    tiers = (run.settings.major, run.settings.minor, run.settings.aux)
     return [[str(t.model), t.base_url, t.temperature, t.max_tokens, t.reasoning_effort, t.api] for t in tiers]
 
 
-def _of_agent(path: Path, place: Workplace, depth: int) -> Iterator[Any]:
-    if depth > place.rules.max_depth:
+def _of_agent(path: Path, run: Run, depth: int) -> Iterator[Any]:
+    if depth > run.rules.max_depth:
         raise _Unknowable
-    document = place.rules.imported(parse(read_document(path), file=str(path)))
+    document = run.rules.imported(parse(read_document(path), file=str(path)))
     spec = interpret(document)[0]
     if spec.tools:
         raise _Unknowable
     yield repr(document.children)  # which leaves out where things stand
-    inside = replace(place, folder=path.parent)
+    inside = replace(run, folder=path.parent)
     yield from _of_content((found.part for found in occurrences(spec.items)), inside, depth)
 
 
-def _of_content(content: Iterable[Part] | Content, place: Workplace, depth: int) -> Iterator[Any]:
+def _of_content(content: Iterable[Part] | Content, run: Run, depth: int) -> Iterator[Any]:
     for part in content:
         yield described(part)
         if isinstance(part, str):
             continue
         if isinstance(part, SubAgent):
-            yield from _of_content(part.content, place, depth)
+            yield from _of_content(part.content, run, depth)
         if not part.local:
             if isinstance(part, Doc | SubAgent):
                 raise _Unknowable
             continue  # an image that the provider fetches
-        path = locate(part.src, place)
+        path = locate(part.src, run)
         if isinstance(part, SubAgent):
-            yield list(_of_agent(path, place, depth + 1))
+            yield list(_of_agent(path, run, depth + 1))
         else:
             yield hashlib.sha256(read_local(path, limit=MOST_CONVERTED)).hexdigest()
 
@@ -170,7 +170,7 @@ class Expansions(Mapping[Expandable, Value]):
 
 async def expansions(
     items: Iterable[Item],
-    place: Workplace,
+    run: Run,
     recorded: Recorded | None = None,
     *known: Mapping[Expandable, Value],
     resolve: Resolve = resolve_host,
@@ -194,7 +194,7 @@ async def expansions(
             open_.append(one)
         else:
             found[id(one.part)] = (one.part, value)
-    work = _Work(place, recorded, resolve)
+    work = _Work(run, recorded, resolve)
     for wave in ([one for one in open_ if not _is_agent(one)], [one for one in open_ if _is_agent(one)]):
         for one, value in zip(wave, await work.values(wave), strict=True):
             found[id(one.part)] = (one.part, value)
@@ -233,13 +233,13 @@ def _same(one: Occurrence) -> tuple[Expandable, bool]:
 class _Work:
     """Reads parts, at most as many at once as the rules say, and records what they are."""
 
-    place: Workplace
+    run: Run
     recorded: Recorded | None
     resolve: Resolve
     _limit: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
-        self._limit = asyncio.Semaphore(self.place.rules.max_parallel)
+        self._limit = asyncio.Semaphore(self.run.rules.max_parallel)
 
     async def values(self, wanted: list[Occurrence]) -> list[Value]:
         """What these stand for, in order."""
@@ -267,23 +267,23 @@ class _Work:
 
     async def _read(self, part: Expandable, *, exactly: bool = False) -> tuple[Value, str]:
         if isinstance(part, Doc) and exactly and part.local:
-            return await asyncio.to_thread(read_stored, part, self.place), ""
+            return await asyncio.to_thread(read_stored, part, self.run), ""
         if isinstance(part, Doc):
-            return await read_doc(part, self.place, resolve=self.resolve), ""
+            return await read_doc(part, self.run, resolve=self.resolve), ""
         if isinstance(part, Img):
-            return await read_img(part, self.place), ""
+            return await read_img(part, self.run), ""
         return await self._ask(part)
 
     async def _ask(self, agent: SubAgent) -> tuple[str, str]:
         """An agent's answer, and a hash of all that it depends on; known answers to the same are not asked for."""
-        place = self.place
+        run = self.run
         if agent.local:
-            locate(agent.src, place)
+            locate(agent.src, run)
         children = await self._expanded(agent.content)
-        request = AgentRequest(agent.src, agent.local, place.folder, children)
-        inputs = await asyncio.to_thread(inputs_of, request, place)
+        request = AgentRequest(agent.src, agent.local, run.folder, children)
+        inputs = await asyncio.to_thread(inputs_of, request, run)
         known = self.recorded.answer(inputs) if self.recorded is not None else None
-        return (await place.ask_agent(request) if known is None else known), inputs
+        return (await run.ask_agent(request) if known is None else known), inputs
 
     async def _expanded(self, content: Content) -> Content:
         """What stands inside of an agent as texts and inline images."""
@@ -304,27 +304,27 @@ def _data_uri(image: Image) -> str:
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
-def read_stored(doc: Doc, place: Workplace) -> str:
+def read_stored(doc: Doc, run: Run) -> str:
     """The text of a local `<doc>` in what a model or a tool said: stored by a run, and taken as it is.
 
     Raises:
         ChatmdError, FileReadError: it cannot be had, or is not UTF-8.
     """
-    path = locate(doc.src, place)
+    path = locate(doc.src, run)
     return decode_document(read_local(path, limit=MOST_CONVERTED), str(path))
 
 
-async def read_doc(doc: Doc, place: Workplace, *, resolve: Resolve = resolve_host) -> str:
+async def read_doc(doc: Doc, run: Run, *, resolve: Resolve = resolve_host) -> str:
     """The text that a `<doc>` stands for.
 
     Raises:
         ChatmdError: it cannot be had.
     """
-    raw = await asyncio.to_thread(read_raw, doc, place) if doc.local else await _remote(doc, place, resolve)
+    raw = await asyncio.to_thread(read_raw, doc, run) if doc.local else await _remote(doc, run, resolve)
     if doc.strip:
         return await asyncio.to_thread(stripped, raw)
     if doc.markdown:
-        rules = place.rules
+        rules = run.rules
         document = await as_markdown(raw, timeout=rules.tool_timeout, limit=rules.fetch_limit)
         return document.titled if raw.kind.is_page else document.text  # titles of PDF files are often none
     return plain_text(raw)
@@ -335,33 +335,33 @@ def is_converted(doc: Doc, name: str) -> bool:
     return doc.markdown and not doc.strip and suffix_of(name) in IMPORTED_SUFFIXES
 
 
-def read_raw(doc: Doc, place: Workplace) -> Raw:
+def read_raw(doc: Doc, run: Run) -> Raw:
     """The file of a local `<doc>`, as it is.
 
     Raises:
         ChatmdError: it cannot be had.
     """
-    path = locate(doc.src, place)
-    limit = MOST_CONVERTED if is_converted(doc, path.name) else place.rules.fetch_limit
+    path = locate(doc.src, run)
+    limit = MOST_CONVERTED if is_converted(doc, path.name) else run.rules.fetch_limit
     return Raw(read_local(path, limit=limit), path.name)
 
 
-async def _remote(doc: Doc, place: Workplace, resolve: Resolve) -> Raw:
+async def _remote(doc: Doc, run: Run, resolve: Resolve) -> Raw:
     if "://" not in doc.src:
         raise ChatmdError("this is no URL", hint="write 'local' for a file on disk")
     file = github_file(doc.src) if doc.markdown else None
-    came = await fetch(file.url if file else doc.src, place.rules, resolve=resolve)
+    came = await fetch(file.url if file else doc.src, run.rules, resolve=resolve)
     return Raw(came.data, file.name if file else name_of(came.url), came.media_type, came.charset, came.url)
 
 
-async def read_img(img: Img, place: Workplace) -> Image:
+async def read_img(img: Img, run: Run) -> Image:
     """The image that a local `<img>` stands for.
 
     Raises:
         ChatmdError: it cannot be read, is too large, or none that models see.
     """
-    limit = place.rules.fetch_limit
-    data = await asyncio.to_thread(read_local, locate(img.src, place), limit=limit)
+    limit = run.rules.fetch_limit
+    data = await asyncio.to_thread(read_local, locate(img.src, run), limit=limit)
     return image_from(data, limit=limit)
 
 

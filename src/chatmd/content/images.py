@@ -29,7 +29,7 @@ _HEIF = (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypavif")
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ImageSize:
     """Width and height in pixels."""
 
     width: int
@@ -70,11 +70,11 @@ def _what(data: bytes) -> str:
     return next((what for mark, what in _OTHERS.items() if start.startswith(mark)), "no image")
 
 
-def size_of(data: bytes) -> Size | None:
+def size_of(data: bytes) -> ImageSize | None:
     """How large an image is; None if its first bytes do not say.
 
     >>> size_of(b"GIF89a" + bytes([3, 0, 2, 0]))
-    Size(width=3, height=2)
+    ImageSize(width=3, height=2)
     """
     try:
         return _READERS[media_type_of(data)](data)
@@ -82,36 +82,36 @@ def size_of(data: bytes) -> Size | None:
         return None
 
 
-def _png(data: bytes) -> Size | None:
-    return Size(*struct.unpack(">II", data[16:24]))
+def _png(data: bytes) -> ImageSize | None:
+    return ImageSize(*struct.unpack(">II", data[16:24]))
 
 
-def _gif(data: bytes) -> Size | None:
-    return Size(*struct.unpack("<HH", data[6:10]))
+def _gif(data: bytes) -> ImageSize | None:
+    return ImageSize(*struct.unpack("<HH", data[6:10]))
 
 
-def _jpeg(data: bytes) -> Size | None:
+def _jpeg(data: bytes) -> ImageSize | None:
     """Segments follow each other, each with its length; those of frames have the size."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker, length = data[at + 1], int(struct.unpack(">H", data[at + 2 : at + 4])[0])
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return Size(width, height)
+            return ImageSize(width, height)
         at += 2 + length
     return None
 
 
-def _webp(data: bytes) -> Size | None:
+def _webp(data: bytes) -> ImageSize | None:
     chunk = data[12:16]
     if chunk == b"VP8X":
-        return Size(1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little"))
+        return ImageSize(1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little"))
     if chunk == b"VP8L":
         bits = int.from_bytes(data[21:25], "little")
-        return Size(1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF))
+        return ImageSize(1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF))
     if chunk == b"VP8 ":
         width, height = struct.unpack("<HH", data[26:30])
-        return Size(width & 0x3FFF, height & 0x3FFF)
+        return ImageSize(width & 0x3FFF, height & 0x3FFF)
     return None
 
 

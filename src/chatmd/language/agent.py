@@ -317,13 +317,13 @@ class _Reader:
             )  # fmt: skip
             return
         self.config = Config(
-            (element.get("model") or "").strip(),
-            self._integer(element, "max_tokens"),
-            self._number(element, "temperature"),
-            self._effort(element),
-            self._flag(element, "show_tool_call"),
-            element.get("id") or "",
-            element.span,
+            model=(element.get("model") or "").strip(),
+            max_tokens=self._integer(element, "max_tokens"),
+            temperature=self._number(element, "temperature"),
+            reasoning_effort=self._effort(element),
+            show_tool_call=self._flag(element, "show_tool_call"),
+            id=element.get("id") or "",
+            span=element.span,
         )
 
     def _effort(self, element: Element) -> str:
@@ -365,12 +365,27 @@ class _Reader:
         several = (text("include"),) if text("include") else words(text("includes"))
         include = (name,) if name and kind == "mcp" else several
         return Tool(
-            kind, name, element.get("description") or "", text("command"), text("agent"), self._flag(element, "local"),
-            text("mcp_server"), include, self._flag(element, "strict"),
-            text("client_id_env"), text("client_secret_env"), text("issuer"), text("prefix"),
-            words(text("roots")), text("cwd"), words(text("env")),
-            self._number(element, "timeout"), self._integer(element, "max_output"), text("course"), element.span,
-        )  # fmt: skip
+            kind,
+            name,
+            description=element.get("description") or "",
+            command=text("command"),
+            agent=text("agent"),
+            local=self._flag(element, "local"),
+            server=text("mcp_server"),
+            include=include,
+            strict=self._flag(element, "strict"),
+            client_id_env=text("client_id_env"),
+            client_secret_env=text("client_secret_env"),
+            issuer=text("issuer"),
+            prefix=text("prefix"),
+            roots=words(text("roots")),
+            cwd=text("cwd"),
+            env=words(text("env")),
+            timeout=self._number(element, "timeout"),
+            max_output=self._integer(element, "max_output"),
+            course=text("course"),
+            span=element.span,
+        )
 
     def _msg(self, element: Element) -> None:
         role = (element.get("role") or "").strip().lower()
@@ -395,11 +410,11 @@ class _Reader:
             MessageItem(
                 cast(ItemRole, role),
                 self._content(element),
-                element.get("name") or "",
-                element.get("id") or "",
-                element.get("status") or "",
-                element.get("phase") or "",
-                element.span,
+                name=element.get("name") or "",
+                id=element.get("id") or "",
+                status=element.get("status") or "",
+                phase=element.get("phase") or "",
+                span=element.span,
             )
         )
 
@@ -412,9 +427,9 @@ class _Reader:
                 self._required(element, "tool_call_id"),
                 self._required(element, "function_name"),
                 arguments,
-                element.get("id") or "",
-                element.get("type") == "custom_tool_call",
-                element.span,
+                id=element.get("id") or "",
+                custom=element.get("type") == "custom_tool_call",
+                span=element.span,
             )
         )
 
@@ -423,10 +438,10 @@ class _Reader:
             OutputItem(
                 self._required(element, "tool_call_id"),
                 self._content(element),
-                element.get("name") or "",
-                element.get("status") == "failed",
-                element.get("type") == "custom_tool_call",
-                element.span,
+                name=element.get("name") or "",
+                failed=element.get("status") == "failed",
+                custom=element.get("type") == "custom_tool_call",
+                span=element.span,
             )
         )
 
@@ -441,10 +456,10 @@ class _Reader:
             ReasoningItem(
                 self._required(element, "id"),
                 tuple(summaries),
-                element.get("status") or "",
-                element.get("signature") or "",
-                element.get("provider") or "",
-                element.span,
+                status=element.get("status") or "",
+                signature=element.get("signature") or "",
+                provider=element.get("provider") or "",
+                span=element.span,
             )
         )
 

@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 BLANK = " \t\r\n"  # what the language takes for white space
 
 
-class Source:
+class SourceText:
     """A text and the name of the file it came from; finds lines when asked.
 
-    >>> Source("one\\ntwo").place(5)
+    >>> SourceText("one\\ntwo").place(5)
     (2, 2)
     """
 
@@ -42,7 +42,7 @@ class Source:
 class Span(NamedTuple):
     """A piece of a source: from `start` up to, not including, `end`."""
 
-    source: Source
+    source: SourceText
     start: int
     end: int
 
@@ -76,7 +76,7 @@ class Span(NamedTuple):
         return f"Span({self.where})"
 
 
-NOWHERE = Span(Source(""), 0, 0)
+NOWHERE = Span(SourceText(""), 0, 0)
 """The span of what was not read from a text."""
 
 
@@ -174,7 +174,7 @@ class SyntaxTree:
     """
 
     children: tuple[Node, ...]
-    source: Source = field(default_factory=lambda: Source(""), compare=False, repr=False)
+    source: SourceText = field(default_factory=lambda: SourceText(""), compare=False, repr=False)
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
     strict: bool = field(default=False, compare=False)
     is_body: bool = field(default=False, compare=False)

@@ -20,7 +20,7 @@ from chatmd.language.lexer import (
     tokens,
     write_attributes,
 )
-from chatmd.language.nodes import Attribute, Comment, Element, Node, Problem, Source, Span, SyntaxTree, Text
+from chatmd.language.nodes import Attribute, Comment, Element, Node, Problem, SourceText, Span, SyntaxTree, Text
 from chatmd.language.tags import DOCUMENT, TAGS, VOID, imports_into
 
 # -- Text to tree: lossless, linear in the text, and never raising --------------------------------------------
@@ -47,7 +47,7 @@ def parse(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
     >>> [f"{p.span.where}: {p.message}" for p in parse("<user>\\n<doc>\\n", file="a.md").problems]
     ['a.md:1:1: <user> is never closed', 'a.md:2:1: <doc> is not closed']
     """
-    return _Builder(Source(text, file), strict).build(imports=not strict)
+    return _Builder(SourceText(text, file), strict).build(imports=not strict)
 
 
 def parse_body(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
@@ -56,7 +56,7 @@ def parse_body(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree
     >>> parse_body("Be brief.").children
     (Text(value='Be brief.', raw=False),)
     """
-    return _Builder(Source(text, file), strict).build(imports=True, is_body=True)
+    return _Builder(SourceText(text, file), strict).build(imports=True, is_body=True)
 
 
 class _Frame:
@@ -74,7 +74,7 @@ class _Frame:
 class _Builder:
     """One pass over the tokens of one text, with the elements that are open on a stack."""
 
-    def __init__(self, source: Source, strict: bool) -> None:
+    def __init__(self, source: SourceText, strict: bool) -> None:
         self.source, self.strict = source, strict
         self.problems: list[Problem] = []
         self.counts = {True: 0, False: 0}  # errors, warnings

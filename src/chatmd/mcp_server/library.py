@@ -7,20 +7,18 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from chatmd.content.expand import expansions
-from chatmd.context import AgentRequest, Workplace, settings_of
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import AgentSpec, Item, MessageItem, interpret, read_agent
+from chatmd.language.agent import AgentSpec, MessageItem, interpret
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.syntax import parse
-from chatmd.language.transcript import gap, messages_of, user_text
-from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
-from chatmd.runtime.turns import Tree
+from chatmd.language.transcript import gap, user_text
+from chatmd.rendering import render_text
+from chatmd.runtime.agents import Hooks, RunOptions
+from chatmd.runtime.runner import replied
 from chatmd.tools.mcp import model_names
 from chatmd.tools.registry import object_schema
 from lmm.disk.files import read_document
@@ -151,26 +149,6 @@ class PublishedCourse(Protocol):
     def read(self, file: str) -> str: ...
 
 
-class Runner(Protocol):
-    """Runs prompt files, and shows what a model would see of them."""
-
-    async def run(self, path: Path, input: str) -> str:
-        """The answer of a prompt file, which stays as it is.
-
-        Raises:
-            LmmError: it cannot be run, nobody agreed to its tools, or its model does not answer.
-        """
-        ...
-
-    async def messages(self, path: Path, input: str) -> Sequence[Message]:
-        """What its model would get.
-
-        Raises:
-            LmmError: it cannot be read, or nobody agreed to what it does.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class PromptTool:
     """A prompt file as a tool."""
@@ -196,7 +174,7 @@ class Library:
 
     course: PublishedCourse | None = None
     folder: Path | None = None
-    runner: Runner | None = None
+    runner: PromptRunner | None = None
     note: Callable[[str], None] = lambda text: None
     prompts: Sequence[PromptFile] = ()
     _stamp: Stamp | None = None
@@ -250,32 +228,28 @@ class PromptRunner:
     hooks: Hooks = field(default_factory=Hooks)
 
     async def run(self, path: Path, input: str) -> str:
-        """The answer to `input`; see `chatmd.mcp_server.library.Runner`."""
-        tree, _ = await asyncio.to_thread(self._agreed, path, input)
-        async with asyncio.timeout(self.options.timeout):
-            return await tree.ask(tree, (), AgentRequest(path.name, True, path.parent, (input,)))
+        """The answer to `input`.
+
+        Raises:
+            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
+        """
+        text = await asyncio.to_thread(_read, path, input)
+        return (await replied(text, input, self.options, self.hooks, folder=path.parent, file=path))[0]
 
     async def messages(self, path: Path, input: str) -> Sequence[Message]:
-        """What its model would get, documents and images in place; see `chatmd.mcp_server.library.Runner`."""
-        tree, text = await asyncio.to_thread(self._agreed, path, input)
+        """What its model would get, documents and images in place.
+
+        Raises:
+            LmmError: it cannot be read or run, nobody agreed to what it does, or its model does not answer.
+        """
+        text = await asyncio.to_thread(_read, path, input)
         text += gap(text) + user_text(input) if input.strip() else ""
-        spec = read_agent(tree.rules.imported(parse(text, file=str(path))))
-        items = [item for item in spec.items if not _is_blank(item)]
-        ask = partial(tree.ask, tree, (str(path),))
-        settings = settings_of(spec.config, tree.configuration)
-        place = Workplace(path.parent, settings, ask, tree.rules, tree.environment)
         async with asyncio.timeout(self.options.timeout):
-            mapping = await expansions(items, place, None)
-        return messages_of(items, expand=mapping.__getitem__)
-
-    def _agreed(self, path: Path, input: str) -> tuple[Tree, str]:
-        """The one gate: what a call works with, and the file's text, once its user has agreed to what it does."""
-        if len(input) > LONGEST_INPUT:
-            raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=path.name)
-        text = read_document(path)
-        tree = tree_for(path, path.parent, self.options, self.hooks)
-        return agreed(tree, text, str(path), path.parent, self.options, self.hooks), text
+            rendered = await render_text(text, path, self.options, self.hooks, run_agents=True)
+        return [one.message for one in rendered.messages]
 
 
-def _is_blank(item: Item) -> bool:
-    return isinstance(item, MessageItem) and item.is_blank
+def _read(path: Path, input: str) -> str:
+    if len(input) > LONGEST_INPUT:
+        raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=path.name)
+    return read_document(path)

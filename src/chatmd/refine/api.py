@@ -133,7 +133,7 @@ def _prepared(
     proposer = _model(settings.major, "write prompts", "--proposer", budget.limits) if proposes else None
     runs = open_runs(path, text, how, hooks, budget, in_place=options.in_place, again=options.again)
     prompts = load_prompts(settings.prompts_folder, package="chatmd.prompts", slots=SLOTS)
-    return task, Evaluator(runs.ask, judge, proposer, prompts, budget, options.again)
+    return task, Evaluator(runs.ask, judge, proposer, prompts, budget=budget, again=options.again)
 
 
 def _model(settings: ModelSettings, what: str, option: str, limits: UsageLimits) -> ChatModel:

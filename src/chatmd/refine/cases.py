@@ -23,7 +23,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What came of one input: the last text, its `tokens`, all calls that were made, and what the run used.
 
     `error` tells why there is no text: a limit that was reached, a tool that could not be opened.
@@ -62,7 +62,7 @@ class Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckResult:
     """Whether a check is fulfilled, and if not, why. `score` is a judge's, from 0 to 10."""
 
     check: Check
@@ -80,27 +80,27 @@ class CheckKind:
 
     words: str
     read: Callable[[Any], list[Any]]
-    fault: Callable[[Any, Outcome], str] | None
+    fault: Callable[[Any, RunOutcome], str] | None
 
 
-def verdict(check: Check, outcome: Outcome) -> Verdict:
+def verdict(check: Check, outcome: RunOutcome) -> CheckResult:
     """How an outcome fares, by a check that no model judges.
 
-    >>> verdict(Check("contains", "Paris"), Outcome("Lyon")).reason
+    >>> verdict(Check("contains", "Paris"), RunOutcome("Lyon")).reason
     "must contain 'Paris'; it is: Lyon"
     """
     fault = CHECKS[check.kind].fault
     if fault is None:
         raise ValueError(f"'{check.kind}' is for a model to judge")
     found = outcome.error or fault(check.value, outcome)
-    return Verdict(check, not found, f"{check.words}; {found}" if found else "")
+    return CheckResult(check, not found, f"{check.words}; {found}" if found else "")
 
 
-def judged(check: Check, score: float, reason: str) -> Verdict:
+def judged(check: Check, score: float, reason: str) -> CheckResult:
     """How an outcome fares by a judge's score."""
     passed = score >= check.value.at_least
     told = f"{check.words}; judged {score:g} of 10, {check.value.at_least:g} are needed: {reason}"
-    return Verdict(check, passed, "" if passed else told, score)
+    return CheckResult(check, passed, "" if passed else told, score)
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -169,46 +169,46 @@ def _judging(value: Any) -> Judging:
 # -- testing -------------------------------------------------------------------------------------
 
 
-def _is(outcome: Outcome) -> str:
+def _is(outcome: RunOutcome) -> str:
     text = " ".join(outcome.text.split())
     return f"it is: {text[:_SHOWN]}{'…' * (len(text) > _SHOWN)}" if text else "it is empty"
 
 
-def _contains(text: str, outcome: Outcome) -> str:
+def _contains(text: str, outcome: RunOutcome) -> str:
     return "" if text in outcome.text else _is(outcome)
 
 
-def _not_contains(text: str, outcome: Outcome) -> str:
+def _not_contains(text: str, outcome: RunOutcome) -> str:
     return "it does" if text in outcome.text else ""
 
 
-def _regex(pattern: str, outcome: Outcome) -> str:
+def _regex(pattern: str, outcome: RunOutcome) -> str:
     return "" if re.search(pattern, outcome.text) else _is(outcome)
 
 
-def _not_regex(pattern: str, outcome: Outcome) -> str:
+def _not_regex(pattern: str, outcome: RunOutcome) -> str:
     found = re.search(pattern, outcome.text)
     return f"it has '{found[0][:_SHOWN]}'" if found else ""
 
 
-def _equals(text: str, outcome: Outcome) -> str:
+def _equals(text: str, outcome: RunOutcome) -> str:
     return "" if outcome.text.strip() == text.strip() else _is(outcome)
 
 
-def _max_tokens(most: int, outcome: Outcome) -> str:
+def _max_tokens(most: int, outcome: RunOutcome) -> str:
     return f"it has {outcome.tokens:,}" if outcome.tokens > most else ""
 
 
-def _calls(name: str, outcome: Outcome) -> str:
+def _calls(name: str, outcome: RunOutcome) -> str:
     called = ", ".join(dict.fromkeys(call.name for call in outcome.calls)) or "nothing"
     return "" if any(call.name == name for call in outcome.calls) else f"it called {called}"
 
 
-def _not_calls(name: str, outcome: Outcome) -> str:
+def _not_calls(name: str, outcome: RunOutcome) -> str:
     return "it did" if any(call.name == name for call in outcome.calls) else ""
 
 
-def _json_schema(schema: dict[str, Any], outcome: Outcome) -> str:
+def _json_schema(schema: dict[str, Any], outcome: RunOutcome) -> str:
     """The JSON in the reply fits, whatever text is around it; nothing is fetched to find that out."""
     from jsonschema.validators import validator_for
     from referencing.jsonschema import EMPTY_REGISTRY

@@ -13,17 +13,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from chatmd.context import AgentRequest, Workplace, settings_of
-from chatmd.errors import ChatmdError, LimitReached, RefineError
-from chatmd.language.agent import AgentSpec, CallItem, Item, Tool, read_agent
+from chatmd.context import Run
+from chatmd.errors import LimitReached, RefineError
+from chatmd.language.agent import CallItem, Item, Tool, read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import gap, user_text
-from chatmd.refine.cases import Case, Check, Outcome, Verdict, judged, verdict
+from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, judged, verdict
 from chatmd.refine.versions import CaseResult, Version, read_versions
-from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
+from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.runtime.live_text import TextTranscript
-from chatmd.runtime.turns import Conversation, Tree
+from chatmd.runtime.turns import Conversation
 from chatmd.tools.consent import declared_by
 from lmm.disk import journal
 from lmm.errors import EmptyReply, LmmError, ModelRejected
@@ -101,7 +101,7 @@ def _short(text: str, limit: int) -> str:
 # -- Who is asked ---------------------------------------------------------------------------------------
 
 
-Ask = Callable[[str, Case], Awaitable[Outcome]]
+Ask = Callable[[str, Case], Awaitable[RunOutcome]]
 """Run an agent, given as the text of its file, on what its user says in a case."""
 
 _ATTEMPTS = 2
@@ -191,11 +191,11 @@ class Evaluator:
                 return versions[:count]
         return []
 
-    async def _verdict(self, case: Case, check: Check, outcome: Outcome) -> Verdict:
+    async def _verdict(self, case: Case, check: Check, outcome: RunOutcome) -> CheckResult:
         if check.kind != "judge":
             return verdict(check, outcome)
         if outcome.error:
-            return Verdict(check, False, f"{check.words}; there is nothing to judge: {outcome.error}", 0.0)
+            return CheckResult(check, False, f"{check.words}; there is nothing to judge: {outcome.error}", 0.0)
         message = judge_message(case.input, outcome.text, check.value.criteria, self.prompts)
         for attempt in range(_ATTEMPTS):
             found = read_judgement(await self._chat("judge", self.judge, message, attempt))
@@ -231,7 +231,7 @@ class Runs:
     """
 
     path: Path
-    tree: Tree
+    run: Run
     options: RunOptions
     budget: SharedBudget
     copies: bool = False
@@ -239,7 +239,7 @@ class Runs:
     again: bool = False
     _alone: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
-    async def ask(self, agent: str, case: Case) -> Outcome:
+    async def ask(self, agent: str, case: Case) -> RunOutcome:
         """What comes of the input of a case.
 
         Raises:
@@ -248,13 +248,12 @@ class Runs:
             ChatmdError, ConfigError: the agent cannot be run.
         """
         text = agent + gap(agent) + user_text(case.input)
-        async with self._folder(agent) as (folder, shared):
-            tree = replace(shared, open_model=lambda one: JournaledModel(shared.open_model(one), case.name, self.again))
-            file = folder / self.path.name
-            conversation = Conversation(tree, TextTranscript(text), folder, (str(file),), user_turn="")
-            error = await self._run(conversation, tree.tally)
+        async with self._folder(agent) as shared:
+            run = replace(shared, open_model=lambda one: JournaledModel(shared.open_model(one), case.name, self.again))
+            conversation = Conversation(run, TextTranscript(text), user_turn="")
+            error = await self._run(conversation, run.tally)
         answer = conversation.answer if not error else ""
-        return Outcome(answer, _calls(conversation.items), count_tokens(answer), tree.tally.usage, error)
+        return RunOutcome(answer, _calls(conversation.items), count_tokens(answer), run.tally.usage, error)
 
     async def _run(self, conversation: Conversation, tally: UsageTally) -> str:
         """Run to the end; what kept it from getting there, if something of its own did."""
@@ -276,24 +275,22 @@ class Runs:
         return ""
 
     @asynccontextmanager
-    async def _folder(self, agent: str) -> AsyncIterator[tuple[Path, Tree]]:
-        """Where a run works, and what it shares with the agents that it asks."""
+    async def _folder(self, agent: str) -> AsyncIterator[Run]:
+        """What one run works with, and where."""
         folder = self.path.resolve().parent
-        limits = replace(self.budget.left(), turns=self.tree.tally.limits.turns)
-        tree = replace(self.tree, tally=UsageTally(limits))
+        run = replace(self.run, tally=UsageTally(replace(self.budget.left(), turns=self.run.tally.limits.turns)))
         if not self.copies:
-            yield folder, tree
+            yield run
         elif self.in_place:
             async with self._alone:
-                yield folder, tree
+                yield run
         else:
             with tempfile.TemporaryDirectory(prefix="lmm-refine-", ignore_cleanup_errors=True) as name:
                 copy = Path(name).resolve() / folder.name
                 await asyncio.to_thread(shutil.copytree, folder, copy, symlinks=True)
                 file = copy / self.path.name
-                tree = replace(tree, protected=(*tree.protected, file))
-                # It was agreed to for the original.
-                yield copy, agreed(tree, agent, str(file), copy, replace(self.options, yes=True), Hooks())
+                run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file))
+                yield agreed(run, agent, replace(self.options, yes=True), Hooks())  # as for the original
 
 
 def open_runs(
@@ -314,15 +311,12 @@ def open_runs(
         RefineError: its tools change things, and a copy of its folder would not be what they work in.
     """
     folder = path.resolve().parent
-    tree = tree_for(path, folder, options, hooks)
-    tree = agreed(tree, text, str(path), folder, options, hooks)
-    spec = _spec(text, path, tree)
-    settings = settings_of(spec.config, tree.configuration)
-    place = Workplace(folder, settings, _nobody, tree.rules, tree.environment)
-    copies = any(file.asking for file in declared_by(spec, place))
+    run = agreed(prepared(path, folder, options, hooks), text, options, hooks)
+    spec = read_agent(run.rules.imported(parse(text, file=str(path))))
+    copies = any(file.asking for file in declared_by(spec, run))
     if copies and not in_place:
         _check_copy(folder, spec.tools)
-    return Runs(path, tree, options, budget, copies=copies, in_place=in_place, again=again)
+    return Runs(path, run, options, budget, copies=copies, in_place=in_place, again=again)
 
 
 def tool_lines(text: str, path: Path, roots: Sequence[Path] = ()) -> tuple[str, ...]:
@@ -331,14 +325,6 @@ def tool_lines(text: str, path: Path, roots: Sequence[Path] = ()) -> tuple[str, 
     return tuple(
         f"{tool.name or tool.server}: {tool.description or tool.command or f'{tool.kind} tool'}" for tool in spec.tools
     )
-
-
-def _spec(text: str, path: Path, tree: Tree) -> AgentSpec:
-    return read_agent(tree.rules.imported(parse(text, file=str(path))))
-
-
-async def _nobody(request: AgentRequest) -> str:
-    raise ChatmdError("no agent is asked before the run")
 
 
 def _is_used_up(tally: UsageTally) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chatmd.refine.search import Refined, Task
-from chatmd.refine.versions import CaseResult, Tally, Version
+from chatmd.refine.versions import CaseResult, CaseTally, Version
 
 _NAME = 32
 
@@ -39,7 +39,7 @@ def _name(version: Version, done: Refined) -> str:
     return "as it is" if version is done.baseline else f"{version.id}{mark}"
 
 
-def _passed(came: Tally, total: int) -> str:
+def _passed(came: CaseTally, total: int) -> str:
     if not came.total:
         return "–"
     part = f" ({came.total} of {total} measured)" if came.total < total else ""
@@ -108,7 +108,7 @@ def _version_values(version: Version, done: Refined) -> dict[str, Any]:
     }
 
 
-def _tally_values(came: Tally) -> dict[str, Any]:
+def _tally_values(came: CaseTally) -> dict[str, Any]:
     usage = came.usage
     return {
         "passed": came.passed,

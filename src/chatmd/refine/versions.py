@@ -11,7 +11,7 @@ from chatmd.errors import RefineError
 from chatmd.language.nodes import BLANK, Comment, Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import errors_of, parse_body, write
 from chatmd.language.transcript import storable
-from chatmd.refine.cases import Case, Outcome, Verdict
+from chatmd.refine.cases import Case, CheckResult, RunOutcome
 from lmm.messages import Usage
 
 ROLES = ("system", "developer")
@@ -63,7 +63,14 @@ def find_instructions(document: SyntaxTree, role: str = "") -> Instructions:
     at = shown.index(text)
     raw = any(isinstance(node, Text) and node.raw for node in children)
     return Instructions(
-        _role(fits), text, fits.opening.end, fits.closing.start, shown[:at], shown[at + len(text) :], raw, parts
+        _role(fits),
+        text,
+        start=fits.opening.end,
+        end=fits.closing.start,
+        before=shown[:at],
+        after=shown[at + len(text) :],
+        raw=raw,
+        parts=parts,
     )
 
 
@@ -137,8 +144,8 @@ _NOISE = 0.5  # points of a judge's mean score that are no difference
 class CaseResult:
     """What came of one case."""
 
-    outcome: Outcome
-    verdicts: tuple[Verdict, ...]
+    outcome: RunOutcome
+    verdicts: tuple[CheckResult, ...]
 
     @property
     def passed(self) -> bool:
@@ -165,13 +172,13 @@ class Version:
     text: str
     results: dict[str, CaseResult] = field(default_factory=dict)
 
-    def tally(self, names: Iterable[str]) -> Tally:
+    def tally(self, names: Iterable[str]) -> CaseTally:
         """How it fares on cases, of those that were measured."""
         return tally([self.results[name] for name in names if name in self.results])
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CaseTally:
     """Results summed up: cases that passed, of how many; a mean score from 0 to 10; what the runs used."""
 
     passed: int
@@ -184,13 +191,13 @@ class Tally:
         return self.passed == self.total and self.total > 0
 
 
-def tally(results: Sequence[CaseResult]) -> Tally:
+def tally(results: Sequence[CaseResult]) -> CaseTally:
     """The sum of results."""
     scores = [result.score for result in results if result.score is not None]
     usage = Usage()
     for result in results:
         usage += result.outcome.usage
-    return Tally(
+    return CaseTally(
         sum(result.passed for result in results), len(results), sum(scores) / len(scores) if scores else None, usage
     )
 

@@ -13,16 +13,16 @@ from typing import NamedTuple
 from chatmd.content.documents import Raw, plain_text
 from chatmd.content.expand import locate
 from chatmd.content.fetch import fetch, name_of
-from chatmd.context import AgentRequest, Rules, Workplace, configuration_for, open_model, settings_of
+from chatmd.context import AgentRequest, Approve, Confirm, Rules, Run, configuration_for, open_model, settings_of
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.repair import repair
 from chatmd.language.transcript import gap, parsed, said
 from chatmd.runtime.live_text import TextTranscript
-from chatmd.runtime.turns import Conversation, Tree
+from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded, keep_record
-from chatmd.tools.consent import Approve, Confirm, consent
+from chatmd.tools.consent import consent
 from lmm.disk.files import read_document
 from lmm.messages import Listener, ignore
 from lmm.models.budget import UsageLimits, UsageTally, parse_budget
@@ -38,46 +38,40 @@ class _Found(NamedTuple):
     remote: bool
 
 
-async def ask_agent(tree: Tree, chain: tuple[str, ...], request: AgentRequest) -> str:
+async def ask_agent(run: Run, request: AgentRequest) -> str:
     """The answer of the agent that is asked for; nothing is written to its file, and all is kept in one of its own.
 
     Raises:
         LimitReached: agents ask agents too deep, or the whole run has used up what it may.
         LmmError: its file cannot be read or has errors, its tools were not agreed to, its model does not answer.
     """
-    found = await _find(tree, request)
-    below = (*chain, found.name)
-    check_depth(below, tree.rules.max_depth)
+    found = await _find(run, request)
+    below = replace(run, folder=found.folder, chain=(*run.chain, found.name), ask=ask_agent)
+    check_depth(below.chain, run.rules.max_depth)
     text = found.text
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + said(request.input)
     transcript = TextTranscript(text)
-    conversation = Conversation(
-        tree, transcript, found.folder, below, remote=found.remote, user_turn="",
-        recorded=Recorded(Path(found.name), only=True) if tree.replay and not found.remote else None,
-    )  # fmt: skip
+    recorded = Recorded(Path(found.name), only=True) if run.replay and not found.remote else None
+    conversation = Conversation(below, transcript, recorded=recorded, remote=found.remote, user_turn="")
     try:
         async with AsyncExitStack() as stack:
             if not await conversation.open(stack):
                 raise ChatmdError("this agent was asked nothing", where=found.name, hint="give it an input")
             await conversation.turn()
     finally:  # also what came before an error
-        if tree.records is not None and transcript.text != text:
-            request.kept(keep_record(tree.records, name_of(found.name), transcript.text))
+        if run.records is not None and transcript.text != text:
+            request.kept(keep_record(run.records, name_of(found.name), transcript.text))
     return conversation.answer
 
 
-async def _find(tree: Tree, request: AgentRequest) -> _Found:
+async def _find(run: Run, request: AgentRequest) -> _Found:
     if request.local:
-        path = locate(request.src, Workplace(request.folder, tree.configuration.settings(), _nobody, tree.rules))
+        path = locate(request.src, replace(run, folder=request.folder))
         return _Found(await asyncio.to_thread(read_document, path), str(path), path.parent, remote=False)
-    came = await fetch(request.src, tree.rules)
+    came = await fetch(request.src, run.rules)
     text = plain_text(Raw(came.data, name_of(came.url), came.media_type, came.charset, came.url))
     return _Found(text, request.src, request.folder, remote=True)
-
-
-async def _nobody(request: AgentRequest) -> str:
-    raise ChatmdError("nobody is asked where a file is looked for")
 
 
 def check_depth(chain: tuple[str, ...], most: int) -> None:
@@ -144,8 +138,15 @@ class Hooks:
     goes_on: bool = False
 
 
-def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks) -> Tree:
-    """What the run of a file, or of a text that belongs into `folder`, works with.
+def prepared(
+    file: Path | None,
+    folder: Path,
+    options: RunOptions = RunOptions(),
+    hooks: Hooks = Hooks(),
+    *,
+    name: str | None = None,
+) -> Run:
+    """What the run of a file, or of a text that belongs into `folder`, works with; `name` is what the file is called.
 
     Raises:
         ConfigError: config.toml or an option asks for something that we do not know.
@@ -157,33 +158,30 @@ def tree_for(file: Path | None, folder: Path, options: RunOptions, hooks: Hooks)
     budget = parse_budget(options.budget) if options.budget else UsageLimits()
     limits = replace(budget, turns=rules.max_turns if options.max_turns is None else options.max_turns)
     model = hooks.model
-    return Tree(
-        ask_agent,
-        configuration,
+    return Run(
+        folder,
+        configuration.settings(),
         rules,
-        UsageTally(limits),
         environment,
+        protected=tuple(path.resolve() for path in (file, configuration.file.path) if path is not None),
+        chain=(str(file or "") if name is None else name,),
+        configuration=configuration,
+        tally=UsageTally(limits),
         approve=hooks.approve,
         listener=hooks.listener,
         open_model=open_model if model is None else lambda settings: model,
+        ask=ask_agent,
         replay=options.replay,
-        protected=tuple(path.resolve() for path in (file, configuration.file.path) if path is not None),
     )
 
 
-def agreed(tree: Tree, text: str, name: str, folder: Path, options: RunOptions, hooks: Hooks) -> Tree:
-    """The tree, once somebody has agreed to what the tools of a text and of the agents that it asks can do.
+def agreed(run: Run, text: str, options: RunOptions, hooks: Hooks) -> Run:
+    """The run, once somebody has agreed to what the tools of a text and of the agents that it asks can do.
 
     Raises:
         InvalidDocument: the text has errors.
         ConsentNeeded: nobody agreed.
     """
-    document = tree.rules.imported(parsed(repair(text).text, name))
-    spec = read_agent(document)
-    settings = settings_of(spec.config, tree.configuration)
-    place = Workplace(folder, settings, _ask_nobody, tree.rules, tree.environment)
-    return replace(tree, consent=consent(spec, place, yes=options.yes, confirm=hooks.confirm))
-
-
-async def _ask_nobody(request: AgentRequest) -> str:
-    raise ChatmdError("no agent is asked before the run")
+    spec = read_agent(run.rules.imported(parsed(repair(text).text, run.chain[-1])))
+    run = replace(run, settings=settings_of(spec.config, run.configuration))
+    return replace(run, agreement=consent(spec, run, yes=options.yes, confirm=hooks.confirm))

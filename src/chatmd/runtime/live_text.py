@@ -225,32 +225,32 @@ _TAG = re.compile(r"</?[a-z_]+")
 _MOST_COMPARED = 1_000_000  # pairs of lines
 
 
-class Placed(NamedTuple):
+class PlacedText(NamedTuple):
     """`head` ends with what we wrote, and grows; `tail` is what others wrote behind it."""
 
     head: str
     tail: str
 
 
-def placed(base: str, ours: str, theirs: str) -> Placed:
+def placed(base: str, ours: str, theirs: str) -> PlacedText:
     """`theirs`, a changed version of `base` + `ours` or of a part of it; the head ends with `ours`.
 
     >>> placed("<user>Why?</user>", "<assistant>Because", "<user>Why?</user>")
-    Placed(head='<user>Why?</user><assistant>Because', tail='')
+    PlacedText(head='<user>Why?</user><assistant>Because', tail='')
     >>> placed("A. ", "we wrote this", "A. we wrote this, and they that")
-    Placed(head='A. we wrote this', tail=', and they that')
+    PlacedText(head='A. we wrote this', tail=', and they that')
     """
     added = ours.lstrip("\n")
     begin = len(base) if theirs.startswith(base) else _after_anchor(base, theirs)
     if begin < 0 and len(added) >= _CERTAIN:
         begin = theirs.rfind(added[:_CERTAIN])
     if begin < 0:
-        return Placed(theirs.rstrip("\n") + (_blank_at_end(base) or "\n" * theirs.endswith("\n")) + ours, "")
+        return PlacedText(theirs.rstrip("\n") + (_blank_at_end(base) or "\n" * theirs.endswith("\n")) + ours, "")
     behind = theirs[begin:]
     blank = len(behind) - len(behind.lstrip("\n"))
     behind = behind[blank + _shared(added, behind[blank:]) :]
     head = base if theirs.startswith(base) else theirs[:begin].rstrip("\n") + _blank_at_end(base)
-    return Placed(head + ours, behind if behind.strip() else "")
+    return PlacedText(head + ours, behind if behind.strip() else "")
 
 
 def followed(before: str, theirs: str, places: Sequence[int]) -> tuple[int, ...] | None:

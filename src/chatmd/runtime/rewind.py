@@ -111,14 +111,14 @@ def rewound(text: str, file: str = "") -> Rewound | None:
     return Rewound(kept + gap(kept) + USER_TURN, draft_of(element))
 
 
-class TakenBack(NamedTuple):
+class RewoundFile(NamedTuple):
     """The message, and where the whole file is kept."""
 
     draft: Draft
     original: Path
 
 
-def rewind_file(path: Path, *, locked: bool = False) -> TakenBack | None:
+def rewind_file(path: Path, *, locked: bool = False) -> RewoundFile | None:
     """Cut a file before its last message of the user, in one step; None if it has none.
 
     `locked` says that the caller has its lock.
@@ -141,4 +141,4 @@ def rewind_file(path: Path, *, locked: bool = False) -> TakenBack | None:
             raise DocumentBusy(
                 "the file was changed meanwhile; it stays as it is", where=str(path), hint="try again"
             ) from error
-        return TakenBack(done.draft, original)
+        return RewoundFile(done.draft, original)

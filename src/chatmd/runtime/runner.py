@@ -7,15 +7,17 @@ import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chatmd.errors import LimitReached
+from chatmd.context import Run
+from chatmd.errors import ChatmdError, LimitReached
+from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
-from chatmd.runtime.agents import Hooks, RunOptions, agreed, tree_for
+from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.live_text import TextTranscript, open_transcript
-from chatmd.runtime.turns import Conversation, Tree
+from chatmd.runtime.live_text import TextTranscript, open_transcript, without_blank_turn
+from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
 from lmm import loop
 from lmm.disk import files
@@ -31,9 +33,9 @@ class Runner:
     """
 
     def __init__(
-        self, path: Path, tree: Tree, options: RunOptions, hooks: Hooks, memory: TextTranscript | None = None
+        self, path: Path, context: Run, options: RunOptions, hooks: Hooks, memory: TextTranscript | None = None
     ) -> None:
-        self.path, self.tree, self.options, self.hooks, self.memory = path, tree, options, hooks, memory
+        self.path, self.context, self.options, self.hooks, self.memory = path, context, options, hooks, memory
         self.locked = False
         self._notes: deque[str] = deque()
         self._turn: asyncio.Task[None] | None = None
@@ -71,13 +73,13 @@ class Runner:
         """
         mine = asyncio.get_running_loop()
         arrived: asyncio.Queue[tuple[Event, Place] | None] = asyncio.Queue()
-        listener = self.tree.listener
+        listener = self.context.listener
 
         def tell(event: Event, place: Place) -> None:
             listener(event, place)
             mine.call_soon_threadsafe(arrived.put_nowait, (event, place))
 
-        self.tree = replace(self.tree, listener=tell)
+        self.context = replace(self.context, listener=tell)
         task = asyncio.create_task(loop.run_async(self.run()))
         task.add_done_callback(lambda _: arrived.put_nowait(None))
         try:
@@ -105,32 +107,27 @@ class Runner:
             result = RunResult(
                 conversation.answer,
                 conversation.transcript.text,
-                None if self.memory else self.path,
-                self.tree.tally.usage,
-                self.tree.tally.turns,
-                "user" if conversation.waits_for_user else "model",
-                self._cancelled,
+                path=None if self.memory else self.path,
+                usage=self.context.tally.usage,
+                turns=self.context.tally.turns,
+                turn_of="user" if conversation.waits_for_user else "model",
+                cancelled=self._cancelled,
             )
         self._tell(result)
         return result
 
     def _conversation(self, stack: AsyncExitStack) -> Conversation:
         """The conversation, whose file is open and locked as long as `stack`."""
-        folder = self.path.resolve().parent
         if self.memory is not None:
-            return Conversation(self.tree, self.memory, folder, ("",), self._notes)
+            return Conversation(self.context, self.memory, self._notes)
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked))
         for note in transcript.notes:
             self._tell(Notice(note))
-        tree, record = replace(self.tree, records=folder), Recorded(self.path, only=self.tree.replay)
-        return Conversation(tree, transcript, folder, (str(self.path),), self._notes, recorded=record)
-
-    @property
-    def _name(self) -> str:
-        return "" if self.memory else str(self.path)
+        run, record = replace(self.context, records=self.context.folder), Recorded(self.path, only=self.context.replay)
+        return Conversation(run, transcript, self._notes, recorded=record)
 
     def _tell(self, event: Event) -> None:
-        self.tree.listener(event, Place(self._name))
+        self.context.tell(event)
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """One turn; whether it came to its end."""
@@ -162,7 +159,7 @@ class Runner:
             if not limit.expired():
                 raise
             raise LimitReached(
-                f"the turn took longer than {self.options.timeout:g} s", where=self._name,
+                f"the turn took longer than {self.options.timeout:g} s", where=self.context.chain[-1],
                 hint="allow more: --timeout",
             ) from error  # fmt: skip
         except asyncio.CancelledError:
@@ -229,28 +226,28 @@ def open_run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks 
     Raises: as `run`, before anything is sent.
     """
     path = Path(path)
-    text, folder = read_document(path), path.resolve().parent
-    tree = agreed(tree_for(path, folder, options, hooks), text, str(path), folder, options, hooks)
+    text = read_document(path)
+    run = agreed(prepared(path, path.resolve().parent, options, hooks), text, options, hooks)
     if options.output is None:
-        return Runner(path, tree, options, hooks)
-    return Runner(options.output, _copied(path, text, tree, options), options, hooks)
+        return Runner(path, run, options, hooks)
+    return Runner(options.output, _copied(path, text, run, options), options, hooks)
 
 
 def open_text(text: str, folder: Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> Runner:
     """`open_run` for a text that is in no file; what it names is relative to `folder`, and nothing is written."""
     folder = folder.resolve()
-    tree = agreed(tree_for(None, folder, options, hooks), text, "", folder, options, hooks)
-    return Runner(folder / "text", tree, options, hooks, TextTranscript(text))
+    run = agreed(prepared(None, folder, options, hooks), text, options, hooks)
+    return Runner(folder / "text", run, options, hooks, TextTranscript(text))
 
 
-def _copied(path: Path, text: str, tree: Tree, options: RunOptions) -> Tree:
-    """Write the file that is to be run in place of `path`; the tree that it is run with."""
+def _copied(path: Path, text: str, run: Run, options: RunOptions) -> Run:
+    """Write the file that is to be run instead of `path`; what it is run with."""
     output = options.output
     assert output is not None
     write_copy(path, text, output)
-    tree = replace(tree, protected=(*tree.protected, output.resolve()))
+    run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
     # Its tools are those that were agreed to a moment ago, under another name.
-    return agreed(tree, text, str(output), output.resolve().parent, replace(options, yes=True), Hooks())
+    return agreed(run, text, replace(options, yes=True), Hooks())
 
 
 def write_copy(path: Path, text: str, output: Path) -> None:
@@ -271,3 +268,103 @@ def write_copy(path: Path, text: str, output: Path) -> None:
             "a copy stands in the folder of the file, whose paths it keeps", where=str(output), hint=hint
         )
     files.replace(output, text)
+
+
+# -- An agent as a value: what goes in gives what comes out, and the agent that goes on from there --------------
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A ChatMD text and how it is run. What it names is relative to `folder`; nothing is written anywhere.
+
+    Called, it answers, and forgets: ``Agent.read("translate.chatmd")("Blatt")``.
+    """
+
+    text: str
+    folder: Path = Path()
+    options: RunOptions = field(default=RunOptions(), repr=False)
+    hooks: Hooks = field(default=Hooks(), repr=False, compare=False)
+
+    @classmethod
+    def read(cls, path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> Agent:
+        """The agent in a file.
+
+        Raises:
+            FileReadError: it cannot be read.
+        """
+        path = Path(path)
+        return cls(read_document(path), path.parent, options, hooks)
+
+    def __call__(self, input: str) -> str:
+        """The answer to an input."""
+        return run_agent(self, input)[0]
+
+
+def run_agent(agent: Agent, input: str) -> tuple[str, Agent]:
+    """What an agent answers to an input, and the agent that has heard it: its text holds all that was said and done.
+
+    So a conversation is a fold, ``reduce(lambda state, input: run_agent(state[1], input), inputs, ("", agent))``.
+
+    Raises:
+        InvalidDocument: the text has errors.
+        ConsentNeeded: its tools can do more than read in its folder, and nobody agreed to that.
+        ModelError, LimitReached: the model did not answer, or the run has used up what it may.
+
+    >>> from lmm.models.testing import ScriptedModel
+    >>> counter = Agent("<system>Count.</system>", hooks=Hooks(ScriptedModel(["One.", "Two."])))
+    >>> first, counter = run_agent(counter, "Begin.")
+    >>> second, counter = run_agent(counter, "Go on.")
+    >>> first, second
+    ('One.', 'Two.')
+    >>> print(counter.text)
+    <system>Count.</system>
+    <BLANKLINE>
+    <user>Begin.</user>
+    <BLANKLINE>
+    <assistant>
+    RAW|One.|RAW</assistant>
+    <BLANKLINE>
+    <user>Go on.</user>
+    <BLANKLINE>
+    <assistant>
+    RAW|Two.|RAW</assistant>
+    <BLANKLINE>
+    """
+    return loop.run(_run(agent, input))
+
+
+async def arun_agent(agent: Agent, input: str) -> tuple[str, Agent]:
+    """`run_agent` for callers with an event loop."""
+    return await loop.run_async(_run(agent, input))
+
+
+async def _run(agent: Agent, input: str) -> tuple[str, Agent]:
+    how = (agent.options, agent.hooks)
+    answer, text = await replied(agent.text, input, *how, folder=agent.folder.resolve())
+    return answer, replace(agent, text=text)
+
+
+async def replied(
+    text: str, input: str, options: RunOptions, hooks: Hooks, *, folder: Path, file: Path | None = None
+) -> tuple[str, str]:
+    """What the agent in a text answers to an input, and the text that holds all that was said and done.
+
+    `file` is where the text came from, and is not written to; what it names is relative to `folder`. Without an input,
+    it answers what the text itself asks.
+    """
+    text = without_blank_turn(text)
+    text += gap(text) + user_text(input) if input.strip() else ""
+    run = await asyncio.to_thread(prepared, file, folder, options, hooks)
+    run = await asyncio.to_thread(agreed, run, text, options, hooks)
+    transcript = TextTranscript(text)
+    conversation = Conversation(run, transcript, user_turn="")
+    try:
+        async with asyncio.timeout(options.timeout) as limit, AsyncExitStack() as stack:
+            if not await conversation.open(stack):
+                raise ChatmdError("the input is empty", hint="say something")
+            await conversation.turn(once=options.once)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise LimitReached(f"it took longer than {options.timeout:g} s", hint="allow more: timeout") from error
+    return conversation.answer, transcript.text

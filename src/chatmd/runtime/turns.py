@@ -10,24 +10,13 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Protocol
 
 from chatmd.compaction.compact import Compactor
 from chatmd.content.expand import Expansions, expansions
-from chatmd.context import (
-    AgentRequest,
-    Configuration,
-    OpenModel,
-    Rules,
-    Workplace,
-    model_settings,
-    open_model,
-    settings_of,
-)
+from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
 from chatmd.errors import ChatmdError, StoppedByUser
 from chatmd.language.agent import (
     AgentSpec,
@@ -59,18 +48,15 @@ from chatmd.language.transcript import (
 from chatmd.runtime import events
 from chatmd.runtime.live_text import Mark, Transcript
 from chatmd.sidecar import Payloads, Recorded
-from chatmd.tools.calling import CANCELLED, PRESENT, Caller, open_tools, with_notes
-from chatmd.tools.command import SHORTEST_SECRET, keys_of
-from chatmd.tools.consent import Approve, Consent
-from lmm.config import Settings
-from lmm.disk.secrets import is_secret_variable
-from lmm.errors import LmmError, Place
+from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools, with_notes
+from chatmd.tools.command import scrubber
+from chatmd.tools.consent import Consent
+from lmm.errors import LmmError
 from lmm.messages import (
     Asked,
     ChatRequest,
     Event,
     Image,
-    Listener,
     Message,
     Notice,
     ReasoningDelta,
@@ -80,9 +66,7 @@ from lmm.messages import (
     ToolCall,
     ToolDefinition,
     ToolResult,
-    ignore,
 )
-from lmm.models.budget import UsageTally
 from lmm.models.port import ChatModel, connected
 
 # -- What an agent that comes from a URL may do: answer, and no more than that unless it was allowed ----------
@@ -142,53 +126,6 @@ def _refusal(src: str, span: Span) -> ChatmdError:
     )  # fmt: skip
 
 
-# -- What a run and all agents that it asks have in common ----------------------------------------------------
-
-
-class Ask(Protocol):
-    """How another agent is asked."""
-
-    def __call__(self, tree: Tree, chain: tuple[str, ...], request: AgentRequest) -> Awaitable[str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """One run: its configuration, rules, limits and environment, and what was agreed to.
-
-    `ask` asks another agent: for a tree, the files from the first one down to who asks, and a request.
-    With `replay`, documents and agents in messages are taken as they were recorded. What agents below say and do is
-    kept below the folder `records`, if there is one.
-    """
-
-    ask: Ask
-    configuration: Configuration = field(default_factory=Configuration)
-    rules: Rules = field(default_factory=Rules)
-    tally: UsageTally = field(default_factory=UsageTally)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    consent: Consent = field(default_factory=Consent)
-    approve: Approve | None = None
-    listener: Listener = ignore
-    open_model: OpenModel = open_model
-    protected: tuple[Path, ...] = ()
-    replay: bool = False
-    records: Path | None = None
-
-
-def scrubber(settings: Settings, spec: AgentSpec, environment: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that takes keys and secrets of the environment out of a text."""
-    names = keys_of(settings) | {name for tool in spec.tools for name in (tool.client_id_env, tool.client_secret_env)}
-    names |= {name for tool in spec.tools for name in tool.env if is_secret_variable(name)}
-    values = sorted((environment.get(name, "") for name in names), key=len, reverse=True)
-    secrets = [value for value in values if len(value) >= SHORTEST_SECRET]
-
-    def scrub(text: str) -> str:
-        for secret in secrets:
-            text = text.replace(secret, "…")
-        return text
-
-    return scrub
-
-
 # -- The loop of model and tools over one transcript ----------------------------------------------------------
 #
 # What the model gets is always read from the transcript's text, never from memory beside it: so a run that goes on
@@ -200,15 +137,13 @@ _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the f
 
 @dataclass(slots=True)
 class Conversation:
-    """One transcript that a model and its tools go on with (`open` it first). `chain` names its file, last.
+    """One transcript that a model and its tools go on with (`open` it first).
 
     `notes` are what the user said while the model was at work; `user_turn` is what a finished turn ends with.
     """
 
-    tree: Tree
+    run: Run
     transcript: Transcript
-    folder: Path
-    chain: tuple[str, ...]
     notes: deque[str] = field(default_factory=deque)
     recorded: Recorded | None = None
     remote: bool = False
@@ -216,12 +151,11 @@ class Conversation:
     spec: AgentSpec = field(default_factory=AgentSpec)
     items: list[Item] = field(default_factory=list)
     _model: ChatModel | None = None
-    _caller: Caller = field(default_factory=lambda: Caller({}))
+    _caller: ToolCaller = field(default_factory=lambda: ToolCaller({}))
     _payloads: Payloads = field(default_factory=lambda: Payloads(None, inline=True))
     _stored: dict[Doc | Img | SubAgent, str | Image] = field(default_factory=dict)
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
-    _place: Workplace | None = None
     _compactor: Compactor | None = None
 
     # -- before the first turn -----------------------------------------------------------------------
@@ -241,29 +175,35 @@ class Conversation:
         if self.waits_for_user and not though_waiting:
             self._leave_turn()
             return False
-        own = len(self.chain) == 1
-        settings = model_settings(self.spec.config, self.tree.configuration, own=own)
-        everything = settings_of(self.spec.config, self.tree.configuration, own=own)
-        self._place = place = self._workplace(everything)
-        self._payloads = Payloads(self.transcript.folder, self.spec.config.show_tool_call)
-        self._compactor = Compactor(settings, everything, self.tree.rules, self.tree.open_model, self.transcript.path)
-        self.tree.consent.check(self.spec, place)
-        self.tree.tally.check_price(str(settings.model))
-        self._model = self.tree.open_model(settings)
+        config, configuration, own = self.spec.config, self.run.configuration, len(self.run.chain) == 1
+        model = model_settings(config, configuration, own=own)
+        ask = self._keeping_records(self.run.ask)
+        self.run = run = replace(self.run, settings=settings_of(config, configuration, own=own), ask=ask)
+        self._payloads = Payloads(self.transcript.folder, config.show_tool_call)
+        self._compactor = Compactor(model, run, self.transcript.path)
+        (run.agreement or Consent()).check(self.spec, run)
+        run.tally.check_price(str(model.model))
+        self._model = run.open_model(model)
         await stack.enter_async_context(connected(self._model))
-        tools = await open_tools(self.spec.tools, place, stack)
-        scrub = scrubber(everything, self.spec, self.tree.environment)
-        self._caller = Caller(tools, self.tree.rules.max_parallel, scrub, self.tree.approve, self._tell, self._tell)
+        tools = await open_tools(self.spec.tools, run, stack)
+        self._caller = ToolCaller(
+            tools,
+            run.rules.max_parallel,
+            scrubber(self.spec, run),
+            run.approve,
+            began=run.tell,
+            ended=run.tell,
+        )
         return True
 
-    def _workplace(self, settings: Settings) -> Workplace:
-        tree = self.tree
-        return Workplace(self.folder, settings, self._ask_agent, tree.rules, tree.environment, tree.protected)
+    def _keeping_records(self, ask: AskAgent) -> AskAgent:
+        """Ask other agents, perhaps for a call, whose result then tells where it is kept what they did."""
 
-    async def _ask_agent(self, request: AgentRequest) -> str:
-        """Ask another agent, perhaps for a call, whose result then tells where it is kept what that one did."""
-        records = self._records.setdefault(PRESENT.get(), [])
-        return await self.tree.ask(self.tree, self.chain, replace(request, kept=records.append))
+        async def asking(run: Run, request: AgentRequest) -> str:
+            records = self._records.setdefault(PRESENT.get(), [])
+            return await ask(run, replace(request, kept=records.append))
+
+        return asking
 
     def _leave_turn(self) -> None:
         """Leave a place for the user to write, if there is none."""
@@ -323,32 +263,32 @@ class Conversation:
     async def _make_room(self) -> None:
         """Put a summary in the place of the older part, if the conversation is about to outgrow its model."""
         text, compactor = self.transcript.text, self._compactor
-        if compactor is None or self.tree.replay or not compactor.is_due(text):
+        if compactor is None or self.run.replay or not compactor.is_due(text):
             return
         try:
             done = await compactor.compact(text)
         except LmmError as error:
             why = self._caller.scrub(error.message)
-            self._tell(Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
+            self.run.tell(Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
             return
         made = done.compaction
-        self.tree.tally.add(made.model, made.usage)
+        self.run.tally.add(made.model, made.usage)
         if not self.transcript.restart(text, done.text):
-            self._tell(Notice("the file was changed while its summary was made; it is not compacted"))
+            self.run.tell(Notice("the file was changed while its summary was made; it is not compacted"))
             return
         if self.recorded is not None:
             self.recorded.carry_over(made.was, made.items)
         self._read()
         where = f"; the original: {done.original}" if done.original else ""
-        self._tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
+        self.run.tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
 
     async def _ask(self, mark: Mark) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript at `mark`; the calls that the model asks for."""
         assert self._model is not None
         messages = await self._messages()
-        self.tree.tally.begin(self._model.name)
+        self.run.tally.begin(self._model.name)
         request = ChatRequest(messages, tools=self.tools)
-        self._tell(Asked(request, self._model.name))
+        self.run.tell(Asked(request, self._model.name))
         before, newline = gap(self.transcript.end, self.transcript.newline), self.transcript.newline
         writer, reply = ReplyWriter(before, newline), None
         try:
@@ -357,7 +297,7 @@ class Conversation:
                     if isinstance(event, Retrying):
                         self.transcript.take_back(mark)
                         writer = ReplyWriter(before, newline)
-                        self._tell(event)
+                        self.run.tell(event)
                     elif isinstance(event, Reply):
                         reply = event  # paid: from here, it stays
                         await self._finish(event, writer, mark)
@@ -385,7 +325,7 @@ class Conversation:
 
     async def _finish(self, reply: Reply, writer: ReplyWriter, mark: Mark) -> None:
         """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
-        usage = self.tree.tally.add(reply.model, reply.usage)
+        usage = self.run.tally.add(reply.model, reply.usage)
         calls = [self._payloads.call(call) for call in reply.calls]
         notes = () if reply.calls else self._take_notes()
         then = "" if reply.calls else self._after_reply(notes)
@@ -396,15 +336,15 @@ class Conversation:
         self.transcript.append(rest + then)
         await self._calm()
         self._reread(mark)
-        self._tell(replace(reply, usage=usage))
+        self.run.tell(replace(reply, usage=usage))
         if self._compactor is not None:
             self._compactor.note(reply.usage)
             if not reply.calls and self._compactor.warning:
-                self._tell(Notice(self._compactor.warning))
+                self.run.tell(Notice(self._compactor.warning))
         if notes:
-            self._tell(events.Delivered(notes, with_result=False))
+            self.run.tell(events.Delivered(notes, with_result=False))
         if reply.cut:
-            self._tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
+            self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
     def _cut(self, writer: ReplyWriter, mark: Mark) -> None:
         """A reply that was cancelled: what it said stays, and says that it is not all."""
@@ -438,7 +378,7 @@ class Conversation:
         elements = [self._payloads.result(one, self._records.pop(one.call, ())) for one in complete]
         self._add(lines_of(elements, self.transcript.newline) + then)
         if notes:
-            self._tell(events.Delivered(notes, with_result=True))
+            self.run.tell(events.Delivered(notes, with_result=True))
 
     def _take_notes(self) -> tuple[str, ...]:
         notes = tuple(self.notes)
@@ -491,22 +431,22 @@ class Conversation:
     def _reread(self, mark: Mark) -> None:
         """The items of what was appended since `mark`; of all, if others changed the text."""
         if self.transcript.settle():
-            self._tell(Notice("the file was changed meanwhile, and is read again"))
+            self.run.tell(Notice("the file was changed meanwhile, and is read again"))
             self._read()
         else:
             self.items += items_of(self.transcript.since(mark))
 
     def _read(self) -> None:
         """Agent and items of the whole text."""
-        document = parsed(self.transcript.text, self.chain[-1])
+        document = parsed(self.transcript.text, self.run.chain[-1])
         if self.remote:
             refuse_imports(document)
             spec = read_agent(document)
             if spec.tools:
-                self.tree.rules.require("remote_tools")
-            self.spec = confined(spec, tools=self.tree.rules.remote_tools)
+                self.run.rules.require("remote_tools")
+            self.spec = confined(spec, tools=self.run.rules.remote_tools)
         else:
-            self.spec = read_agent(self.tree.rules.imported(document))
+            self.spec = read_agent(self.run.rules.imported(document))
         self.items = list(self.spec.items)
 
     async def _messages(self) -> tuple[Message, ...]:
@@ -517,20 +457,14 @@ class Conversation:
 
     async def _expand(self, items: Sequence[Item]) -> None:
         """See to it that everything that messages refer to is known."""
-        assert self._place is not None
         parts = [part for item in items for part in references(item)]
         self._stored |= self._payloads.read(part for part in parts if part not in self._stored)
         if any(part not in self._stored and part not in self._expanded for part in parts):
-            self._expanded = await expansions(items, self._place, self.recorded, self._stored, self._expanded)
+            self._expanded = await expansions(items, self.run, self.recorded, self._stored, self._expanded)
 
     def _meaning(self, part: Doc | Img | SubAgent) -> str | Image:
         return self._stored[part] if part in self._stored else self._expanded[part]
 
-    # -- what happens ----------------------------------------------------------------------------------
-
-    def _tell(self, event: Event) -> None:
-        self.tree.listener(event, Place(self.chain[-1], path=self.chain[1:]))
-
     def _tell_piece(self, event: Event) -> None:
-        if (isinstance(event, TextDelta) and event.text) or isinstance(event, ReasoningDelta):
-            self._tell(event)
+        if isinstance(event, ReasoningDelta) or (isinstance(event, TextDelta) and event.text):
+            self.run.tell(event)

@@ -16,28 +16,28 @@ _ANSWERS: dict[str, Literal["yes", "no", "always", "quit"]] = {
 }  # fmt: skip
 
 
-class Answer(NamedTuple):
+class CallDecision(NamedTuple):
     """What somebody says to a call; a refusal may have a reason."""
 
     choice: Literal["yes", "no", "always", "quit"]
     reason: str = ""
 
 
-def read_answer(line: str) -> Answer | None:
+def read_answer(line: str) -> CallDecision | None:
     """An answer, or None if it is none; only a refusal may say more than its word.
 
     >>> read_answer("n too slow"), read_answer(" Yes "), read_answer("yes, and then stop")
-    (Answer(choice='no', reason='too slow'), Answer(choice='yes', reason=''), None)
+    (CallDecision(choice='no', reason='too slow'), CallDecision(choice='yes', reason=''), None)
     """
     word, _, reason = line.strip().partition(" ")
     choice = _ANSWERS.get(word.rstrip(",:.").lower())
     if choice is None or (reason.strip() and choice != "no"):
         return None
-    return Answer(choice, reason.strip())
+    return CallDecision(choice, reason.strip())
 
 
-def approval(answer: Answer, call: ToolCall, always: set[str]) -> bool | str:
-    """What an answer means for a call, as `chatmd.tools.consent.Approve` says it; `always` may get its name.
+def approval(answer: CallDecision, call: ToolCall, always: set[str]) -> bool | str:
+    """What an answer means for a call, as `chatmd.context.Approve` says it; `always` may get its name.
 
     Raises:
         StoppedByUser: the run is to end.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from chatmd.terminal.styled import Line, Span, clean, columns, indented, plain, trimmed, wrapped
+from chatmd.terminal.styled import Line, StyledSpan, clean, columns, indented, plain, trimmed, wrapped
 
 # -- Code with its words in colours ---------------------------------------------------------------------------
 
@@ -44,17 +44,17 @@ def code_lines(code: str, language: str = "") -> list[Line]:
     """The lines of a piece of code, however long; in colours, if the language is known.
 
     >>> code_lines("x = 1  # one", "python")[0][-1]
-    Span(text='# one', style='dim italic')
+    StyledSpan(text='# one', style='dim italic')
     >>> code_lines("a\\n\\nb")
-    [(Span(text='a', style=''),), (), (Span(text='b', style=''),)]
+    [(StyledSpan(text='a', style=''),), (), (StyledSpan(text='b', style=''),)]
     """
-    lines: list[list[Span]] = [[]]
+    lines: list[list[StyledSpan]] = [[]]
     for style, text in _pieces(code, language):
         for number, part in enumerate(text.split("\n")):
             if number:
                 lines.append([])
             if part:
-                lines[-1].append(Span(part, style))
+                lines[-1].append(StyledSpan(part, style))
     return [tuple(line) for line in lines]
 
 
@@ -79,7 +79,7 @@ def _style(kind: str) -> str:
 
 
 _LEAST = 6  # columns; narrower ones cannot be read
-_BETWEEN = Span(" │ ", "dim")
+_BETWEEN = StyledSpan(" │ ", "dim")
 
 Row = Sequence[Line]
 
@@ -87,19 +87,19 @@ Row = Sequence[Line]
 def table_lines(header: Row, rows: Sequence[Row], aligned: Sequence[str], width: int) -> list[Line]:
     """A table of at most `width` columns; `aligned` says left, right or center for each.
 
-    >>> cell = lambda text: (Span(text),)
+    >>> cell = lambda text: (StyledSpan(text),)
     >>> for line in table_lines([cell("a"), cell("n")], [[cell("leaf"), cell("10")]], ["left", "right"], 20):
     ...     print(plain(line))
     a    │  n
     ─────┼───
     leaf │ 10
     """
-    header = [tuple(Span(span.text, f"bold {span.style}".strip()) for span in cell) for cell in header]
+    header = [tuple(StyledSpan(span.text, f"bold {span.style}".strip()) for span in cell) for cell in header]
     wanted = [max(columns(plain(row[n])) for row in (header, *rows) if n < len(row)) for n in range(len(header))]
     widths = _fitting(wanted, width - len(_BETWEEN.text) * (len(header) - 1))
     if not widths:
         return _stacked(header, rows, width)
-    rule = Span("─┼─".join("─" * size for size in widths), "dim")
+    rule = StyledSpan("─┼─".join("─" * size for size in widths), "dim")
     lines = [*_row(header, widths, aligned), (rule,)]
     for row in rows:
         lines += _row(row, widths, aligned)
@@ -137,7 +137,7 @@ def _padded(line: Line, width: int, aligned: str, *, last: bool) -> Line:
     free = width - columns(plain(line))
     before = {"right": free, "center": free // 2}.get(aligned, 0)
     after = 0 if last else free - before  # nothing at the end: it would be copied, and wrap when a window shrinks
-    return (Span(" " * before),) * (before > 0) + line + (Span(" " * after),) * (after > 0)
+    return (StyledSpan(" " * before),) * (before > 0) + line + (StyledSpan(" " * after),) * (after > 0)
 
 
 def _stacked(header: Row, rows: Sequence[Row], width: int) -> list[Line]:
@@ -146,7 +146,7 @@ def _stacked(header: Row, rows: Sequence[Row], width: int) -> list[Line]:
     for number, row in enumerate(rows):
         lines += [()] * (number > 0)
         for name, cell in zip(header, row, strict=False):
-            lines += indented(wrapped((*name, Span(": ", "bold"), *cell), width - 2), (), (Span("  "),))
+            lines += indented(wrapped((*name, StyledSpan(": ", "bold"), *cell), width - 2), (), (StyledSpan("  "),))
     return lines
 
 
@@ -204,8 +204,8 @@ class _Page:
             "ordered_list": self._list,
             "blockquote": self._quote,
             "table": self._table,
-            "hr": lambda node, width: [(Span("─" * min(width, 24), "dim"),)],
-            "html_block": lambda node, width: wrapped((Span(node.content.rstrip("\n"), "dim"),), width),
+            "hr": lambda node, width: [(StyledSpan("─" * min(width, 24), "dim"),)],
+            "html_block": lambda node, width: wrapped((StyledSpan(node.content.rstrip("\n"), "dim"),), width),
         }
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode], width: int, *, apart: bool) -> list[Line]:
@@ -215,7 +215,7 @@ class _Page:
             if number and (apart or self.gap_before(node)):
                 lines.append(())
             look = self.looks.get(node.type)
-            lines += look(node, max(1, width)) if look else wrapped((Span(node.content),), width)
+            lines += look(node, max(1, width)) if look else wrapped((StyledSpan(node.content),), width)
         return lines
 
     def gap_before(self, node: SyntaxTreeNode) -> bool:
@@ -229,12 +229,12 @@ class _Page:
     def _heading(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         style = "bold underline" if node.tag == "h1" else "bold"
         marks = "#" * int(node.tag[1:]) + " "
-        return indented(wrapped(inline(node.children, style), width - len(marks)), (Span(marks, "bold"),),
-                        (Span(" " * len(marks)),))  # fmt: skip
+        return indented(wrapped(inline(node.children, style), width - len(marks)), (StyledSpan(marks, "bold"),),
+                        (StyledSpan(" " * len(marks)),))  # fmt: skip
 
     def _code(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         language = node.info.split()[0] if node.info.strip() else ""
-        indent = (Span("  "),)
+        indent = (StyledSpan("  "),)
         return [indent + line if line else () for line in code_lines(node.content.removesuffix("\n"), language)]
 
     def _list(self, node: SyntaxTreeNode, width: int) -> list[Line]:
@@ -248,11 +248,11 @@ class _Page:
             self.depth += 1
             inside = self.blocks(item.children, width - len(mark), apart=False) or [()]
             self.depth -= 1
-            lines += indented(inside, (Span(mark, "cyan"),), (Span(" " * len(mark)),))
+            lines += indented(inside, (StyledSpan(mark, "cyan"),), (StyledSpan(" " * len(mark)),))
         return lines
 
     def _quote(self, node: SyntaxTreeNode, width: int) -> list[Line]:
-        bar = (Span("│ ", "dim"),)
+        bar = (StyledSpan("│ ", "dim"),)
         return indented(self.blocks(node.children, width - 2, apart=False), bar, bar)
 
     def _table(self, node: SyntaxTreeNode, width: int) -> list[Line]:
@@ -268,7 +268,7 @@ def inline(nodes: Sequence[SyntaxTreeNode], style: str = "") -> Line:
 
 
 def _text(node: SyntaxTreeNode, style: str) -> Line:
-    return (Span(node.content, style),)
+    return (StyledSpan(node.content, style),)
 
 
 def _styled(more: str, node: SyntaxTreeNode, style: str) -> Line:
@@ -280,7 +280,7 @@ def _link(node: SyntaxTreeNode, style: str) -> Line:
     text = inline(node.children, f"{style} underline".strip())
     same = plain(text) in (target, target.removeprefix("mailto:"))
     # Where a link leads must be seen: its text may say something else.
-    return text if same or not target else (*text, Span(f" ({target})", "dim"))
+    return text if same or not target else (*text, StyledSpan(f" ({target})", "dim"))
 
 
 _INLINE: dict[str, Callable[[SyntaxTreeNode, str], Line]] = {
@@ -289,12 +289,12 @@ _INLINE: dict[str, Callable[[SyntaxTreeNode, str], Line]] = {
     "strong": partial(_styled, "bold"),
     "em": partial(_styled, "italic"),
     "s": partial(_styled, "strike"),
-    "code_inline": lambda node, style: (Span(node.content, f"{style} cyan".strip()),),
+    "code_inline": lambda node, style: (StyledSpan(node.content, f"{style} cyan".strip()),),
     "link": _link,
     "image": _link,
-    "softbreak": lambda node, style: (Span(" ", style),),
-    "hardbreak": lambda node, style: (Span("\n", style),),
-    "html_inline": lambda node, style: (Span(node.content, f"{style} dim".strip()),),
+    "softbreak": lambda node, style: (StyledSpan(" ", style),),
+    "hardbreak": lambda node, style: (StyledSpan("\n", style),),
+    "html_inline": lambda node, style: (StyledSpan(node.content, f"{style} dim".strip()),),
 }
 
 
@@ -320,7 +320,7 @@ class Arriving:
     >>> text = Arriving()
     >>> text.feed("# Leaves\n\nThey are\ngr")
     >>> text.final(40), text.rest(40)
-    ([(Span(text='# ', style='bold'), Span(text='Leaves', style='bold underline'))], [(), (Span(text='They are gr', style=''),)])
+    ([(StyledSpan(text='# ', style='bold'), StyledSpan(text='Leaves', style='bold underline'))], [(), (StyledSpan(text='They are gr', style=''),)])
     """  # noqa: E501
 
     text: str = ""  # what is not final yet

@@ -46,8 +46,8 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import SearchToolbar
 
-from chatmd.terminal.styled import COLOURS, Line, Span, ansi, clipped
-from chatmd.terminal.view import PROMPT, Size
+from chatmd.terminal.styled import COLOURS, Line, StyledSpan, ansi, clipped
+from chatmd.terminal.view import PROMPT, ScreenSize
 from lmm.disk.files import replace, state_folder
 from lmm.errors import ConfigError, LmmError
 
@@ -60,7 +60,7 @@ from lmm.errors import ConfigError, LmmError
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
-class Command(NamedTuple):
+class SlashCommand(NamedTuple):
     """A command; `argument` is how it is called in the help. `anytime`: also while the model is at work."""
 
     name: str
@@ -70,14 +70,14 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("help", "", "this list", True),
-    Command("tools", "", "the tools that the model is offered", True),
-    Command("cost", "", "tokens and money so far, and the limits", True),
-    Command("budget", "AMOUNT", "allow so many tokens (20000) or so much money (0.50$) from now on", True),
-    Command("edit", "", "take back your last message, and change it"),
-    Command("undo", "", "take back your last message, and what followed it"),
-    Command("compact", "", "replace the older part of the conversation by a summary"),
-    Command("quit", "", "leave; lmm run FILE goes on from there", True),
+    SlashCommand("help", "", "this list", True),
+    SlashCommand("tools", "", "the tools that the model is offered", True),
+    SlashCommand("cost", "", "tokens and money so far, and the limits", True),
+    SlashCommand("budget", "AMOUNT", "allow so many tokens (20000) or so much money (0.50$) from now on", True),
+    SlashCommand("edit", "", "take back your last message, and change it"),
+    SlashCommand("undo", "", "take back your last message, and what followed it"),
+    SlashCommand("compact", "", "replace the older part of the conversation by a summary"),
+    SlashCommand("quit", "", "leave; lmm run FILE goes on from there", True),
 )
 
 KEYS = (
@@ -91,7 +91,7 @@ KEYS = (
 )
 
 
-def read_command(text: str) -> tuple[Command, str] | None:
+def read_command(text: str) -> tuple[SlashCommand, str] | None:
     """The command that a line calls, with its argument; None if it is a message, as ``/etc/hosts?`` is.
 
     Raises:
@@ -169,7 +169,7 @@ def _fits(name: str, stem: str) -> bool:
 # -- Keys of the prompt, besides those of line editing, which are Emacs' as in most shells --------------------
 
 
-class Prompt(Protocol):
+class PromptActions(Protocol):
     """What keys act upon."""
 
     buffer: Buffer
@@ -191,7 +191,7 @@ class Prompt(Protocol):
         ...
 
 
-def key_bindings(prompt: Prompt) -> KeyBindings:
+def key_bindings(prompt: PromptActions) -> KeyBindings:
     """The keys that `slash_commands.KEYS` explains."""
     keys = KeyBindings()
     typing = has_focus(prompt.buffer)
@@ -296,7 +296,7 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 class User(Protocol):
     """Who is told what is typed, and says what is shown."""
 
-    def live(self, now: float, size: Size) -> list[Line]:
+    def live(self, now: float, size: ScreenSize) -> list[Line]:
         """The lines that change."""
         ...
 
@@ -373,10 +373,10 @@ class Screen:
                 self.app.invalidate()
 
     @property
-    def size(self) -> Size:
+    def size(self) -> ScreenSize:
         """Of the terminal, now."""
         size = self.output.get_size()
-        return Size(max(8, size.columns), max(4, size.rows))
+        return ScreenSize(max(8, size.columns), max(4, size.rows))
 
     # -- what stays --------------------------------------------------------------------------------------
 
@@ -501,7 +501,7 @@ class Screen:
         return [("bold fg:ansicyan", self.label)]
 
     def _hint(self) -> StyleAndTextTuples:
-        return self._fragments(clipped((Span(f"  {self.user.hint()}", "dim"),), self.size.columns), False)
+        return self._fragments(clipped((StyledSpan(f"  {self.user.hint()}", "dim"),), self.size.columns), False)
 
 
 def _style(names: str) -> str:

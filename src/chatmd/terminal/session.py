@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chatmd.compaction.compact import acompact, summarising
+from chatmd.chat import Chat
 from chatmd.errors import ChatmdError
 from chatmd.language.nodes import Element
 from chatmd.runtime import events
@@ -27,10 +27,9 @@ from chatmd.runtime.runner import Runner, open_run
 from chatmd.sidecar import FOLDER
 from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
 from chatmd.terminal.screen import Screen, help_rows, read_command
-from chatmd.terminal.styled import Line, Span, clean, columns, indented, wrapped
-from chatmd.terminal.view import Size, View, requests, used
+from chatmd.terminal.styled import Line, StyledSpan, clean, columns, indented, wrapped
+from chatmd.terminal.view import ChatView, ScreenSize, requests, used
 from lmm import loop
-from lmm.disk.files import read_document
 from lmm.errors import LmmError, Place
 from lmm.messages import Event, Failed, ToolCall, ToolDefinition
 from lmm.models.budget import parse_budget
@@ -89,7 +88,7 @@ class _Question:
 class Questions:
     """The questions that wait; `approve` and `confirm` are what a run is given."""
 
-    def __init__(self, screen: Screen, view: View) -> None:
+    def __init__(self, screen: Screen, view: ChatView) -> None:
         self.screen, self.view = screen, view
         self.waiting: deque[_Question] = deque()
         self.always: set[str] = set()
@@ -98,11 +97,15 @@ class Questions:
     # -- from the run ------------------------------------------------------------------------------------
 
     async def approve(self, call: ToolCall) -> bool | str:
-        """Whether a call may be made (`chatmd.tools.consent.Approve`)."""
+        """Whether a call may be made (`chatmd.context.Approve`)."""
         if call.name in self.always:
             return True
         name, _, arguments = call_in_words(call).partition("\n")
-        text = (Span(name, "bold"), Span(f"\n{arguments}\n" if arguments else "\n"), Span(CHOICES, "dim"))
+        text = (
+            StyledSpan(name, "bold"),
+            StyledSpan(f"\n{arguments}\n" if arguments else "\n"),
+            StyledSpan(CHOICES, "dim"),
+        )
         lines = wrapped(text, self.view.size.columns)
         question = _Question(lines, "y/n/a/q ›", lambda line: bool(read_answer(line)))
         self._loop.call_soon_threadsafe(self._show, question)
@@ -116,7 +119,7 @@ class Questions:
 
     def confirm(self, text: str) -> bool:
         """Whether the user agrees to what tools can do; called in a thread that may wait."""
-        spans = (Span(f"{clean(text)}\n"), Span(_AGREE, "dim"))
+        spans = (StyledSpan(f"{clean(text)}\n"), StyledSpan(_AGREE, "dim"))
         question = _Question(wrapped(spans, self.view.size.columns), "y/N ›", lambda line: True)
         self._loop.call_soon_threadsafe(self._show, question)
         return question.answer.result().strip().lower() in ("y", "yes")
@@ -160,21 +163,22 @@ class Questions:
             self.screen.ask(self.waiting[0].label)
 
 
+_WIDEST_NAME = 20  # columns
 _LOOK = 0.5  # seconds between two looks whether the file was changed
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
 Act = Callable[[], Awaitable[None]]
 
 
-class Session:
+class TerminalSession:
     """One conversation; `start` is the run that it begins with, opened before there is a screen."""
 
     def __init__(self, start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool) -> None:
-        self.path, self.tally = start.path, start.tree.tally
+        self.path, self.tally = start.path, start.context.tally
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = start
-        self.tree = start.tree
-        self.view = View()
+        self.context = start.context
+        self.view = ChatView()
         self.screen = Screen(self, self.path.resolve().parent)
         self.view.size = self.screen.size
         self.questions = Questions(self.screen, self.view)
@@ -285,7 +289,7 @@ class Session:
         """What was used so far counts, and what is told comes here."""
         runner.hooks = self.hooks
         approve, listener = self.hooks.approve, self.hooks.listener
-        runner.tree = self.tree = replace(runner.tree, tally=self.tally, approve=approve, listener=listener)
+        runner.context = self.context = replace(runner.context, tally=self.tally, approve=approve, listener=listener)
 
     def end_run(self, then: Act) -> bool:
         """End the run, do something with the file, and begin anew; False if the model is at work."""
@@ -375,7 +379,7 @@ class Session:
 
     # -- the screen's user -----------------------------------------------------------------------------------
 
-    def live(self, now: float, size: Size) -> list[Line]:
+    def live(self, now: float, size: ScreenSize) -> list[Line]:
         """The lines that change."""
         self.view.size = size
         return self.view.live(now)
@@ -414,10 +418,6 @@ class Session:
             return self.say(text)
         self.steer(text)
         return True
-
-    def command(self, text: str) -> bool:
-        """Whether a text is a command, and done."""
-        return False
 
     def interrupted(self) -> None:
         """Ctrl-C."""
@@ -480,30 +480,7 @@ class Session:
     async def _changed(self) -> None:
         self.print(self.view.note("the file was changed, and is read again", "yellow"))
 
-
-# -- A session with its commands, and the way into it ---------------------------------------------------------
-
-
-_WIDEST_NAME = 20
-
-
-def converse(start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool = False) -> int:
-    """Converse in the terminal until the user leaves, and return 0; with `ask`, about each call.
-
-    Raises:
-        LmmError: the run could not begin.
-        KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is whole, and nothing is left running.
-    """
-
-    async def main() -> None:
-        await Conversation(start, options, hooks, ask=ask).run()
-
-    asyncio.run(main())
-    return 0
-
-
-class Conversation(Session):
-    """What the commands do."""
+    # -- commands ----------------------------------------------------------------------------------------------
 
     def command(self, text: str) -> bool:
         """Whether a text is a command, or meant to be one; then it is done."""
@@ -540,13 +517,15 @@ class Conversation(Session):
         names = max((min(columns(name), _WIDEST_NAME) for name, _ in rows), default=0) + 2
         lines: list[Line] = []
         for name, text in rows:
-            head = Span(clean(name), "bold")
+            head = StyledSpan(clean(name), "bold")
             if width < 3 * names or columns(name) > _WIDEST_NAME:
-                below = wrapped((Span(clean(text)),), width - 4)
-                lines += [(head,), *indented(below, (Span("    "),), (Span("    "),))]
+                below = wrapped((StyledSpan(clean(text)),), width - 4)
+                lines += [(head,), *indented(below, (StyledSpan("    "),), (StyledSpan("    "),))]
             else:
-                before = (head, Span(" " * (names - columns(name))))
-                lines += indented(wrapped((Span(clean(text)),), width - names), before, (Span(" " * names),))
+                before = (head, StyledSpan(" " * (names - columns(name))))
+                lines += indented(
+                    wrapped((StyledSpan(clean(text)),), width - names), before, (StyledSpan(" " * names),)
+                )
         self.print(self.view.lines(lines))
 
     def _show_tools(self) -> None:
@@ -598,11 +577,13 @@ class Conversation(Session):
         await self._take_back()
         self.markup, self.screen.buffer.document = False, before
 
+    def _chat(self) -> Chat:
+        return Chat.open(self.path, config=self.options.config, roots=self.options.roots)
+
     async def _compact(self) -> None:
         self.print(self.view.note("a summary is being made …"))
-        roots, text = self.tree.rules.roots, await asyncio.to_thread(read_document, self.path)
-        settings = summarising(text, self.path, self.tree.configuration, roots=roots)
-        done = await acompact(self.path, settings, roots=roots)
+        chat = await asyncio.to_thread(self._chat)
+        done = await chat.acompact()
         compaction, kept = done.compaction, f"{FOLDER}/{done.original.name}" if done.original else ""
         self.tally.add(compaction.model, compaction.usage)
         self.print(
@@ -611,6 +592,21 @@ class Conversation(Session):
                 f"({compaction.model}: {used(compaction.usage)})"
             )
         )
+
+
+def converse(start: Runner, options: RunOptions, hooks: Hooks, *, ask: bool = False) -> int:
+    """Converse in the terminal until the user leaves, and return 0; with `ask`, about each call.
+
+    Raises:
+        LmmError: the run could not begin.
+        KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is whole, and nothing is left running.
+    """
+
+    async def main() -> None:
+        await TerminalSession(start, options, hooks, ask=ask).run()
+
+    asyncio.run(main())
+    return 0
 
 
 def _first_sentence(text: str) -> str:

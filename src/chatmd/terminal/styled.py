@@ -19,14 +19,14 @@ COLOURS = frozenset({"red", "green", "yellow", "blue", "magenta", "cyan"})
 _NOT_AT_START = frozenset("、。，．：；！？）」』】〉》〕］｝ー…")
 
 
-class Span(NamedTuple):
+class StyledSpan(NamedTuple):
     """A piece of one line."""
 
     text: str
     style: str = ""
 
 
-Line = tuple[Span, ...]
+Line = tuple[StyledSpan, ...]
 
 
 def clean(text: str) -> str:
@@ -60,42 +60,42 @@ def _columns(char: str) -> int:
     return 1 if " " <= char <= "~" else max(0, wcwidth(char))
 
 
-def plain(line: Iterable[Span]) -> str:
+def plain(line: Iterable[StyledSpan]) -> str:
     """The text of a line."""
     return "".join(span.text for span in line)
 
 
-def ansi(line: Iterable[Span], *, colour: bool = True) -> str:
+def ansi(line: Iterable[StyledSpan], *, colour: bool = True) -> str:
     """A line as a terminal takes it; without `colour`, other styles stay.
 
-    >>> ansi((Span("a "), Span("b", "bold cyan"))), ansi((Span("b", "bold cyan"),), colour=False)
+    >>> ansi((StyledSpan("a "), StyledSpan("b", "bold cyan"))), ansi((StyledSpan("b", "bold cyan"),), colour=False)
     ('a \\x1b[1;36mb\\x1b[0m', '\\x1b[1mb\\x1b[0m')
     """
     return "".join(_coded(span, colour) for span in line)
 
 
-def _coded(span: Span, colour: bool) -> str:
+def _coded(span: StyledSpan, colour: bool) -> str:
     names = [name for name in span.style.split() if colour or name not in COLOURS]
     return f"\x1b[{';'.join(CODES[name] for name in names)}m{span.text}\x1b[0m" if names else span.text
 
 
-def clipped(line: Iterable[Span], width: int) -> Line:
+def clipped(line: Iterable[StyledSpan], width: int) -> Line:
     """A line cut to so many columns.
 
-    >>> clipped((Span("a residual"),), 5)
-    (Span(text='a re', style=''), Span(text='…', style=''))
+    >>> clipped((StyledSpan("a residual"),), 5)
+    (StyledSpan(text='a re', style=''), StyledSpan(text='…', style=''))
     """
     line = tuple(line)
     if columns(plain(line)) <= width:
         return line
     first = folded(line, max(1, width - 1))[0]
-    return (*(first if columns(plain(first)) < width else ()), Span("…", line[-1].style))
+    return (*(first if columns(plain(first)) < width else ()), StyledSpan("…", line[-1].style))
 
 
-def folded(line: Iterable[Span], width: int) -> list[Line]:
+def folded(line: Iterable[StyledSpan], width: int) -> list[Line]:
     """A line cut into lines of so many columns, wherever that is.
 
-    >>> [plain(part) for part in folded((Span("日本x"),), 3)]
+    >>> [plain(part) for part in folded((StyledSpan("日本x"),), 3)]
     ['日', '本x']
     """
     lines: list[list[tuple[str, str]]] = [[]]
@@ -109,10 +109,10 @@ def folded(line: Iterable[Span], width: int) -> list[Line]:
     return [_joined(chars) for chars in lines]
 
 
-def wrapped(spans: Iterable[Span], width: int) -> list[Line]:
+def wrapped(spans: Iterable[StyledSpan], width: int) -> list[Line]:
     r"""Text in lines of at most so many columns, parted at spaces and between wide characters; ``\n`` ends a line.
 
-    >>> [plain(line) for line in wrapped((Span("two "), Span("words\n日本", "bold")), 6)]
+    >>> [plain(line) for line in wrapped((StyledSpan("two "), StyledSpan("words\n日本", "bold")), 6)]
     ['two', 'words', '日本']
     """
     width = max(1, width)
@@ -142,12 +142,12 @@ def wrapped(spans: Iterable[Span], width: int) -> list[Line]:
 def trimmed(line: Line) -> Line:
     """A line without white space at its end: it would be copied, and wrap where a window gets narrower.
 
-    >>> trimmed((Span("a "), Span("  ", "dim")))
-    (Span(text='a', style=''),)
+    >>> trimmed((StyledSpan("a "), StyledSpan("  ", "dim")))
+    (StyledSpan(text='a', style=''),)
     """
     while line and not line[-1].text.strip():
         line = line[:-1]
-    return (*line[:-1], Span(line[-1].text.rstrip(), line[-1].style)) if line else ()
+    return (*line[:-1], StyledSpan(line[-1].text.rstrip(), line[-1].style)) if line else ()
 
 
 def indented(lines: Sequence[Line], first: Line, rest: Line) -> list[Line]:
@@ -155,7 +155,7 @@ def indented(lines: Sequence[Line], first: Line, rest: Line) -> list[Line]:
     return [(first if number == 0 else rest) + line for number, line in enumerate(lines)]
 
 
-def _chars(spans: Iterable[Span]) -> Iterator[tuple[str, str]]:
+def _chars(spans: Iterable[StyledSpan]) -> Iterator[tuple[str, str]]:
     for span in spans:
         for char in span.text:
             yield char, span.style
@@ -169,10 +169,10 @@ def _stripped(chars: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _joined(chars: Iterable[tuple[str, str]]) -> Line:
-    spans: list[Span] = []
+    spans: list[StyledSpan] = []
     for char, style in chars:
         if spans and spans[-1].style == style:
-            spans[-1] = Span(spans[-1].text + char, style)
+            spans[-1] = StyledSpan(spans[-1].text + char, style)
         else:
-            spans.append(Span(char, style))
+            spans.append(StyledSpan(char, style))
     return tuple(spans)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from chatmd.runtime import events
 from chatmd.terminal.call_texts import call_line
 from chatmd.terminal.markdown import Arriving
-from chatmd.terminal.styled import Line, Span, clean, clipped, columns, folded, indented, plain, trimmed, wrapped
+from chatmd.terminal.styled import Line, StyledSpan, clean, clipped, columns, folded, indented, plain, trimmed, wrapped
 from lmm.errors import Place
 from lmm.messages import (
     Asked,
@@ -36,7 +36,7 @@ _RESULT = 500  # characters of which the first that fit are shown
 _SHORTEST = 0.05  # seconds; what is faster took no time
 
 
-class Size(NamedTuple):
+class ScreenSize(NamedTuple):
     """Of a terminal."""
 
     columns: int
@@ -50,10 +50,10 @@ class _Call(NamedTuple):
 
 
 @dataclass(slots=True)
-class View:
+class ChatView:
     """What is shown. `waiting` are notes that the model has not got yet, oldest first."""
 
-    size: Size = field(default=Size(80, 24))
+    size: ScreenSize = field(default=ScreenSize(80, 24))
     waiting: list[str] = field(default_factory=list)
     session: Usage = field(default_factory=Usage)
     turn: Usage = field(default_factory=Usage)
@@ -72,14 +72,14 @@ class View:
 
     def said(self, text: str, more: str = "", style: str = "bold") -> list[Line]:
         """What the user says, with a remark behind it."""
-        spans = [Span(clean(text), style), *([Span(f" {more}", "dim")] if more else [])]
+        spans = [StyledSpan(clean(text), style), *([StyledSpan(f" {more}", "dim")] if more else [])]
         lines = wrapped(spans, self.size.columns - len(PROMPT))
-        lines = indented(lines, (Span(PROMPT, "bold cyan"),), (Span(" " * len(PROMPT)),))
+        lines = indented(lines, (StyledSpan(PROMPT, "bold cyan"),), (StyledSpan(" " * len(PROMPT)),))
         return self._print("said", lines, apart=True)
 
     def note(self, text: str, style: str = "dim") -> list[Line]:
         """A remark of ours."""
-        return self._print("note", wrapped((Span(clean(text), style),), self.size.columns))
+        return self._print("note", wrapped((StyledSpan(clean(text), style),), self.size.columns))
 
     def lines(self, lines: Sequence[Line]) -> list[Line]:
         """Lines as they are, between blank ones."""
@@ -155,23 +155,23 @@ class View:
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[Line]:
         call = self._calls.pop((chain, result.call), None)
-        mark = Span("✗ ", "red") if result.failed else Span("✓ ", "green")
+        mark = StyledSpan("✗ ", "red") if result.failed else StyledSpan("✓ ", "green")
         text = call.text if call else clean(result.name)
         first = " ".join(clean(result.text[:_RESULT]).split()) or ("an image" if result.images else "")
         return self._print("call", [self._call_line(mark, text, result.seconds, first, chain)])
 
-    def _call_line(self, mark: Span, text: str, seconds: float, result: str, chain: tuple[str, ...]) -> Line:
+    def _call_line(self, mark: StyledSpan, text: str, seconds: float, result: str, chain: tuple[str, ...]) -> Line:
         before = (*_indent(chain), mark)
         took = f" {seconds:.1f} s" if seconds >= _SHORTEST else ""
         free = max(8, self.size.columns - columns(plain(before)) - len(took))
-        short = clipped((Span(text),), max(8, free * 3 // 5) if result else free)
-        line = (*before, *short, Span(took, "dim"), *((Span(f": {result}", "dim"),) if result else ()))
+        short = clipped((StyledSpan(text),), max(8, free * 3 // 5) if result else free)
+        line = (*before, *short, StyledSpan(took, "dim"), *((StyledSpan(f": {result}", "dim"),) if result else ()))
         return trimmed(clipped(line, self.size.columns))
 
     def _remark(self, text: str, style: str, chain: tuple[str, ...]) -> list[Line]:
         indent = _indent(chain)
         width = self.size.columns - columns(plain(indent))
-        return self._print("note", indented(wrapped((Span(clean(text), style),), width), indent, indent))
+        return self._print("note", indented(wrapped((StyledSpan(clean(text), style),), width), indent, indent))
 
     def _delivered(self, event: events.Delivered) -> list[Line]:
         lines: list[Line] = []
@@ -212,16 +212,14 @@ class View:
             lines.insert(0, ())
         elif not lines and work and self._last not in ("", "call"):
             work.insert(0, ())
-        notes = [
-            clipped((Span(PROMPT, "dim"), Span(" ".join(clean(text).split()), "dim italic"), Span(" (waits)", "dim")),
-                    self.size.columns)
-            for text in self.waiting
-        ]  # fmt: skip
+        notes = [clipped(_waiting(text), self.size.columns) for text in self.waiting]
         return lines + ([()] if lines and work else []) + work + notes
 
     def _arriving(self) -> list[Line]:
         if self._thought:
-            return wrapped((Span(clean(self._thought).strip(), "dim italic"),), self.size.columns)[-_THOUGHT_LINES:]
+            return wrapped((StyledSpan(clean(self._thought).strip(), "dim italic"),), self.size.columns)[
+                -_THOUGHT_LINES:
+            ]
         return self._reply.rest(self.size.columns)
 
     def _at_work(self, now: float) -> list[Line]:
@@ -233,16 +231,24 @@ class View:
         return [self._work_line(text, now - began, chain) for chain, began, text in rows]
 
     def _work_line(self, text: str, seconds: float, chain: tuple[str, ...]) -> Line:
-        before, took = (*_indent(chain), Span("● ", "cyan")), f" {seconds:.1f} s"
+        before, took = (*_indent(chain), StyledSpan("● ", "cyan")), f" {seconds:.1f} s"
         free = max(8, self.size.columns - columns(plain(before)) - len(took))
-        return clipped((*before, *clipped((Span(clean(text)),), free), Span(took, "dim")), self.size.columns)
+        return clipped(
+            (*before, *clipped((StyledSpan(clean(text)),), free), StyledSpan(took, "dim")), self.size.columns
+        )
+
+
+def _waiting(text: str) -> Line:
+    """A note that the model has not got yet."""
+    said = " ".join(clean(text).split())
+    return (StyledSpan(PROMPT, "dim"), StyledSpan(said, "dim italic"), StyledSpan(" (waits)", "dim"))
 
 
 def _indent(chain: tuple[str, ...]) -> Line:
     """What stands before something that happened in an agent: how deep it is, and its name."""
     if not chain:
         return ()
-    return (Span("  " * len(chain)), Span(f"{clean(PurePath(chain[-1]).stem)} ", "dim"))
+    return (StyledSpan("  " * len(chain)), StyledSpan(f"{clean(PurePath(chain[-1]).stem)} ", "dim"))
 
 
 def used(usage: Usage) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatmd.context import Workplace
+from chatmd.context import Run
 from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, locked, read_content
 from chatmd.tools.patch import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch, text_of, update_text
 from chatmd.tools.registry import OpenTools, object_schema
-from chatmd.tools.roots import Roots, Target, roots_of
+from chatmd.tools.roots import RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
 from lmm.messages import ToolDefinition, ToolOutput
 
@@ -30,9 +30,9 @@ they are in the file. If these lines occur more than once, put '@@ ' and the hea
 the hunk. A second hunk in the same file begins with '@@'. '*** End of File' after a hunk says that it is at the end."""
 
 
-def open_apply_patch(declared: Tool, place: Workplace) -> OpenTools:
+def open_apply_patch(declared: Tool, run: Run) -> OpenTools:
     """The tool, for the roots of its declaration."""
-    return contextlib.nullcontext([PatchTool(roots_of(declared, place), declared.max_output or place.rules.max_output)])
+    return contextlib.nullcontext([PatchTool(roots_of(declared, run), declared.max_output or run.rules.max_output)])
 
 
 def patch_arguments(text: str) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def patch_arguments(text: str) -> dict[str, Any]:
 class PatchTool:
     """The tool. `read_arguments` understands calls whose argument is the patch itself."""
 
-    roots: Roots
+    roots: ToolRoots
     max_output: int
 
     @property
@@ -77,7 +77,7 @@ class PatchTool:
         return ToolOutput(await asyncio.to_thread(apply_patch, text, self.roots, self.max_output))
 
 
-def apply_patch(text: str, roots: Roots, max_output: int = 30_000) -> str:
+def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:
     """Apply a patch and say what was done, in at most `max_output` characters.
 
     Raises:
@@ -100,11 +100,11 @@ def apply_patch(text: str, roots: Roots, max_output: int = 30_000) -> str:
 class _Plan:
     """What the files will be like, one section after the other: `old` is as it is, `new` as it will be."""
 
-    roots: Roots
-    targets: dict[str, Target] = field(default_factory=dict)
+    roots: ToolRoots
+    targets: dict[str, RootedPath] = field(default_factory=dict)
     old: dict[str, bytes | None] = field(default_factory=dict)
     new: dict[str, bytes | None] = field(default_factory=dict)
-    like: dict[str, Target] = field(default_factory=dict)
+    like: dict[str, RootedPath] = field(default_factory=dict)
     report: list[str] = field(default_factory=list)
 
     def add(self, section: Section) -> None:
@@ -133,7 +133,7 @@ class _Plan:
         else:
             self._update(section, target, content)
 
-    def _update(self, section: UpdateFile, target: Target, content: bytes) -> None:
+    def _update(self, section: UpdateFile, target: RootedPath, content: bytes) -> None:
         text = decode_text(content, target.name)
         changed = content != self.old[str(target.real)]
         called = f"{target.name}, as the sections before leave it" if changed else target.name
@@ -153,7 +153,7 @@ class _Plan:
                 moved = f" -> {goal.name}"
         self.report += [f"M {target.name}{moved}", *updated.report]
 
-    def _file(self, path: str, section: Section) -> tuple[Target, bytes | None]:
+    def _file(self, path: str, section: Section) -> tuple[RootedPath, bytes | None]:
         """A file and its content at this point of the patch."""
         target = self.roots.writable(path)
         if target.is_link and (

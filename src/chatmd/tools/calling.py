@@ -19,12 +19,12 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from chatmd.content.expand import locate
-from chatmd.context import AgentRequest, Workplace
+from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import ChatmdError, StoppedByUser
 from chatmd.language.agent import AgentSpec, Tool, read_agent
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
-from chatmd.tools.consent import REFUSED, Approve, Declaration, own_declarations
+from chatmd.tools.consent import REFUSED, Declaration, own_declarations
 from chatmd.tools.registry import FunctionTool, kind_of, object_schema
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
@@ -42,29 +42,29 @@ _INPUT = {"type": "string", "description": "What it is to do, with all that it h
 
 
 @asynccontextmanager
-async def open_agent(declared: Tool, place: Workplace) -> AsyncIterator[Sequence[RunnableTool]]:
+async def open_agent(declared: Tool, run: Run) -> AsyncIterator[Sequence[RunnableTool]]:
     """The one tool of ``<tool name="…" agent="…"/>``; its file is read anew at each call."""
 
     async def ask(input: str) -> str:
-        return await place.ask_agent(AgentRequest(declared.agent, declared.local, place.folder, (input,)))
+        return await run.ask_agent(AgentRequest(declared.agent, declared.local, run.folder, (input,)))
 
     description = declared.description or f"Ask the agent in {declared.agent}, and get its answer."
     yield [FunctionTool(ToolDefinition(declared.name, description, object_schema(("input",), input=_INPUT)), ask)]
 
 
-def agent_in(src: str, place: Workplace) -> AgentSpec:
+def agent_in(src: str, run: Run) -> AgentSpec:
     """The agent in a file, as it would be asked now.
 
     Raises:
         InvalidDocument: its file has errors.
         ChatmdError: it is missing, lies where no agent is taken from, or cannot be read.
     """
-    path = locate(src, place)
+    path = locate(src, run)
     try:
         document = parse(read_document(path), file=str(path))
     except DocumentError as error:
         raise ChatmdError(f"'{src}': {error.message}", hint=error.hint) from error
-    return read_agent(place.rules.imported(document))
+    return read_agent(run.rules.imported(document))
 
 
 # -- What a model would be offered by the tools that a file declares ------------------------------------------
@@ -91,16 +91,16 @@ class Offer:
     problem: str = ""
 
 
-async def offered_by(spec: AgentSpec, place: Workplace, *, servers: bool = False) -> tuple[Offer, ...]:
+async def offered_by(spec: AgentSpec, run: Run, *, servers: bool = False) -> tuple[Offer, ...]:
     """What the tools of a file offer, in its order.
 
     With `servers`, its MCP servers are started or called, for what they have: see to consent before.
     """
-    declarations = own_declarations(spec, place).declarations
-    return tuple([await _offer(*pair, place, servers) for pair in zip(spec.tools, declarations, strict=False)])
+    declarations = own_declarations(spec, run).declarations
+    return tuple([await _offer(*pair, run, servers) for pair in zip(spec.tools, declarations, strict=False)])
 
 
-async def _offer(tool: Tool, declaration: Declaration, place: Workplace, servers: bool) -> Offer:
+async def _offer(tool: Tool, declaration: Declaration, run: Run, servers: bool) -> Offer:
     powers: tuple[str, ...] = ()
     try:
         kind = kind_of(tool)
@@ -108,8 +108,8 @@ async def _offer(tool: Tool, declaration: Declaration, place: Workplace, servers
         if tool.kind == "mcp" and not servers:
             return Offer(tool, declaration, powers, opened=False)
         if tool.kind == "agent" and tool.local:
-            agent_in(tool.agent, place)
-        async with kind.load()(tool, place) as tools:
+            agent_in(tool.agent, run)
+        async with kind.load()(tool, run) as tools:
             return Offer(tool, declaration, powers, tuple(one.definition for one in tools))
     except LmmError as error:
         return Offer(tool, declaration, powers, problem=str(error))
@@ -141,7 +141,7 @@ def type_in_words(schema: Mapping[str, Any]) -> str:
 _GRACE = 5.0  # seconds: tools that keep the time themselves tell more about it
 
 
-async def open_tools(declared: Iterable[Tool], place: Workplace, stack: AsyncExitStack) -> dict[str, OpenTool]:
+async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) -> dict[str, OpenTool]:
     """The tools by the names that the model calls them by; they are closed with `stack`.
 
     Raises:
@@ -149,21 +149,21 @@ async def open_tools(declared: Iterable[Tool], place: Workplace, stack: AsyncExi
     """
     tools: dict[str, OpenTool] = {}
     for one in declared:
-        opened = await stack.enter_async_context(kind_of(one).load()(one, place))
+        opened = await stack.enter_async_context(kind_of(one).load()(one, run))
         for tool in opened:
             name = tool.definition.name
             if name in tools:
                 hint = 'its tools can have a prefix="…"' if one.kind == "mcp" else "name one of them otherwise"
                 raise ChatmdError(f"two tools are called '{name}'", where=one.span.where, hint=hint)
-            tools[name] = OpenTool(tool, _timeout(one, place))
+            tools[name] = OpenTool(tool, _timeout(one, run))
     return tools
 
 
-def _timeout(declared: Tool, place: Workplace) -> float | None:
+def _timeout(declared: Tool, run: Run) -> float | None:
     """After how many seconds a call is given up; an agent's only if that is declared, since it has the run's limits."""
     if declared.timeout is None and declared.kind == "agent":
         return None
-    return (declared.timeout or place.rules.tool_timeout) + _GRACE
+    return (declared.timeout or run.rules.tool_timeout) + _GRACE
 
 
 # -- Carry out the calls of a reply, side by side, each to a result that the model can read -------------------
@@ -192,7 +192,7 @@ class OpenTool:
 
 
 @dataclass(slots=True)
-class Caller:
+class ToolCaller:
     """Carries out calls of `tools`, at most `parallel` at once; `scrub` takes secrets out of texts.
 
     `began` and `ended` are told of each call.

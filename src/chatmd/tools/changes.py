@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chatmd.tools.roots import LOOK, Target
+from chatmd.tools.roots import LOOK, RootedPath
 from lmm.disk.files import document_lock, remove_leftovers
 from lmm.disk.opened import (
     check_changeable,
@@ -36,10 +36,10 @@ _PATIENCE = 20.0  # seconds to wait for another change of the same file
 class Change:
     """One file: its content before and after, None where there is no file. A new one gets the mode of `like`."""
 
-    target: Target
+    target: RootedPath
     old: bytes | None
     new: bytes | None
-    like: Target | None = None
+    like: RootedPath | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Step:
     digest: str
 
 
-def read_content(target: Target) -> bytes | None:
+def read_content(target: RootedPath) -> bytes | None:
     """The content of a file that is to be changed; None if there is no file.
 
     Raises:
@@ -73,7 +73,7 @@ def read_content(target: Target) -> bytes | None:
 
 
 @contextlib.contextmanager
-def locked(targets: Sequence[Target]) -> Iterator[None]:
+def locked(targets: Sequence[RootedPath]) -> Iterator[None]:
     """Hold the locks of all these files.
 
     Raises:

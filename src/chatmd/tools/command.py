@@ -6,17 +6,18 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from chatmd.context import Workplace
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import Tool
-from chatmd.tools.process import FLOOD, Ended, Program, report, run_program
+from chatmd.language.agent import AgentSpec, Tool
+from chatmd.tools.process import FLOOD, Program, ProgramEnd, report, run_program
 from chatmd.tools.registry import FunctionTool, object_schema
 from lmm.config import TIERS, Settings
+from lmm.disk.secrets import is_secret_variable
 from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
 from lmm.providers import PROVIDERS
@@ -39,14 +40,14 @@ SHORTEST_SECRET = 8
 """What is shorter could stand in any text."""
 
 
-def environment_for(declared: Tool, place: Workplace) -> dict[str, str]:
+def environment_for(declared: Tool, run: Run) -> dict[str, str]:
     """What the program of a declaration sees: what programs need, and the variables that the declaration names.
 
     Raises:
         ChatmdError: as `check_variables`.
     """
-    check_variables(declared, place)
-    return minimal_environment(place.environment, variables_of(declared))
+    check_variables(declared, run)
+    return minimal_environment(run.environment, variables_of(declared))
 
 
 def variables_of(declared: Tool) -> tuple[str, ...]:
@@ -54,13 +55,13 @@ def variables_of(declared: Tool) -> tuple[str, ...]:
     return tuple(filter(None, (*declared.env, declared.client_id_env, declared.client_secret_env)))
 
 
-def check_variables(declared: Tool, place: Workplace) -> None:
+def check_variables(declared: Tool, run: Run) -> None:
     """See to it that what a declaration hands over, to a program or to a server, is there and may be handed over.
 
     Raises:
         ChatmdError: a variable is not set, or is one that holds a key of a model's provider.
     """
-    keys = keys_of(place.settings)
+    keys = keys_of(run.settings)
     for name in variables_of(declared):
         if name in keys:
             attribute = next(one for one in ("env", "client_id_env", "client_secret_env")
@@ -70,7 +71,7 @@ def check_variables(declared: Tool, place: Workplace) -> None:
                 where=declared.span.where,
                 hint="take it out; what needs such a key gets one of its own, from a file or by another name",
             )
-        if name not in place.environment:
+        if name not in run.environment:
             raise ChatmdError(
                 f"the environment variable {name} is not set", where=declared.span.where, hint=f"export {name}=…"
             )
@@ -108,7 +109,7 @@ OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class DeclaredCommand:
     """A program as it was declared; `timeout` in seconds, `limit` in characters of output."""
 
     words: tuple[str, ...]
@@ -130,7 +131,7 @@ class Command:
         text = report(self._ending(ended), {"stdout": ended.stdout, "stderr": ended.stderr}, self.limit)
         return ToolOutput(text, failed=bool(ended.stopped))
 
-    def _ending(self, ended: Ended) -> str:
+    def _ending(self, ended: ProgramEnd) -> str:
         left = "; processes that it left running were killed" if ended.left and not ended.stopped else ""
         if ended.stopped == "time":
             return f"stopped after {self.timeout:g} s, which is the limit"
@@ -141,7 +142,7 @@ class Command:
         return f"exit code {ended.code}{left}"
 
 
-def open_command(declared: Tool, place: Workplace) -> AbstractAsyncContextManager[Sequence[RunnableTool]]:
+def open_command(declared: Tool, run: Run) -> AbstractAsyncContextManager[Sequence[RunnableTool]]:
     """The tool that a declaration with ``command`` makes.
 
     Raises:
@@ -150,15 +151,15 @@ def open_command(declared: Tool, place: Workplace) -> AbstractAsyncContextManage
     """
     where = declared.span.where
     words = split_command(declared.command, where)
-    folder = command_folder(declared, place)
-    environment = environment_for(declared, place)
-    program = find_program(words[0], place.folder, environment["PATH"], where)
-    command = Command(
+    folder = command_folder(declared, run)
+    environment = environment_for(declared, run)
+    program = find_program(words[0], run.folder, environment["PATH"], where)
+    command = DeclaredCommand(
         (program, *words[1:]),
         folder,
         environment,
-        declared.timeout or place.rules.tool_timeout,
-        declared.max_output or place.rules.max_output,
+        declared.timeout or run.rules.tool_timeout,
+        declared.max_output or run.rules.max_output,
     )
     tool: RunnableTool = FunctionTool(_definition(declared, command), command.run)
     return nullcontext((tool,))
@@ -192,15 +193,15 @@ def split_command(command: str, where: str = "") -> tuple[str, ...]:
     return words
 
 
-def command_folder(declared: Tool, place: Workplace) -> Path:
+def command_folder(declared: Tool, run: Run) -> Path:
     """The folder that a command runs in.
 
     Raises:
         ChatmdError: there is no such folder.
     """
-    folder = (place.folder / (declared.cwd or ".")).resolve()
+    folder = (run.folder / (declared.cwd or ".")).resolve()
     if not folder.is_dir():
-        hint = f"it is relative to {place.folder}"
+        hint = f"it is relative to {run.folder}"
         raise ChatmdError(f'cwd="{declared.cwd}" is no folder', where=declared.span.where, hint=hint)
     return folder
 
@@ -222,7 +223,7 @@ def find_program(name: str, folder: Path, path: str, where: str = "") -> str:
     raise ChatmdError(f"there is no program '{name}' on the PATH", where=where, hint=hint)
 
 
-def _definition(declared: Tool, command: Command) -> ToolDefinition:
+def _definition(declared: Tool, command: DeclaredCommand) -> ToolDefinition:
     does = (
         f"Runs `{declared.command}` with your arguments after it, in {_folder_name(declared)}. "
         "There is no shell: every argument arrives as it is, without quotes, and | > $ * mean nothing. "
@@ -262,3 +263,18 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def scrubber(spec: AgentSpec, run: Run) -> Callable[[str], str]:
+    """A function that takes the keys and secrets that a file's tools could know out of a text."""
+    names = keys_of(run.settings) | {one for tool in spec.tools for one in (tool.client_id_env, tool.client_secret_env)}
+    names |= {name for tool in spec.tools for name in tool.env if is_secret_variable(name)}
+    values = sorted((run.environment.get(name, "") for name in names), key=len, reverse=True)
+    secrets = [value for value in values if len(value) >= SHORTEST_SECRET]
+
+    def scrub(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, "…")
+        return text
+
+    return scrub

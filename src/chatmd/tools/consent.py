@@ -14,13 +14,13 @@ import json
 import operator
 import os
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from chatmd.content.expand import locate
-from chatmd.context import Workplace
+from chatmd.context import Confirm, Run
 from chatmd.errors import ChatmdError, ConsentNeeded
 from chatmd.language.agent import (
     AgentSpec,
@@ -41,7 +41,6 @@ from lmm.disk import trust
 from lmm.disk.files import read_document
 from lmm.disk.secrets import is_secret_file, is_secret_variable
 from lmm.errors import LmmError
-from lmm.messages import ToolCall
 from lmm.terminal import visible
 
 # -- What a file and the agents that it asks declare, and what that could do, in plain words ------------------
@@ -126,7 +125,7 @@ class DeclaringFile:
         return frozenset((self.path, one.digest) for one in self.asking)
 
 
-def declared_by(spec: AgentSpec, place: Workplace) -> tuple[DeclaringFile, ...]:
+def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
     """The file of `spec`, and all files that it could ask as agents, each once, in the order in which they are named.
 
     Files that cannot be read are left out: asking them fails.
@@ -134,34 +133,34 @@ def declared_by(spec: AgentSpec, place: Workplace) -> tuple[DeclaringFile, ...]:
     Raises:
         ChatmdError: the first file names a tool that does not exist.
     """
-    path = _path_of(spec, place)
+    path = _path_of(spec, run)
     for tool in spec.tools:
         kind_of(tool)
-    found = list(_walk(spec, path, spec.file or str(place.folder), place, {path}, 0))
-    together = functools.reduce(operator.or_, (traffic_of(one.spec, one.place) for one in found))
+    found = list(_walk(spec, path, spec.file or str(run.folder), run, {path}, 0))
+    together = functools.reduce(operator.or_, (traffic_of(one.spec, one.run) for one in found))
     return tuple(
-        replace(own_declarations(one.spec, one.place, together), path=one.path, name=one.name, depth=one.depth)
+        replace(own_declarations(one.spec, one.run, together), path=one.path, name=one.name, depth=one.depth)
         for one in found
     )
 
 
-def own_declarations(spec: AgentSpec, place: Workplace, together: Traffic = Traffic()) -> DeclaringFile:
+def own_declarations(spec: AgentSpec, run: Run, together: Traffic = Traffic()) -> DeclaringFile:
     """What a file itself declares; `together` is the traffic of those that it works with."""
-    own = traffic_of(spec, place)
+    own = traffic_of(spec, run)
     together |= own
-    declarations = [_declaration(tool, place, together) for tool in spec.tools]
-    declarations += dict.fromkeys(_inline(one, place, together) for one in _inline_agents(spec) if not one.local)
-    declarations += [_sending(real, part) for real, part in sent_files(spec, place).items()]
-    name = spec.file or str(place.folder)
-    return DeclaringFile(_path_of(spec, place), name, tuple(declarations), traffic=own)
+    declarations = [_declaration(tool, run, together) for tool in spec.tools]
+    declarations += dict.fromkeys(_inline(one, run, together) for one in _inline_agents(spec) if not one.local)
+    declarations += [_sending(real, part) for real, part in sent_files(spec, run).items()]
+    name = spec.file or str(run.folder)
+    return DeclaringFile(_path_of(spec, run), name, tuple(declarations), traffic=own)
 
 
-def traffic_of(spec: AgentSpec, place: Workplace) -> Traffic:
+def traffic_of(spec: AgentSpec, run: Run) -> Traffic:
     """What a file itself reads and sends, without the agents that it asks: they are looked at as well."""
     powers = frozenset[Power]().union(*map(_powers, spec.tools))
     parts = tuple(_parts(spec))
     shows = any(
-        part.local and not isinstance(part, SubAgent) and _real_path(part.src, place) is not None for part in parts
+        part.local and not isinstance(part, SubAgent) and _real_path(part.src, run) is not None for part in parts
     )
     elsewhere = any(isinstance(part, SubAgent) and not part.local for part in parts)
     return Traffic(reads=shows or bool(spec.imported) or "read" in powers, sends=elsewhere or "network" in powers)
@@ -181,21 +180,21 @@ class _File(NamedTuple):
     spec: AgentSpec
     path: str
     name: str
-    place: Workplace
+    run: Run
     depth: int
 
 
-def _walk(spec: AgentSpec, path: str, name: str, place: Workplace, seen: set[str], depth: int) -> Iterator[_File]:
-    yield _File(spec, path, name, place, depth)
+def _walk(spec: AgentSpec, path: str, name: str, run: Run, seen: set[str], depth: int) -> Iterator[_File]:
+    yield _File(spec, path, name, run, depth)
     for src in _agents(spec):
         try:
-            below = locate(src, place)
+            below = locate(src, run)
         except LmmError:  # nor will it be asked
             continue
-        found = None if str(below) in seen else _read(below, place)
+        found = None if str(below) in seen else _read(below, run)
         seen.add(str(below))
         if found is not None:
-            yield from _walk(found, str(below), src, replace(place, folder=below.parent), seen, depth + 1)
+            yield from _walk(found, str(below), src, replace(run, folder=below.parent), seen, depth + 1)
 
 
 def _agents(spec: AgentSpec) -> Iterator[str]:
@@ -225,7 +224,7 @@ def _in_content(content: Content) -> Iterator[Doc | Img | SubAgent]:
             yield from _in_content(part.content)
 
 
-def _read(path: Path, place: Workplace) -> AgentSpec | None:
+def _read(path: Path, run: Run) -> AgentSpec | None:
     """What a file means, however much is wrong with it; None if it cannot be read."""
     try:
         if not path.is_file():
@@ -233,14 +232,14 @@ def _read(path: Path, place: Workplace) -> AgentSpec | None:
         document = parse(read_document(path), file=str(path))
     except (LmmError, OSError):
         return None
-    return interpret(place.rules.imported(document))[0]
+    return interpret(run.rules.imported(document))[0]
 
 
-def _path_of(spec: AgentSpec, place: Workplace) -> str:
+def _path_of(spec: AgentSpec, run: Run) -> str:
     """Under which name answers are kept: the real path, a URL, or for a text that is no file its folder."""
     if spec.file.lower().startswith(("http://", "https://")):
         return spec.file
-    return str((place.folder / Path(spec.file).name).resolve()) if spec.file else str(place.folder)
+    return str((run.folder / Path(spec.file).name).resolve()) if spec.file else str(run.folder)
 
 
 # -- files that are sent -----------------------------------------------------------------------------------
@@ -248,14 +247,14 @@ def _path_of(spec: AgentSpec, place: Workplace) -> str:
 _PAYLOAD = re.compile(r"\.chatmd/[0-9a-f]{32}\.(txt|json|png|jpg|gif|webp)")  # what a run has stored
 
 
-def sent_files(spec: AgentSpec, place: Workplace) -> dict[Path, Doc | Img]:
+def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
     """The documents and images that may hold keys or passwords, by their real paths; where each stands first."""
-    roots = [Path(os.path.realpath(folder)) for folder in (place.folder, *place.rules.roots)]
+    roots = [Path(os.path.realpath(folder)) for folder in (run.folder, *run.rules.roots)]
     sent: dict[Path, Doc | Img] = {}
     for part in _parts(spec):
         if isinstance(part, SubAgent) or not part.local:
             continue
-        real = _real_path(part.src, place)
+        real = _real_path(part.src, run)
         if real is not None and _may_hold_keys(real, roots, part):
             sent.setdefault(real, part)
     return sent
@@ -267,9 +266,9 @@ def _sending(real: Path, part: Doc | Img) -> Declaration:
     return Declaration("<doc>" if isinstance(part, Doc) else "<img>", words, True, digest, is_tool=False)
 
 
-def _real_path(src: str, place: Workplace) -> Path | None:
+def _real_path(src: str, run: Run) -> Path | None:
     """Where a local file really is; None for what a run has stored, of which there may be thousands."""
-    path = place.folder / src.strip()
+    path = run.folder / src.strip()
     with contextlib.suppress(OSError, ValueError):
         if not _PAYLOAD.fullmatch(src) or path.is_symlink() or path.parent.is_symlink():
             return Path(os.path.realpath(path))
@@ -298,26 +297,26 @@ def _powers(tool: Tool) -> frozenset[Power]:
         return frozenset()
 
 
-def _declaration(tool: Tool, place: Workplace, together: Traffic) -> Declaration:
-    if tool.kind == "agent" and not tool.local and place.rules.remote_tools:
+def _declaration(tool: Tool, run: Run, together: Traffic) -> Declaration:
+    if tool.kind == "agent" and not tool.local and run.rules.remote_tools:
         return _remote(SubAgent(tool.agent), tool.name)
     try:
         kind_of(tool)
     except ChatmdError as error:
         return Declaration(tool.name, error.message, False, "")
     powers = _powers(tool)
-    asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, place))
-    words = _WORDS[tool.kind](tool) if tool.kind in _WORDS else _builtin(tool, powers, place)
+    asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, run))
+    words = _WORDS[tool.kind](tool) if tool.kind in _WORDS else _builtin(tool, powers, run)
     words += _LEAVES if asks and powers == {"network"} else ""
-    return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, place))
+    return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, run))
 
 
 _LEAVES = ": what is read here could leave that way"
 
 
-def _inline(agent: SubAgent, place: Workplace, together: Traffic) -> Declaration:
+def _inline(agent: SubAgent, run: Run, together: Traffic) -> Declaration:
     """An agent from a URL in a message."""
-    if place.rules.remote_tools:
+    if run.rules.remote_tools:
         return _remote(agent)
     asks = is_asked(frozenset[Power](("network",)), together)
     digest = hashlib.sha256(json.dumps(["agent", agent.src]).encode()).hexdigest()
@@ -354,35 +353,35 @@ def _server(tool: Tool) -> str:
 _WORDS = {"command": _command, "agent": _agent, "mcp": _server}
 
 
-def _builtin(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
-    roots = [str(folder) for folder in _folders(tool, place)] or [str(place.folder)]
+def _builtin(tool: Tool, powers: Iterable[Power], run: Run) -> str:
+    roots = [str(folder) for folder in _folders(tool, run)] or [str(run.folder)]
     does = [words.format(folders=in_prose(roots)) for power, words in _DOES.items() if power in powers]
     return in_prose(does)
 
 
-def _folders(tool: Tool, place: Workplace) -> list[Path]:
+def _folders(tool: Tool, run: Run) -> list[Path]:
     """The folders, or single files, that a tool names, as real paths; those that cannot be are left out."""
     found = []
     for root in (*tool.roots, tool.course):
         with contextlib.suppress(OSError, RuntimeError, ValueError):
-            found += [(place.folder / Path(root).expanduser()).resolve()] if root else []
+            found += [(run.folder / Path(root).expanduser()).resolve()] if root else []
     return found
 
 
-def _reads_more(tool: Tool, place: Workplace) -> bool:
+def _reads_more(tool: Tool, run: Run) -> bool:
     """Whether it reads outside of the prompt's folder, or what is otherwise kept from it."""
     return any(
-        not root.is_relative_to(place.folder) or is_secret_file(root.relative_to(place.folder))
-        for root in _folders(tool, place)
+        not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder))
+        for root in _folders(tool, run)
     )
 
 
-def _digest(tool: Tool, powers: Iterable[Power], place: Workplace) -> str:
+def _digest(tool: Tool, powers: Iterable[Power], run: Run) -> str:
     """A hash of all that decides what a tool can do: not of how it is described, nor of its limits."""
     decides = [
         *(tool.kind, tool.name, tool.command, tool.cwd, sorted(tool.env), tool.agent, tool.local, tool.server),
         *(sorted(tool.include), tool.client_id_env, tool.client_secret_env, tool.issuer, sorted(powers)),
-        [str(folder) for folder in _folders(tool, place)],
+        [str(folder) for folder in _folders(tool, run)],
     ]
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
@@ -398,13 +397,6 @@ def in_prose(words: Iterable[str]) -> str:
 
 
 STORE = "consents.json"
-
-Confirm = Callable[[str], bool]
-"""Show a text of several lines that says what is asked for, and return whether the user agrees."""
-
-Approve = Callable[[ToolCall], Awaitable[bool | str]]
-"""Ask about one call before it is made (``--ask``): True makes it; False refuses it; a text refuses it and is what
-the model is told. Raises `StoppedByUser` if the user wants the run to end there."""
 
 REFUSED = "The user refused this call. Do not repeat it; go on without it, or ask the user what to do instead."
 """What the model reads if a call is refused without a reason."""
@@ -427,13 +419,13 @@ class Consent:
     agreed: frozenset[tuple[str, str]] = frozenset()
     together: Traffic = _NO_TRAFFIC
 
-    def check(self, spec: AgentSpec, place: Workplace) -> None:
+    def check(self, spec: AgentSpec, run: Run) -> None:
         """Let an agent start only with tools that were agreed to: a tool may have written to its file meanwhile.
 
         Raises:
             ConsentNeeded: it has others.
         """
-        own = own_declarations(spec, place, self.together)
+        own = own_declarations(spec, run, self.together)
         if remote_digest(own.path) in {digest for _, digest in self.agreed}:
             return
         if own.traffic.reads and self.together == Traffic(sends=True):
@@ -451,7 +443,7 @@ class Consent:
         )
 
 
-def consent(spec: AgentSpec, place: Workplace, *, yes: bool = False, confirm: Confirm | None = None) -> Consent:
+def consent(spec: AgentSpec, run: Run, *, yes: bool = False, confirm: Confirm | None = None) -> Consent:
     """See to it that somebody agreed to what a file's tools, and those of the agents that it asks, can do.
 
     `yes` agrees for this run only. Else what is kept from an earlier run counts; else `confirm` is asked, and if
@@ -461,7 +453,7 @@ def consent(spec: AgentSpec, place: Workplace, *, yes: bool = False, confirm: Co
         ConsentNeeded: nobody agreed: `confirm` is None (no terminal), or said no.
         ChatmdError: a tool does not exist.
     """
-    files = declared_by(spec, place)
+    files = declared_by(spec, run)
     asked = frozenset(key for file in files for key in file.keys)
     if not yes and not asked <= _kept_keys(before := _kept(files[0].path)):
         _ask(files, before, confirm)
@@ -469,13 +461,13 @@ def consent(spec: AgentSpec, place: Workplace, *, yes: bool = False, confirm: Co
     return Consent(asked, functools.reduce(operator.or_, (file.traffic for file in files)))
 
 
-def is_agreed(spec: AgentSpec, place: Workplace) -> bool:
+def is_agreed(spec: AgentSpec, run: Run) -> bool:
     """Whether the file would run without a question.
 
     Raises:
         ChatmdError: a tool does not exist.
     """
-    files = declared_by(spec, place)
+    files = declared_by(spec, run)
     return frozenset(key for file in files for key in file.keys) <= _kept_keys(_kept(files[0].path))
 
 

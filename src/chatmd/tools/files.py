@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatmd.content.images import described, image_from
-from chatmd.context import Workplace
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, locked, read_content
 from chatmd.tools.patch import as_typed, nearest
 from chatmd.tools.registry import FunctionTool, OpenTools, object_schema
-from chatmd.tools.roots import LOOK, Roots, Target, roots_of
-from chatmd.tools.text_lines import Lines, decode_text, encode_text, read_excerpt, with_newline
+from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
+from chatmd.tools.text_lines import TextLines, decode_text, encode_text, read_excerpt, with_newline
 from lmm.disk.opened import open_folder, read_errors
 from lmm.messages import ToolDefinition, ToolOutput
 
@@ -53,9 +53,9 @@ class FileTool:
         return {self.renamed.get(key, key) if self.renamed.get(key) not in given else key: given[key] for key in given}
 
 
-def open_read_file(declared: Tool, place: Workplace) -> OpenTools:
+def open_read_file(declared: Tool, run: Run) -> OpenTools:
     """`read_file`, for the roots of its declaration."""
-    roots, limit = roots_of(declared, place), declared.max_output or place.rules.max_output
+    roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
     definition = ToolDefinition(
         "read_file",
         f"Read a text file, or some of its lines. {roots.described()} First comes a line PATH:FIRST-LAST: and one with "
@@ -77,7 +77,7 @@ def open_read_file(declared: Tool, place: Workplace) -> OpenTools:
     return contextlib.nullcontext([FileTool(definition, read_file, {"file": "path"})])
 
 
-def read_text(target: Target, offset: int, count: int | None, limit: int) -> str:
+def read_text(target: RootedPath, offset: int, count: int | None, limit: int) -> str:
     """Some lines of a file with a header and, if there are more, a footer, in at most `limit` characters.
 
     Raises:
@@ -104,9 +104,9 @@ def read_text(target: Target, offset: int, count: int | None, limit: int) -> str
     return f"{target.name}:{offset + 1}-{last}:\n{notes}\n{text}{footer}"
 
 
-def open_write_file(declared: Tool, place: Workplace) -> OpenTools:
+def open_write_file(declared: Tool, run: Run) -> OpenTools:
     """`write_file`, for the roots of its declaration."""
-    roots = roots_of(declared, place)
+    roots = roots_of(declared, run)
     definition = ToolDefinition(
         "write_file",
         f"Make a text file, or replace all of one. {roots.described()} Folders are made as needed. To change a part of "
@@ -120,10 +120,10 @@ def open_write_file(declared: Tool, place: Workplace) -> OpenTools:
     )
 
     def write_file(path: str, content: str, overwrite: bool = False) -> str:
-        def written(old: str | None, target: Target) -> tuple[str, str]:
+        def written(old: str | None, target: RootedPath) -> tuple[str, str]:
             if old is not None and not overwrite:
                 raise ChatmdError("this file exists already", where=target.name, hint="overwrite=true replaces it")
-            new = content if old is None else with_newline(content, Lines.of(old).newline)
+            new = content if old is None else with_newline(content, TextLines.of(old).newline)
             return new, f"{'Made' if old is None else 'Replaced'} {target.name}: {_lines(new)}."
 
         return edit_file(roots, path, written)
@@ -131,9 +131,9 @@ def open_write_file(declared: Tool, place: Workplace) -> OpenTools:
     return contextlib.nullcontext([FileTool(definition, write_file)])
 
 
-def open_append_to_file(declared: Tool, place: Workplace) -> OpenTools:
+def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
     """`append_to_file`, for the roots of its declaration."""
-    roots = roots_of(declared, place)
+    roots = roots_of(declared, run)
     definition = ToolDefinition(
         "append_to_file",
         f"Add text at the end of a text file; a file that does not exist is made. {roots.described()} The text begins "
@@ -142,8 +142,8 @@ def open_append_to_file(declared: Tool, place: Workplace) -> OpenTools:
     )
 
     def append_to_file(path: str, content: str) -> str:
-        def appended(old: str | None, target: Target) -> tuple[str, str]:
-            newline = Lines.of(old or "").newline
+        def appended(old: str | None, target: RootedPath) -> tuple[str, str]:
+            newline = TextLines.of(old or "").newline
             before = old if not old or old.endswith("\n") else old + newline
             new = (before or "") + (content if old is None else with_newline(content, newline))
             return new, f"Added {_lines(content)} to {target.name}, which now has {_lines(new)}."
@@ -153,9 +153,9 @@ def open_append_to_file(declared: Tool, place: Workplace) -> OpenTools:
     return contextlib.nullcontext([FileTool(definition, append_to_file)])
 
 
-def open_find_and_replace(declared: Tool, place: Workplace) -> OpenTools:
+def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
     """`find_and_replace`, for the roots of its declaration."""
-    roots = roots_of(declared, place)
+    roots = roots_of(declared, run)
     definition = ToolDefinition(
         "find_and_replace",
         "Replace a piece of a text file by another. The piece must be there exactly as given, white space included, "
@@ -170,7 +170,7 @@ def open_find_and_replace(declared: Tool, place: Workplace) -> OpenTools:
     )
 
     def find_and_replace(path: str, find: str, replace: str, all: bool = False) -> str:
-        def replaced(old: str | None, target: Target) -> tuple[str, str]:
+        def replaced(old: str | None, target: RootedPath) -> tuple[str, str]:
             if old is None:
                 raise roots.missing(target)
             return replace_text(old, find, replace, target.name, every=all)
@@ -193,7 +193,7 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
     """
     if find == replace:
         raise ChatmdError("what is to be found and what is to replace it are the same", where=name)
-    newline = Lines.of(text).newline
+    newline = TextLines.of(text).newline
     wanted = find if find in text else with_newline(find, newline)
     count = text.count(wanted) if wanted else 0
     if not count:
@@ -209,7 +209,7 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
     return done, f"Replaced {count} occurrence{'s' * (count > 1)} in {name}, {_listed(places)}."
 
 
-def edit_file(roots: Roots, path: str, edit: Callable[[str | None, Target], tuple[str, str]]) -> str:
+def edit_file(roots: ToolRoots, path: str, edit: Callable[[str | None, RootedPath], tuple[str, str]]) -> str:
     """Change one file in one step: `edit` gets its text, None if there is no file, and gives the new one and a report.
 
     Raises:
@@ -228,7 +228,7 @@ def edit_file(roots: Roots, path: str, edit: Callable[[str | None, Target], tupl
 
 
 def _not_found(text: str, find: str, name: str) -> ChatmdError:
-    lines = Lines.of(text).texts
+    lines = TextLines.of(text).texts
     wanted = find.strip("\n").split("\n")
     guess = nearest(wanted, [as_typed(line) for line in lines])
     shown = ""
@@ -256,16 +256,16 @@ def _listed(places: list[int]) -> str:
 
 
 def _lines(text: str) -> str:
-    count = len(Lines.of(text).texts)
+    count = len(TextLines.of(text).texts)
     return f"{count} line{'s' * (count != 1)}"
 
 
 # -- The tool that shows images to the model: `import_image` --------------------------------------------------
 
 
-def open_import_image(declared: Tool, place: Workplace) -> OpenTools:
+def open_import_image(declared: Tool, run: Run) -> OpenTools:
     """`import_image`, for the roots of its declaration."""
-    roots, limit = roots_of(declared, place), place.rules.fetch_limit
+    roots, limit = roots_of(declared, run), run.rules.fetch_limit
     definition = ToolDefinition(
         "import_image",
         f"Look at an image file: PNG, JPEG, GIF or WebP. {roots.described()}",
@@ -278,7 +278,7 @@ def open_import_image(declared: Tool, place: Workplace) -> OpenTools:
     return contextlib.nullcontext([FunctionTool(definition, import_image)])
 
 
-def _shown(roots: Roots, path: str, limit: int) -> ToolOutput:
+def _shown(roots: ToolRoots, path: str, limit: int) -> ToolOutput:
     target = roots.readable(path)
     there = target.real
     with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, overload
 
-from chatmd.context import Workplace
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.language.transcript import storable
@@ -168,7 +168,7 @@ class McpTool:
 
 
 @asynccontextmanager
-async def open_server(declared: Tool, place: Workplace) -> AsyncGenerator[Sequence[RunnableTool]]:
+async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[RunnableTool]]:
     """The tools of the server that a declaration names, for as long as the context is open.
 
     Raises:
@@ -177,7 +177,7 @@ async def open_server(declared: Tool, place: Workplace) -> AsyncGenerator[Sequen
     with _at(declared):
         check_installed()
         address = read_address(declared.server)
-        connection = Connection(address, declared, place, declared.timeout or place.rules.tool_timeout)
+        connection = Connection(address, declared, run, declared.timeout or run.rules.tool_timeout)
         tools = ServerTools(connection, declared)
     following = asyncio.create_task(tools.follow())
     try:

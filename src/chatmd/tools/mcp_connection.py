@@ -28,7 +28,7 @@ from urllib.parse import SplitResult, urlsplit
 import httpx2
 
 from chatmd.content.fetch import CheckedTransport, is_this_machine, same_host
-from chatmd.context import Rules, Workplace
+from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.command import SHORTEST_SECRET, check_variables, environment_for
@@ -426,7 +426,7 @@ class Connection:
 
     address: Address
     declared: Tool
-    place: Workplace
+    run: Run
     patience: float
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _client: Client | None = None
@@ -538,15 +538,15 @@ class Connection:
         raise self._error(f"cannot connect: {self._told(_cause(self._life.exception()))}")
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
-        place, declared, address = self.place, self.declared, self.address
+        run, declared, address = self.run, self.declared, self.address
         if isinstance(address, HttpAddress):
-            check_variables(declared, place)
-            credentials = credentials_for(declared, address, place.environment)
-            return connection(address, credentials, place.rules, self._refusal, self.patience)
-        folder = (place.folder / declared.cwd).resolve()
+            check_variables(declared, run)
+            credentials = credentials_for(declared, address, run.environment)
+            return connection(address, credentials, run.rules, self._refusal, self.patience)
+        folder = (run.folder / declared.cwd).resolve()
         if not folder.is_dir():
             raise ChatmdError(f"there is no folder '{declared.cwd}'", hint="cwd is relative to the prompt's folder")
-        return program(address.command, folder, environment_for(declared, place), self._errors)
+        return program(address.command, folder, environment_for(declared, run), self._errors)
 
     async def _live(self, transport: AbstractAsyncContextManager[Any], ready: asyncio.Future[Client]) -> None:
         """The life of a connection, in one task from beginning to end."""
@@ -622,13 +622,13 @@ class Connection:
         """A result without the secrets that the server was given: what it returns goes to the model and into files."""
         names = [name for name in self.declared.env if is_secret_variable(name)]
         for name in (*names, self.declared.client_secret_env):
-            value = self.place.environment.get(name, "")
+            value = self.run.environment.get(name, "")
             text = text.replace(value, "…") if len(value) >= SHORTEST_SECRET else text
         return text
 
     def _scrubbed(self, text: str) -> str:
         """`text` without the values that were handed to the server, and without the address's query."""
-        declared, environment = self.declared, self.place.environment
+        declared, environment = self.declared, self.run.environment
         names = (*declared.env, declared.client_secret_env, declared.client_id_env)
         for value in sorted((environment.get(name, "") for name in names if name), key=len, reverse=True):
             text = text.replace(value, "…") if len(value) > 3 else text

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from chatmd.errors import PatchError
-from chatmd.tools.text_lines import Lines
+from chatmd.tools.text_lines import TextLines
 
 # -- The text of a patch to values: files to add, to delete, to update. The format is the one that models know as V4A
 #
@@ -294,7 +294,7 @@ LEVELS: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedHunk:
     """A hunk and the index of the first line that it takes; `level` is how well it fits (an index of `LEVELS`)."""
 
     hunk: Hunk
@@ -307,14 +307,14 @@ class Placed:
         return self.start + len(self.hunk.old)
 
 
-def place_hunks(hunks: Sequence[Hunk], lines: Sequence[str], name: str) -> list[Placed]:
+def place_hunks(hunks: Sequence[Hunk], lines: Sequence[str], name: str) -> list[PlacedHunk]:
     """Where each hunk belongs, in the order of the file. `name` stands for the file in messages.
 
     Raises:
         PatchError: one fits nowhere, or in several places; says which lines are expected and which are there.
     """
     matcher = _Matcher(lines, name)
-    placed: list[Placed] = []
+    placed: list[PlacedHunk] = []
     for number, hunk in enumerate(hunks, 1):
         placed.append(matcher.place(hunk, f"hunk {number}, line {hunk.line} of the patch", placed))
     return sorted(placed, key=lambda one: (one.start, one.end))
@@ -332,7 +332,7 @@ class _Matcher:
             self._keys[level] = [LEVELS[level][1](line) for line in self.lines]
         return self._keys[level]
 
-    def place(self, hunk: Hunk, called: str, placed: Sequence[Placed]) -> Placed:
+    def place(self, hunk: Hunk, called: str, placed: Sequence[PlacedHunk]) -> PlacedHunk:
         """The place of one hunk, after those that are placed already if it can be."""
         after = placed[-1].end if placed else 0
         anchor = self._anchor(hunk, after)
@@ -343,10 +343,10 @@ class _Matcher:
             found = self._occurrences(hunk.old, level)
             taken = taken or bool(found)
             if hunk.at_end and len(self.lines) - len(hunk.old) in found:
-                return Placed(hunk, len(self.lines) - len(hunk.old), level)
+                return PlacedHunk(hunk, len(self.lines) - len(hunk.old), level)
             free = [start for start in found if _is_free(start, len(hunk.old), placed)]
             if free:
-                return Placed(hunk, self._chosen(hunk, called, free, anchor, after), level)
+                return PlacedHunk(hunk, self._chosen(hunk, called, free, anchor, after), level)
         if taken:
             raise PatchError(
                 f"{called}: a hunk before it has these lines already", where=self.name, hint="make one of them"
@@ -405,14 +405,14 @@ class _Matcher:
         typed = as_typed(text)
         return next((i for i, line in enumerate(self.keys(3)) if i >= begin and line.startswith(typed)), None)
 
-    def _insertion(self, hunk: Hunk, called: str, anchor: int | None) -> Placed:
+    def _insertion(self, hunk: Hunk, called: str, anchor: int | None) -> PlacedHunk:
         """The place of lines that come without context."""
         if hunk.at_end or not self.lines:
-            return Placed(hunk, len(self.lines))
+            return PlacedHunk(hunk, len(self.lines))
         if anchor is not None:
-            return Placed(hunk, anchor + 1)
+            return PlacedHunk(hunk, anchor + 1)
         if hunk.hint is not None and not hunk.anchors:
-            return Placed(hunk, min(hunk.hint if hunk.after else max(hunk.hint - 1, 0), len(self.lines)))
+            return PlacedHunk(hunk, min(hunk.hint if hunk.after else max(hunk.hint - 1, 0), len(self.lines)))
         missing = f"the line '{hunk.anchors[-1]}' is not there, and " if hunk.anchors else ""
         raise PatchError(
             f"{called}: {missing}it does not say where its lines belong",
@@ -440,7 +440,7 @@ class _Matcher:
         )
 
 
-def _is_free(start: int, size: int, placed: Sequence[Placed]) -> bool:
+def _is_free(start: int, size: int, placed: Sequence[PlacedHunk]) -> bool:
     return all(start >= one.end or start + size <= one.start for one in placed)
 
 
@@ -493,7 +493,7 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> Updated:
     Raises:
         PatchError: a hunk fits nowhere, or in several places, or all of them change nothing.
     """
-    old = Lines.of(text)
+    old = TextLines.of(text)
     placed = place_hunks(hunks, old.texts, name)
     texts: list[str] = []
     ends: list[str] = []
@@ -509,7 +509,7 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> Updated:
         done = one.end
     texts += old.texts[done:]
     ends += old.ends[done:]
-    new = Lines(tuple(texts), _closed(ends, old.newline), old.bom).text
+    new = TextLines(tuple(texts), _closed(ends, old.newline), old.bom).text
     if new == text and hunks:
         raise PatchError("the patch changes nothing here", where=name, hint="it may have been applied already")
     return Updated(new, tuple(report))
@@ -524,7 +524,7 @@ def text_of(lines: Sequence[PatchLine]) -> str:
     return "".join(line.text + ("\n" if line.ends else "") for line in lines)
 
 
-def _add_hunk(one: Placed, old: Lines, texts: list[str], ends: list[str]) -> None:
+def _add_hunk(one: PlacedHunk, old: TextLines, texts: list[str], ends: list[str]) -> None:
     at = one.start
     for line in one.hunk.lines:
         if line.kind == "+":
@@ -541,7 +541,7 @@ def _closed(ends: Sequence[str], newline: str) -> tuple[str, ...]:
     return (*(end or newline for end in ends[:-1]), *ends[-1:])
 
 
-def _reported(one: Placed, old: Lines, start: int) -> str:
+def _reported(one: PlacedHunk, old: TextLines, start: int) -> str:
     """A hunk as it was applied: line numbers before and after, the lines of the file, where it belongs."""
     lines = one.hunk.lines
     before = old.texts[max(one.start - _REPORTED_AROUND, 0) : one.start] if lines[0].kind != " " else ()

@@ -185,7 +185,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramEnd:
     """How it ended: `code` is negative for a signal; `stopped` says why we ended it, if we did.
 
     `left` says that processes that it had started were still running, and were killed.
@@ -198,7 +198,7 @@ class Ended:
     stderr: Stream
 
 
-async def run_program(program: Program, *, stdin: bytes | None, timeout: float, limit: int) -> Ended:
+async def run_program(program: Program, *, stdin: bytes | None, timeout: float, limit: int) -> ProgramEnd:
     """Run a program to its end; `timeout` is in seconds, `limit` how many characters of each stream are kept.
 
     Cancelling it, or the time-out, leaves no process behind.
@@ -221,7 +221,7 @@ async def run_program(program: Program, *, stdin: bytes | None, timeout: float, 
         left = await (run.clean_up() if finished else run.stop())
     run.output.end()
     code = run.transport.get_returncode()
-    return Ended(0 if code is None else code, stopped, left, *run.output.streams)
+    return ProgramEnd(0 if code is None else code, stopped, left, *run.output.streams)
 
 
 class _Output(asyncio.SubprocessProtocol):

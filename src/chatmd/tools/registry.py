@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol, cast
 
-from chatmd.context import Workplace
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from lmm.messages import ToolDefinition, ToolOutput
@@ -30,7 +30,7 @@ class Opener(Protocol):
     Raises: `ChatmdError`, where and what is wrong with the declaration.
     """
 
-    def __call__(self, declared: Tool, place: Workplace) -> OpenTools: ...
+    def __call__(self, declared: Tool, run: Run) -> OpenTools: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Which files a tool may touch: those whose real path lies below one of its roots.
 
 There is one way to name a file, whatever the tool and its roots: relative to the working folder, which is the
-prompt's, or absolute. So a path that one tool shows means the same to all others, and to commands. `Roots.locate`
+prompt's, or absolute. So a path that one tool shows means the same to all others, and to commands. `ToolRoots.locate`
 finds what a path means; `lmm.disk.opened` opens it without following another link, so that nothing can be
 slipped in between.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePath, PurePosixPath
 
-from chatmd.context import Workplace
+from chatmd.context import Run
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.agent import Tool
 from lmm.disk.folder import is_internal
@@ -91,7 +91,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RootedPath:
     """What a path means: its `real` path, below `root`, and the `name` under which the model finds it again.
 
     `is_link` if the last part of the path as given is a symbolic link.
@@ -109,7 +109,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Roots:
+class ToolRoots:
     """The roots of one tool; paths are relative to `folder`. No tool may write `protected` files."""
 
     folder: Path
@@ -127,7 +127,7 @@ class Roots:
             return "Paths are relative to the working folder, and lead nowhere else."
         return f"Paths are relative to the working folder; you may use {self.names} and what is below."
 
-    def locate(self, path: str) -> Target:
+    def locate(self, path: str) -> RootedPath:
         """What a path means. It need not exist.
 
         Raises:
@@ -145,9 +145,9 @@ class Roots:
             )
         if real.as_posix().startswith(tuple(f"{folder}/" for folder in SYSTEM)):
             raise FileRefused("files of the system are not for tools", where=visible(path, line=True))
-        return Target(_name_of(root, real), real, root, _is(given.is_symlink))
+        return RootedPath(_name_of(root, real), real, root, _is(given.is_symlink))
 
-    def readable(self, path: str) -> Target:
+    def readable(self, path: str) -> RootedPath:
         """`locate` a file whose content may be shown.
 
         Raises:
@@ -156,7 +156,7 @@ class Roots:
         return self._not_secret(self.locate(path), "what is read is sent to the model")
 
     @staticmethod
-    def _not_secret(target: Target, why: str) -> Target:
+    def _not_secret(target: RootedPath, why: str) -> RootedPath:
         if is_secret_file(PurePath(*target.inside)):
             raise FileRefused(
                 f"files of this name hold keys or passwords, and {why}",
@@ -165,7 +165,7 @@ class Roots:
             )
         return target
 
-    def writable(self, path: str) -> Target:
+    def writable(self, path: str) -> RootedPath:
         """`locate` a file that may be made, changed or removed.
 
         Raises:
@@ -182,7 +182,7 @@ class Roots:
             raise FileRefused("this file belongs to the conversation itself; only the run writes it", where=target.name)
         return target
 
-    def missing(self, target: Target) -> FileReadError:
+    def missing(self, target: RootedPath) -> FileReadError:
         """What to say of a file that is not there: which ones have names like it."""
         there = next((folder for folder in target.real.parents if _is(folder.is_dir)), self.folder)
         names = sorted(_names(there)) if there.is_relative_to(target.root.real) else []
@@ -198,19 +198,19 @@ class Roots:
         return max(fits, key=lambda root: len(root.real.parts), default=None)
 
 
-def roots_of(declared: Tool, place: Workplace) -> Roots:
+def roots_of(declared: Tool, run: Run) -> ToolRoots:
     """The roots that a declaration names; the prompt's folder, if it names none. ``cwd`` is where paths begin.
 
     Raises:
         ChatmdError: one does not exist.
     """
-    folder = Path(os.path.realpath(place.folder))
+    folder = Path(os.path.realpath(run.folder))
     roots = tuple(_root(name, folder, declared) for name in declared.roots or (".",))
     work = Path(os.path.realpath(folder / declared.cwd))
     if work != folder:
         roots = tuple(Root(Path(os.path.relpath(root.real, work)).as_posix(), root.real) for root in roots)
     prompt = declared.span.file
-    return Roots(work, roots, (*place.protected, *([Path(prompt)] if prompt else ())))
+    return ToolRoots(work, roots, (*run.protected, *([Path(prompt)] if prompt else ())))
 
 
 def _root(name: str, folder: Path, declared: Tool) -> Root:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from chatmd.context import Workplace
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.files import FileTool
 from chatmd.tools.registry import OpenTools, object_schema
-from chatmd.tools.roots import LOOK, Roots, Target, roots_of
+from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from lmm.disk.folder import FolderEntry, walk
 from lmm.disk.ignore import Glob
 from lmm.disk.opened import open_folder, read_errors
@@ -34,9 +34,9 @@ _GLOB: dict[str, Any] = {
 }
 
 
-def open_read_directory(declared: Tool, place: Workplace) -> OpenTools:
+def open_read_directory(declared: Tool, run: Run) -> OpenTools:
     """`read_directory`, for the roots of its declaration."""
-    roots, limit = roots_of(declared, place), declared.max_output or place.rules.max_output
+    roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
     definition = ToolDefinition(
         "read_directory",
         f"List a folder: names in order, folders with '/' at the end, files with their size. {roots.described()}",
@@ -60,7 +60,7 @@ def open_read_directory(declared: Tool, place: Workplace) -> OpenTools:
     return contextlib.nullcontext([FileTool(definition, read_directory)])
 
 
-def list_folder(roots: Roots, target: Target, depth: int, glob: Glob | None, limit: int) -> str:
+def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | None, limit: int) -> str:
     """The entries of a folder, one a line, in at most `limit` characters.
 
     Raises:
@@ -83,7 +83,7 @@ def list_folder(roots: Roots, target: Target, depth: int, glob: Glob | None, lim
     return "\n".join([f"{target.name.removesuffix('/')}/:", *lines])
 
 
-def _listed(entry: FolderEntry, roots: Roots, target: Target) -> str:
+def _listed(entry: FolderEntry, roots: ToolRoots, target: RootedPath) -> str:
     name = visible("/".join(entry.parts), line=True)
     if entry.kind == "folder":
         return f"{name}/{' (not looked into)' if entry.closed else ''}"
@@ -95,7 +95,7 @@ def _listed(entry: FolderEntry, roots: Roots, target: Target) -> str:
     return f"{name} ({size_in_words(entry.size)}{secret})"
 
 
-def _end_of_link(entry: FolderEntry, roots: Roots, target: Target) -> str:
+def _end_of_link(entry: FolderEntry, roots: ToolRoots, target: RootedPath) -> str:
     try:
         return roots.locate(str(target.real.joinpath(*entry.parts))).name
     except LmmError:
@@ -113,9 +113,9 @@ def size_in_words(size: int) -> str:
     return f"{size / 1000:.1f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
 
 
-def open_search_files(declared: Tool, place: Workplace) -> OpenTools:
+def open_search_files(declared: Tool, run: Run) -> OpenTools:
     """`search_files`, for the roots of its declaration."""
-    roots, rules = roots_of(declared, place), place.rules
+    roots, rules = roots_of(declared, run), run.rules
     limit, seconds = declared.max_output or rules.max_output, 0.9 * (declared.timeout or rules.tool_timeout)
     definition = ToolDefinition(
         "search_files",
@@ -155,7 +155,7 @@ class _Search:
     files: int = 0
     late: bool = False
 
-    def run(self, roots: Roots, target: Target, glob: Glob | None) -> str:
+    def run(self, roots: ToolRoots, target: RootedPath, glob: Glob | None) -> str:
         """Search, and say what was found."""
         if "\n" in self.text:
             raise ChatmdError("the text to be found is on one line", hint="search for its first line")
@@ -175,7 +175,7 @@ class _Search:
             notes.append("[the time was over before all files were searched; give a path or a glob]")
         return "\n".join([*self.lines, *notes])
 
-    def _search(self, file: Target) -> None:
+    def _search(self, file: RootedPath) -> None:
         """Add the lines of one file; one that is no text, or very large, has none."""
         with open_folder(file.real.parent) as folder, folder.open(file.real.name) as opened:
             data = opened.read(_LARGEST + 1)
@@ -210,7 +210,7 @@ def _around(line: str, at: int) -> str:
     return f"{'…' if start else ''}{line[start : start + _LONGEST]}{'…' if start + _LONGEST < len(line) else ''}"
 
 
-def _files(roots: Roots, target: Target, glob: Glob | None) -> Iterator[Target]:
+def _files(roots: ToolRoots, target: RootedPath, glob: Glob | None) -> Iterator[RootedPath]:
     """The files below a folder that nobody hides; without the transcript, which holds whatever is looked for."""
     own = {Path(os.path.realpath(file)) for file in roots.protected}
     for entry in walk(target.real, target.root.real, depth=DEEPEST):
@@ -224,10 +224,10 @@ def _files(roots: Roots, target: Target, glob: Glob | None) -> Iterator[Target]:
             name = "/".join((target.name, *entry.parts)).removeprefix("./")
             real = target.real.joinpath(*entry.parts)
             if real not in own:
-                yield Target(name, real, target.root)
+                yield RootedPath(name, real, target.root)
 
 
-def _folder(roots: Roots, path: str) -> Target:
+def _folder(roots: ToolRoots, path: str) -> RootedPath:
     """The folder that is meant; without a path the working folder, or the first root if that is not one of them."""
     if path:
         return roots.locate(path)
@@ -235,4 +235,4 @@ def _folder(roots: Roots, path: str) -> Target:
         return roots.locate(".")
     except LmmError:
         first = roots.roots[0]
-        return Target(first.name, first.real, first)
+        return RootedPath(first.name, first.real, first)

@@ -18,11 +18,11 @@ _LINE = re.compile(r"([^\n]*?)(\r?\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class TextLines:
     """The lines of a text: what each says, and how it ends (``\\n``, ``\\r\\n``, or nothing at the end of the file).
 
-    >>> Lines.of("a\\r\\nb")
-    Lines(texts=('a', 'b'), ends=('\\r\\n', ''), bom=False)
+    >>> TextLines.of("a\\r\\nb")
+    TextLines(texts=('a', 'b'), ends=('\\r\\n', ''), bom=False)
     """
 
     texts: tuple[str, ...]
@@ -30,7 +30,7 @@ class Lines:
     bom: bool = False
 
     @classmethod
-    def of(cls, text: str) -> Lines:
+    def of(cls, text: str) -> TextLines:
         """The lines of a text; an empty one has none."""
         body = text.removeprefix(BOM)
         pairs = [match.groups() for match in _LINE.finditer(body)]
@@ -48,7 +48,7 @@ class Lines:
     def newline(self) -> str:
         """How most lines end; LF, if none does.
 
-        >>> Lines.of("a\\r\\nb\\r\\nc\\n").newline
+        >>> TextLines.of("a\\r\\nb\\r\\nc\\n").newline
         '\\r\\n'
         """
         return "\r\n" if self.ends.count("\r\n") > self.ends.count("\n") else "\n"
@@ -149,7 +149,7 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
             break
     total = newlines + (last != b"\n")
     lines, cut = _shown(taken, len(taken) < room, name, offset, count, budget)
-    return Excerpt(lines.texts, offset, total, scanned < SCANNED, cut, lines.newline == "\r\n")
+    return Excerpt(lines.texts, offset, total, exact=scanned < SCANNED, cut=cut, crlf=lines.newline == "\r\n")
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
@@ -171,9 +171,9 @@ def _after_newline(piece: bytes, number: int) -> int | None:
 
 def _shown(
     taken: bytes | bytearray, whole: bool, name: str, offset: int, count: int | None, budget: int
-) -> tuple[Lines, bool]:
+) -> tuple[TextLines, bool]:
     """The lines that fit, and whether the last one is cut."""
-    lines = Lines.of(decode_text(taken, name, first=offset + 1, cut=not whole))
+    lines = TextLines.of(decode_text(taken, name, first=offset + 1, cut=not whole))
     complete = len(lines.texts) if whole else len(lines.texts) - 1
     size = fitting = 0
     for line in lines.texts[: complete if count is None else min(complete, count)]:
@@ -182,5 +182,5 @@ def _shown(
             break
         fitting += 1
     if fitting or not lines.texts or count == 0:
-        return Lines(lines.texts[:fitting], lines.ends[:fitting]), False
-    return Lines((lines.texts[0][:budget],), lines.ends[:1]), True
+        return TextLines(lines.texts[:fitting], lines.ends[:fitting]), False
+    return TextLines((lines.texts[0][:budget],), lines.ends[:1]), True

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from chatmd.content.documents import MARKDOWN, Converted, Raw, as_markdown, language_of, plain_text, suffix_of
 from chatmd.content.fetch import GitHubFile, Resolve, fetch, github_file, name_of, resolve_host, shown
-from chatmd.context import Rules, Workplace
+from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.registry import FunctionTool, OpenTools, object_schema
@@ -20,9 +20,9 @@ _REMEMBERED = 8  # pages
 _AROUND_TEXT = 300  # characters of a result that are not the page's
 
 
-def open_webpage_to_markdown(declared: Tool, place: Workplace, *, resolve: Resolve = resolve_host) -> OpenTools:
+def open_webpage_to_markdown(declared: Tool, run: Run, *, resolve: Resolve = resolve_host) -> OpenTools:
     """`webpage_to_markdown`, within the rules for the network."""
-    reader = _Reader(place.rules, declared.max_output or place.rules.max_output, declared.timeout, resolve)
+    reader = _Reader(run.rules, declared.max_output or run.rules.max_output, declared.timeout, resolve)
     definition = ToolDefinition(
         "webpage_to_markdown",
         "Read a web page as markdown: its main part, with links, tables, formulas and code. PDF, Word, EPUB and "

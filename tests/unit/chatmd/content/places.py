@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.context import AgentRequest, Rules, Run
 from chatmd.language.agent import Item, read_agent
 from chatmd.language.syntax import parse
 from lmm.config import load_settings
@@ -18,13 +18,13 @@ class Agents:
     def __init__(self) -> None:
         self.asked: list[AgentRequest] = []
 
-    async def ask(self, request: AgentRequest) -> str:
+    async def ask(self, run: Run, request: AgentRequest) -> str:
         self.asked.append(request)
         return f"answer {len(self.asked)}"
 
 
-def place(folder: Path, agents: Agents | None = None, rules: Rules = HERE) -> Workplace:
-    return Workplace(folder.resolve(), load_settings(env={}), (agents or Agents()).ask, rules)
+def place(folder: Path, agents: Agents | None = None, rules: Rules = HERE) -> Run:
+    return Run(folder.resolve(), load_settings(env={}), rules, ask=(agents or Agents()).ask)
 
 
 def items(text: str, file: str = "a.chatmd") -> tuple[Item, ...]:

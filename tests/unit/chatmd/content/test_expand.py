@@ -14,7 +14,7 @@ from unit.chatmd.content.places import HERE, Agents, items, place
 from unit.chatmd.content.test_image_data import png
 
 from chatmd.content.expand import expansions
-from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.context import AgentRequest, Rules, Run
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.transcript import messages_of
 from chatmd.sidecar import Recorded
@@ -29,7 +29,7 @@ def web() -> Iterator[WebServer]:
         yield server
 
 
-def sent(text: str, where: Workplace, recorded: Recorded | None = None, *known: Mapping[Any, Any]) -> list[str | Image]:
+def sent(text: str, where: Run, recorded: Recorded | None = None, *known: Mapping[Any, Any]) -> list[str | Image]:
     """What a model gets, in order."""
     conversation = items(text)
     found = asyncio.run(expansions(conversation, where, recorded, *known))
@@ -37,7 +37,7 @@ def sent(text: str, where: Workplace, recorded: Recorded | None = None, *known: 
     return [part for message in messages for part in (message.text, *message.content) if part]
 
 
-def failure(text: str, where: Workplace, recorded: Recorded | None = None) -> str:
+def failure(text: str, where: Run, recorded: Recorded | None = None) -> str:
     with pytest.raises(ChatmdError) as caught:
         sent(text, where, recorded)
     return str(caught.value)
@@ -169,10 +169,10 @@ def test_agents_are_asked_when_everything_else_is_there(tmp_path: Path) -> None:
 
 
 def test_what_stops_a_run_stays_what_it_is(tmp_path: Path) -> None:
-    async def refuse(request: AgentRequest) -> str:
+    async def refuse(run: Run, request: AgentRequest) -> str:
         raise LimitReached("too deep")
 
-    where = Workplace(tmp_path, place(tmp_path).settings, refuse)
+    where = Run(tmp_path, place(tmp_path).settings, ask=refuse)
     with pytest.raises(LimitReached):
         sent("<user><agent src='s' local/><agent src='t' local/></user>", where)
 

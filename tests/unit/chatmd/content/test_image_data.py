@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.images import Size, image_from, media_type_of, size_of
+from chatmd.content.images import ImageSize, image_from, media_type_of, size_of
 from chatmd.errors import ChatmdError
 
 
@@ -33,17 +33,17 @@ WEBP_EXTENDED = b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + b"\x02\0\0" + b"\x
 @pytest.mark.parametrize(
     ("data", "media_type", "size"),
     [
-        (png(3, 2), "image/png", Size(3, 2)),
-        (JPEG, "image/jpeg", Size(7, 5)),
-        (b"GIF87a\x03\0\x02\0", "image/gif", Size(3, 2)),
-        (WEBP, "image/webp", Size(1, 1)),
-        (WEBP_LOSSY, "image/webp", Size(1, 1)),
-        (WEBP_EXTENDED, "image/webp", Size(3, 2)),
+        (png(3, 2), "image/png", ImageSize(3, 2)),
+        (JPEG, "image/jpeg", ImageSize(7, 5)),
+        (b"GIF87a\x03\0\x02\0", "image/gif", ImageSize(3, 2)),
+        (WEBP, "image/webp", ImageSize(1, 1)),
+        (WEBP_LOSSY, "image/webp", ImageSize(1, 1)),
+        (WEBP_EXTENDED, "image/webp", ImageSize(3, 2)),
         (b"GIF89a", "image/gif", None),
         (b"\xff\xd8\xff\xe0\xff\xff", "image/jpeg", None),
     ],
 )
-def test_kind_and_size(data: bytes, media_type: str, size: Size | None) -> None:
+def test_kind_and_size(data: bytes, media_type: str, size: ImageSize | None) -> None:
     assert (media_type_of(data), size_of(data)) == (media_type, size)
     assert image_from(data, limit=10_000).media_type == media_type
 

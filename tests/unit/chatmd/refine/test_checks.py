@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatmd.refine.cases import CHECKS, Check, Judging, Outcome, judged, verdict
+from chatmd.refine.cases import CHECKS, Check, Judging, RunOutcome, judged, verdict
 from lmm.messages import ToolCall
 
 CALLED = (ToolCall("c1", "read_file", "{}"),)
@@ -16,19 +16,25 @@ SCHEMA = {"type": "object", "required": ["city"], "properties": {"city": {"type"
 @pytest.mark.parametrize(
     ("kind", "value", "passes", "fails", "reason"),
     [
-        ("contains", "Paris", Outcome("It is Paris."), Outcome("paris"), "it is: paris"),
-        ("not_contains", "sorry", Outcome("Paris"), Outcome("I am sorry"), "it does"),
-        ("regex", r"(?m)^\d+$", Outcome("so:\n42\n"), Outcome("42 or so"), "it is: 42 or so"),
-        ("not_regex", r"\d", Outcome("none"), Outcome("a 1"), "it has '1'"),
-        ("equals", "42", Outcome(" 42\n"), Outcome("42!"), "it is: 42!"),
-        ("max_tokens", 5, Outcome("a", tokens=5), Outcome("a", tokens=6), "it has 6"),
-        ("calls", "read_file", Outcome("", CALLED), Outcome(""), "it called nothing"),
-        ("not_calls", "read_file", Outcome(""), Outcome("", CALLED), "it did"),
-        ("json_schema", SCHEMA, Outcome('```json\n{"city": "Rome"}\n```'), Outcome('{"city": 1}'), "$.city: 1 is not"),
-        ("json_schema", SCHEMA, Outcome('{"city": "Rome"}'), Outcome("Rome"), "there is no JSON"),
+        ("contains", "Paris", RunOutcome("It is Paris."), RunOutcome("paris"), "it is: paris"),
+        ("not_contains", "sorry", RunOutcome("Paris"), RunOutcome("I am sorry"), "it does"),
+        ("regex", r"(?m)^\d+$", RunOutcome("so:\n42\n"), RunOutcome("42 or so"), "it is: 42 or so"),
+        ("not_regex", r"\d", RunOutcome("none"), RunOutcome("a 1"), "it has '1'"),
+        ("equals", "42", RunOutcome(" 42\n"), RunOutcome("42!"), "it is: 42!"),
+        ("max_tokens", 5, RunOutcome("a", tokens=5), RunOutcome("a", tokens=6), "it has 6"),
+        ("calls", "read_file", RunOutcome("", CALLED), RunOutcome(""), "it called nothing"),
+        ("not_calls", "read_file", RunOutcome(""), RunOutcome("", CALLED), "it did"),
+        (
+            "json_schema",
+            SCHEMA,
+            RunOutcome('```json\n{"city": "Rome"}\n```'),
+            RunOutcome('{"city": 1}'),
+            "$.city: 1 is not",
+        ),
+        ("json_schema", SCHEMA, RunOutcome('{"city": "Rome"}'), RunOutcome("Rome"), "there is no JSON"),
     ],
 )
-def test_checks(kind: str, value: Any, passes: Outcome, fails: Outcome, reason: str) -> None:
+def test_checks(kind: str, value: Any, passes: RunOutcome, fails: RunOutcome, reason: str) -> None:
     (check,) = [Check(kind, one) for one in CHECKS[kind].read(value)]
     assert verdict(check, passes).passed
     assert verdict(check, passes).reason == ""
@@ -43,7 +49,7 @@ def test_a_run_that_failed_fails_every_check(kind: str) -> None:
     """Even those that an empty reply would pass."""
     values = {"max_tokens": 5, "json_schema": {}}
     check = Check(kind, values.get(kind, "x"))
-    assert verdict(check, Outcome("", error="it took longer than 3 s")).reason.endswith("it took longer than 3 s")
+    assert verdict(check, RunOutcome("", error="it took longer than 3 s")).reason.endswith("it took longer than 3 s")
 
 
 def test_the_judge_has_a_mark() -> None:
@@ -56,7 +62,7 @@ def test_the_judge_has_a_mark() -> None:
 def test_a_schema_fetches_nothing() -> None:
     """A reference to another schema is an error of the schema, not a request."""
     with pytest.raises(Exception, match="Unresolvable"):
-        verdict(Check("json_schema", {"$ref": "http://127.0.0.1:9/schema.json"}), Outcome("{}"))
+        verdict(Check("json_schema", {"$ref": "http://127.0.0.1:9/schema.json"}), RunOutcome("{}"))
 
 
 @pytest.mark.parametrize(

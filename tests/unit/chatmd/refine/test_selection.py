@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.refine.cases import Case, Check, Judging, Outcome, Verdict
+from chatmd.refine.cases import Case, Check, CheckResult, Judging, RunOutcome
 from chatmd.refine.versions import CaseResult, Version, best_of, compare, split
 
 _JUDGE = Check("judge", Judging("Good."))
 
 
 def result(passed: bool, score: float | None = None) -> CaseResult:
-    return CaseResult(Outcome("x"), (Verdict(_JUDGE, passed, "" if passed else "no", score),))
+    return CaseResult(RunOutcome("x"), (CheckResult(_JUDGE, passed, "" if passed else "no", score),))
 
 
 def cases(count: int) -> list[Case]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.terminal.styled import Span, clipped, columns, folded, plain, wrapped
+from chatmd.terminal.styled import StyledSpan, clipped, columns, folded, plain, wrapped
 
-SPANS = st.lists(st.builds(Span, st.text("ab 日。é\u0301", max_size=20), st.sampled_from(["", "bold"])), max_size=6)
+SPANS = st.lists(
+    st.builds(StyledSpan, st.text("ab 日。é\u0301", max_size=20), st.sampled_from(["", "bold"])), max_size=6
+)
 
 
 @given(SPANS, st.integers(2, 30))
-def test_wrapped(spans: list[Span], width: int) -> None:
+def test_wrapped(spans: list[StyledSpan], width: int) -> None:
     """No line is too wide, and nothing but white space is lost."""
     lines = wrapped(spans, width)
     assert all(columns(plain(line)) <= width for line in lines)
@@ -19,7 +21,7 @@ def test_wrapped(spans: list[Span], width: int) -> None:
 
 
 @given(SPANS, st.integers(2, 30))
-def test_folded_and_clipped(spans: list[Span], width: int) -> None:
+def test_folded_and_clipped(spans: list[StyledSpan], width: int) -> None:
     """Folding loses nothing; clipping says that it has."""
     assert "".join(map(plain, folded(spans, width))) == plain(spans)
     line = plain(clipped(spans, width))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chatmd.runtime import events
 from chatmd.terminal.styled import columns, plain
-from chatmd.terminal.view import Size, View
+from chatmd.terminal.view import ChatView, ScreenSize
 from lmm.errors import ModelError, Place
 from lmm.messages import (
     Asked,
@@ -26,7 +26,7 @@ HERE = Place("chat.chatmd")
 BELOW = Place("agents/reviewer.chatmd", path=("agents/reviewer.chatmd",))
 
 
-def shown(view: View, *happened: tuple[float, Event], place: Place = HERE) -> list[str]:
+def shown(view: ChatView, *happened: tuple[float, Event], place: Place = HERE) -> list[str]:
     """The lines that stay."""
     return [plain(line) for now, event in happened for line in view.happened(event, place, now)]
 
@@ -36,7 +36,7 @@ def asked(model: str) -> Asked:
     return Asked(ChatRequest(()), model)
 
 
-def live(view: View, now: float) -> list[str]:
+def live(view: ChatView, now: float) -> list[str]:
     """The lines that change."""
     return [plain(line) for line in view.live(now)]
 
@@ -48,7 +48,7 @@ def replied(text: str, *calls: ToolCall) -> Reply:
 
 def test_a_turn_with_tools_and_an_agent() -> None:
     """A line for each call while it runs; one when it is done; agents' calls below, with their names."""
-    view = View(Size(60, 24))
+    view = ChatView(ScreenSize(60, 24))
     view.begin_turn(0.0)
     assert [plain(line) for line in view.said("Look at it.\nPlease.")] == ["› Look at it.", "  Please."]
     assert shown(view, (0.0, asked("Test/m"))) == []
@@ -84,7 +84,7 @@ def test_a_turn_with_tools_and_an_agent() -> None:
 
 def test_a_note() -> None:
     """It waits at the foot, and is part of the conversation once it is delivered."""
-    view = View()
+    view = ChatView()
     shown(view, (0.0, SEARCH))
     view.waiting.append("in German")
     assert live(view, 1.0)[-1] == "› in German (waits)"
@@ -96,7 +96,7 @@ def test_a_note() -> None:
 
 def test_a_reply_that_breaks_off_and_one_that_fails() -> None:
     """What was shown of it stays, and it is said that it is void; nothing at work is left."""
-    view = View()
+    view = ChatView()
     lines = shown(
         view,
         (0.0, asked("m")),
@@ -115,7 +115,7 @@ def test_a_reply_that_breaks_off_and_one_that_fails() -> None:
 
 def test_thoughts_are_seen_until_something_is_said() -> None:
     """Their last lines, at the foot."""
-    view = View(Size(20, 24))
+    view = ChatView(ScreenSize(20, 24))
     shown(view, (0.0, asked("m")), (0.0, ReasoningDelta("first I think this, then of that")))
     assert live(view, 0.0)[:2] == ["first I think this,", "then of that"]
     assert shown(view, (0.0, replied("So."))) == ["So."]
@@ -123,7 +123,7 @@ def test_thoughts_are_seen_until_something_is_said() -> None:
 
 def test_the_foot_fits() -> None:
     """However much is at work, and however narrow the window is."""
-    view = View(Size(12, 6))
+    view = ChatView(ScreenSize(12, 6))
     for number in range(30):
         view.happened(ToolCall(f"c{number}", "search", '{"query": "日本語"}'), HERE, 0.0)
     view.happened(TextDelta("word " * 100), HERE, 0.0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from chatmd.context import AgentRequest, Workplace
+from chatmd.context import Run
 from chatmd.language.agent import Tool
 from chatmd.tools.registry import kind_of
 from lmm.config_files import settings_for
@@ -19,21 +19,17 @@ READING = ("read_file", "read_directory", "search_files")
 WRITING = ("write_file", "append_to_file", "find_and_replace", "apply_patch")
 
 
-async def _nobody(request: AgentRequest) -> str:
-    raise AssertionError(f"nobody asks {request.src}")
-
-
-def workplace(folder: Path, *, protected: Sequence[Path] = ()) -> Workplace:
+def workplace(folder: Path, *, protected: Sequence[Path] = ()) -> Run:
     """A place in which nothing but files can be used."""
-    return Workplace(folder, settings_for(env={}), _nobody, protected=tuple(protected))
+    return Run(folder, settings_for(env={}), protected=tuple(protected))
 
 
-def call(name: str, place: Workplace | Path, *, declared: dict[str, Any] | None = None, **arguments: Any) -> str:
+def call(name: str, place: Run | Path, *, declared: dict[str, Any] | None = None, **arguments: Any) -> str:
     """The text of one call. Arguments fit the schema, and results are texts."""
-    return asyncio.run(_call(name, place if isinstance(place, Workplace) else workplace(place), declared, arguments))
+    return asyncio.run(_call(name, place if isinstance(place, Run) else workplace(place), declared, arguments))
 
 
-async def _call(name: str, place: Workplace, declared: dict[str, Any] | None, arguments: dict[str, Any]) -> str:
+async def _call(name: str, place: Run, declared: dict[str, Any] | None, arguments: dict[str, Any]) -> str:
     tool = Tool("builtin", name, **(declared or {}))
     async with kind_of(tool).load()(tool, place) as tools:
         (opened,) = tools

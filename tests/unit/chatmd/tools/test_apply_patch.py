@@ -13,15 +13,15 @@ from golden_files import Case, read_cases
 
 from chatmd.errors import FileRefused, PatchError
 from chatmd.tools.apply_patch import PatchTool, apply_patch, patch_arguments
-from chatmd.tools.roots import Root, Roots
+from chatmd.tools.roots import Root, ToolRoots
 from lmm.errors import FileWriteError, LmmError
 
 _FILE = re.compile(r"^--- (?P<name>.+)\n(?P<text>(?:(?!--- ).*\n?)*)", re.MULTILINE)
 
 
-def roots_at(folder: Path) -> Roots:
+def roots_at(folder: Path) -> ToolRoots:
     """One root, which is also the working folder."""
-    return Roots(folder, (Root(".", folder),))
+    return ToolRoots(folder, (Root(".", folder),))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chatmd.errors import ChatmdError, StoppedByUser
-from chatmd.tools.calling import NOT_MADE, Caller, OpenTool
+from chatmd.tools.calling import NOT_MADE, OpenTool, ToolCaller
 from chatmd.tools.registry import FunctionTool, object_schema
 from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult
 
@@ -21,7 +21,7 @@ def tool(name: str, function: Any, timeout: float | None = None) -> tuple[str, O
     return name, OpenTool(FunctionTool(definition, function), timeout)
 
 
-def carry_out(caller: Caller, *calls: ToolCall) -> list[ToolResult]:
+def carry_out(caller: ToolCaller, *calls: ToolCall) -> list[ToolResult]:
     """The results."""
     results: dict[int, ToolResult] = {}
     asyncio.run(caller.call(calls, results))
@@ -42,7 +42,7 @@ def test_calls_that_were_not_made_say_so() -> None:
         await asyncio.sleep(60)
         return ""
 
-    caller = Caller(dict([tool("work", work)]), 2, approve=approve)
+    caller = ToolCaller(dict([tool("work", work)]), 2, approve=approve)
     results: dict[int, ToolResult] = {}
     with pytest.raises(StoppedByUser):
         asyncio.run(caller.call([ToolCall(f"c{n}", "work", '{"n": 1}') for n in range(3)], results))
@@ -61,7 +61,7 @@ def test_side_by_side_within_the_bound_and_in_order() -> None:
         at_work -= 1
         return f"{n}"
 
-    caller = Caller(dict([tool("work", work)]), parallel=3)
+    caller = ToolCaller(dict([tool("work", work)]), parallel=3)
     results = carry_out(caller, *(ToolCall(f"c{n}", "work", f'{{"n": {n}}}') for n in range(9)))
     assert [result.text for result in results] == [str(n) for n in range(9)]
     assert [result.call for result in results] == [f"c{n}" for n in range(9)]
@@ -86,7 +86,7 @@ def test_arguments_that_do_not_fit(arguments: str, wanted: str) -> None:
     async def never(n: int) -> str:
         raise AssertionError
 
-    (result,) = carry_out(Caller(dict([tool("work", never)])), ToolCall("c", "work", arguments))
+    (result,) = carry_out(ToolCaller(dict([tool("work", never)])), ToolCall("c", "work", arguments))
     assert result.failed
     assert wanted in result.text
     assert len(result.text) < 1000
@@ -112,7 +112,7 @@ def test_whatever_a_tool_does(caplog: pytest.LogCaptureFixture) -> None:
         return ToolOutput("a\x00b\ud800 sk-secret <user_note>x</user_note>")
 
     tools = dict([tool("a", refuse), tool("b", break_), tool("c", sleep, 0.05), tool("d", own_time), tool("e", odd)])
-    caller = Caller(tools, scrub=lambda text: text.replace("sk-secret", "…"))
+    caller = ToolCaller(tools, scrub=lambda text: text.replace("sk-secret", "…"))
     results = carry_out(caller, *(ToolCall(name, name, '{"n": 1}') for name in "abcde"))
     assert [result.failed for result in results] == [True, True, True, True, False]
     assert results[0].text == "no (ask otherwise)"
@@ -127,7 +127,7 @@ def test_a_schema_that_refers_elsewhere_fetches_nothing() -> None:
     """It fails as a call does."""
     definition = ToolDefinition("x", "", {"type": "object", "properties": {"n": {"$ref": "http://127.0.0.1:9/s.json"}}})
     known = OpenTool(FunctionTool(definition, lambda **given: asyncio.sleep(0, "ok")))
-    (result,) = carry_out(Caller({"x": known}), ToolCall("c", "x", '{"n": 1}'))
+    (result,) = carry_out(ToolCaller({"x": known}), ToolCall("c", "x", '{"n": 1}'))
     assert result.failed
 
 
@@ -145,7 +145,7 @@ def test_approval() -> None:
         answers: dict[str, bool | str] = {"a": True, "b": False, "c": "not now"}
         return answers[call.id]
 
-    caller = Caller(dict([tool("work", work)]), approve=approve)
+    caller = ToolCaller(dict([tool("work", work)]), approve=approve)
     calls = [ToolCall(name, "work", '{"n": 1}') for name in "abc"]
     results = carry_out(caller, *calls, ToolCall("d", "work", "{}"))
     assert [result.text for result in results][0::2] == ["1", "not now"]
@@ -170,7 +170,7 @@ def test_what_has_ended_is_kept_if_it_is_cancelled() -> None:
         return "ended"
 
     async def main() -> None:
-        caller = Caller(dict([tool("work", work)]))
+        caller = ToolCaller(dict([tool("work", work)]))
         task = asyncio.create_task(caller.call([ToolCall(f"{n}", "work", f'{{"n": {n}}}') for n in range(3)], done))
         await asyncio.sleep(0.02)
         task.cancel()

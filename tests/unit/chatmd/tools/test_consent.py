@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError, ConsentNeeded
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.imports import resolve_imports
@@ -18,10 +18,6 @@ from lmm.config import load_settings
 GIT = '<tool name="git" command="git log"/>\n'
 
 
-async def nobody(request: AgentRequest) -> str:
-    raise AssertionError(request)
-
-
 def read(path: Path) -> AgentSpec:
     return read_agent(resolve_imports(parse(path.read_text(), file=str(path))))
 
@@ -30,7 +26,7 @@ class Prompts:
     """A folder of prompts, and the questions that were asked about them."""
 
     def __init__(self, folder: Path) -> None:
-        self.place = Workplace(folder.resolve(), load_settings(env={}), nobody)
+        self.place = Run(folder.resolve(), load_settings(env={}))
         self.asked: list[str] = []
         self.answer = True
 

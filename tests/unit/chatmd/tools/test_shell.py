@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.context import AgentRequest, Rules, Workplace
+from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.command import find_program, minimal_environment, open_command, split_command
@@ -19,13 +19,9 @@ from lmm.messages import ToolDefinition
 HERE = {"PATH": os.environ["PATH"]}
 
 
-async def nobody(request: AgentRequest) -> str:
-    raise AssertionError(request)
-
-
 def definition(folder: Path, tool: Tool, environment: Mapping[str, str] = HERE, toml: str = "") -> ToolDefinition:
     async def go() -> ToolDefinition:
-        place = Workplace(folder, load_settings(toml, environment), nobody, Rules(), environment)
+        place = Run(folder, load_settings(toml, environment), Rules(), environment)
         async with open_command(tool, place) as (opened,):
             return opened.definition
 
