@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lmm import config_files
-from lmm.config import Settings
+from lmm.config import ANNOTATIONS, Settings
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
@@ -32,9 +32,9 @@ from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
-from lmm.notebook.chat_log import ChatExchange, clear_chats, read_log
+from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
 from lmm.notebook.fields import Visited
-from lmm.notebook.fingerprints import State
+from lmm.notebook.fingerprints import State, without_generated
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
 from lmm.notebook.saving import is_sound, merge_whole_edits
@@ -304,7 +304,7 @@ class Document:
         Raises:
             ConfigError, DocumentError: as for `answer`.
         """
-        chosen = {name: name in fields for name in ("titles", "summary", "questions", "keywords")} if fields else {}
+        chosen = {name: name in fields for name in ANNOTATIONS} if fields else {}
         choose = rag_annotations({**chosen, **(flags or {})}, load_prompts)
         return await self._fields(FieldPlanner(choose, refresh), model, again, estimate)
 
@@ -456,6 +456,13 @@ class Document:
         A metadata block that held nothing else goes with them.
         """
         return self._put(clear_chats(self.blocks, pending=pending))
+
+    def clear_annotations(self, *fields: str) -> bool:
+        """Remove generated annotations, all or those named; whether there were any. What people edited stays.
+
+        A metadata block that held nothing else goes with them.
+        """
+        return self._put(cleared(self.blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
     def update(self, new: str | Sequence[Block]) -> None:
         """Put another text in the place of this one, such as an editor's buffer."""

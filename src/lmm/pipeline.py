@@ -8,7 +8,7 @@ and extraction are planners.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -99,6 +99,17 @@ class Report(Generic[R]):
     model: str = ""
     interrupted: bool = False
     error: LmmError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON values; `results` are as they say themselves (``as_json``)."""
+        return {
+            "results": [result.as_json() for result in self.results],  # type: ignore[attr-defined]
+            "failures": [{"place": str(f.place), "what": f.what, "error": str(f.error)} for f in self.failures],
+            "usage": asdict(self.usage),
+            "model": self.model,
+            "changed": self.changed,
+            "interrupted": self.interrupted,
+        }
 
     def check(self) -> Report[R]:
         """This report, if nothing failed.

@@ -529,3 +529,15 @@ def test_a_model_of_an_installed_package(document: Path, folder: Path) -> None:
     assert (gone.code, gone.err.startswith("lmm: entry point not_there:at_all: ")) == (2, True)
     unknown = lmm("batch", "other", "d.md", env=env)
     assert unknown.err == ("lmm: there is no batch model 'other' (known: gone, shout; --from FILE.py loads yours)\n")
+
+
+def test_clear_takes_away_what_was_generated_and_nothing_else(server: ScriptedServer, document: Path) -> None:
+    """Annotated and cleared, the document is as before; what somebody edited stays, and so does another's field."""
+    server.answer = named
+    assert main(["annotate", "d.md", "--summaries", "--questions"]) == 0
+    annotated = document.read_text()
+    assert main(["annotate", "d.md", "--clear"]) == 0
+    assert document.read_text() == TREE
+    document.write_text(annotated.replace("Summary of Organs > Leaves.", "Mine."))
+    assert main(["annotate", "d.md", "--clear", "--summaries"]) == 0
+    assert (summaries(document), document.read_text().count("questions:")) == (["Mine."], annotated.count("questions:"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -239,6 +240,29 @@ def test_several_files_of_which_one_fails(
     assert [len(exchanges_of(folder / name)) for name in ("a.md", "c.md")] == [1, 1]
     assert "lmm: b.md:4:1: byte 0xff is not UTF-8" in ran.err
     assert "lmm: missing.md: there is no such file" in ran.err
+
+
+def test_a_folder_stands_for_its_documents_and_json_for_the_words(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hidden folders are none of ours; a line a document says what came of it. A folder without any is an error."""
+    for name in ("a.md", "deep/b.Rmd", ".git/c.md"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(DOCUMENT)
+    assert main(["messages", "--json", "."]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["path"], second["path"], first["usage"]["requests"], first["failures"]) == (
+        "a.md",
+        "deep/b.Rmd",
+        2,
+        [],
+    )
+    answered = {"line": 4, "kind": "query", "prompt": "one", "reply": "Reply to: one"}
+    assert answered.items() <= first["results"][0].items()
+    assert waiting((folder / ".git/c.md").read_text()) == ["one", "two"]
+    (folder / "empty").mkdir()
+    assert main(["messages", "empty"]) == 1
+    assert "this folder has no .md" in capsys.readouterr().err
 
 
 def test_model_override_without_a_server(

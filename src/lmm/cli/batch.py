@@ -16,7 +16,7 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
 from lmm.errors import ConfigError, LmmError, Place
-from lmm.messages import Event, Notice, Progress, Usage, Waiting
+from lmm.messages import Event, Notice, Progress, Usage, Waiting, ignore
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _how = options.together(
     options.flag("--changed", help="List what is stale, and why; ask nothing."),
     options.flag("--refresh", help="Make anew also what another prompt, model or heading path made."),
     options.again,
+    options.json_lines,
 )
 
 
@@ -46,6 +47,7 @@ def _make(name: str) -> options.Decorator:
 @_make("questions")
 @_make("keywords")
 @_make("summaries")
+@options.flag("--clear", help="Remove generated annotations, all or those switched on here; keep edited ones.")
 @_how
 def annotate(
     *,
@@ -54,12 +56,14 @@ def annotate(
     questions: bool | None,
     keywords: bool | None,
     summaries: bool | None,
+    clear: bool,
     model: str | None,
     config: Path | None,
     dry_run: bool,
     changed: bool,
     refresh: bool,
     again: bool,
+    as_json: bool,
 ) -> int:
     """Add annotations to sections where they are missing, or where the text changed.
 
@@ -68,11 +72,26 @@ def annotate(
     """
     flags = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
     estimate = dry_run or changed
+    if clear:
+        return each(files, lambda path: _clear(path, [name for name, on in flags.items() if on], dry_run))
 
     def verb(document: Document) -> Report[Visited]:
         return document.annotate(flags=flags, model=model, refresh=refresh, again=again, estimate=estimate)
 
-    return _run(files, verb, config=config, estimate=estimate, changed=changed)
+    return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
+
+
+def _clear(path: Path, fields: Sequence[str], dry_run: bool) -> int:
+    from lmm import Document
+
+    with Document.open(path, listener=terminal.EventPrinter()) as document:
+        document.reload()
+        cleared = document.clear_annotations(*fields)
+        if not dry_run:
+            document.save().check()
+    done = "would remove its annotations" if dry_run else "removed its annotations; lmm undo takes that back"
+    terminal.say(f"{path}: {done if cleared else 'there are no generated annotations'}")
+    return DONE
 
 
 @options.command()
@@ -93,6 +112,7 @@ def batch(
     changed: bool,
     refresh: bool,
     again: bool,
+    as_json: bool,
 ) -> int:
     """Run a batch model: a Python function registered with @lmm.batch_model("NAME")."""
     from lmm.notebook.batch import find_batch_model
@@ -105,7 +125,7 @@ def batch(
     def verb(document: Document) -> Report[Visited]:
         return document.run(function, model=model, refresh=refresh, again=again, estimate=estimate)
 
-    return _run(files, verb, config=config, estimate=estimate, changed=changed)
+    return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
 
 
 def _load(source: Path) -> None:
@@ -127,14 +147,16 @@ def _load(source: Path) -> None:
         raise ConfigError(told.message, where=told.where, hint="the file that --from names must load") from error
 
 
-def _run(files: Sequence[Path], verb: Verb, *, config: Path | None, estimate: bool, changed: bool) -> int:
+def _run(
+    files: Sequence[Path], verb: Verb, *, config: Path | None, estimate: bool, changed: bool, as_json: bool
+) -> int:
     """Let a verb work on every file, and tell what became of it; hints that several files share are told once."""
     from lmm import Document
 
     hints: dict[str, None] = {}
 
     def act(path: Path) -> int:
-        document = Document.open(path, config=config, listener=_show)
+        document = Document.open(path, config=config, listener=ignore if as_json else _show)
         report, unplaced, failed = _worked(document, verb, estimate)
         for hint in report.hints:
             if hint not in hints:
@@ -142,7 +164,11 @@ def _run(files: Sequence[Path], verb: Verb, *, config: Path | None, estimate: bo
         hints.update(dict.fromkeys(report.hints))
         if failed is not None:
             terminal.tell_error(failed)
-        code = _summary(path, report, unplaced, estimate=estimate, changed=changed)
+        if as_json:
+            terminal.say_json({"path": str(path), **report.as_json()})
+        else:
+            _summary(path, report, estimate=estimate, changed=changed)
+        code = max(_tell_unplaced(path, unplaced), FAILED if report.failures else DONE)
         return INTERRUPTED if report.interrupted else max(code, FAILED if failed else DONE)
 
     return each(files, act)
@@ -176,7 +202,15 @@ def _show(event: Event, place: Place) -> None:
             terminal.show_bar(done, total, before=f"{place} ")
 
 
-def _summary(path: Path, report: Report[Visited], unplaced: Path | None, *, estimate: bool, changed: bool) -> int:
+def _tell_unplaced(path: Path, unplaced: Path | None) -> int:
+    if unplaced is None:
+        return DONE
+    what = "the document changed meanwhile and something found no place in it"
+    terminal.tell_error(LmmError(what, where=str(path), hint=f"it is in {unplaced}"))
+    return FAILED
+
+
+def _summary(path: Path, report: Report[Visited], *, estimate: bool, changed: bool) -> None:
     from lmm.document import STALE
     from lmm.notebook.fingerprints import State
 
@@ -193,10 +227,6 @@ def _summary(path: Path, report: Report[Visited], unplaced: Path | None, *, esti
                 kept = f"{visited.field} of '{visited.title}': edited by hand; kept"
                 terminal.say(f"{visited.place}: {kept}", err=True)
         terminal.say(f"{path}: {'; '.join(_parts(report, estimate=estimate))}")
-    if unplaced:
-        what = "the document changed meanwhile and something found no place in it"
-        terminal.tell_error(LmmError(what, where=str(path), hint=f"it is in {unplaced}"))
-    return FAILED if report.failures or unplaced else DONE
 
 
 def _tell_failures(path: Path, report: Report[Visited]) -> None:

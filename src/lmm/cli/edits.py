@@ -18,7 +18,7 @@ from lmm.terminal import DONE, FAILED
 if TYPE_CHECKING:
     from lmm.document import Document
 
-_files = options.argument("files", "FILE", "Documents with waiting edits.", many=True, type=options.PATH)
+_files = options.documents("Documents with waiting edits, or folders with such documents.")
 _line = click.option("--line", metavar="N", type=int, help="Only the edit that covers this line.")
 
 
@@ -26,7 +26,8 @@ _line = click.option("--line", metavar="N", type=int, help="Only the edit that c
 @_files
 @_line
 @options.flag("--force", help="Accept even where text would be lost.")
-def accept(*, files: tuple[Path, ...], line: int | None, force: bool) -> int:
+@options.json_lines
+def accept(*, files: tuple[Path, ...], line: int | None, force: bool, as_json: bool) -> int:
     """Keep the new text of waiting edits, with your own changes to it.
 
     Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops
@@ -35,7 +36,7 @@ def accept(*, files: tuple[Path, ...], line: int | None, force: bool) -> int:
 
     def act(path: Path) -> int:
         try:
-            return _resolve(path, "accepted", lambda document: document.accept(line=line, force=force))
+            return _resolve(path, "accepted", lambda document: document.accept(line=line, force=force), as_json)
         except EditError as error:
             _tell_losses(path, error)
             return FAILED
@@ -47,20 +48,26 @@ def accept(*, files: tuple[Path, ...], line: int | None, force: bool) -> int:
 @_files
 @_line
 @options.flag("--again", help="Put the question back, too, to be asked anew.")
-def reject(*, files: tuple[Path, ...], line: int | None, again: bool) -> int:
+@options.json_lines
+def reject(*, files: tuple[Path, ...], line: int | None, again: bool, as_json: bool) -> int:
     """Restore the old text of waiting edits, byte for byte."""
-    return each(
-        files, lambda path: _resolve(path, "rejected", lambda document: document.reject(line=line, again=again))
-    )
+
+    def act(path: Path) -> int:
+        return _resolve(path, "rejected", lambda document: document.reject(line=line, again=again), as_json)
+
+    return each(files, act)
 
 
-def _resolve(path: Path, done: str, verb: Callable[[Document], int]) -> int:
+def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bool) -> int:
     from lmm import Document
 
     with Document.open(path, listener=terminal.EventPrinter()) as document:
         document.reload()
         count = verb(document)
         document.save().check()
+    if as_json:
+        terminal.say_json({"path": str(path), done: count})
+        return DONE
     told = f"{done} {terminal.count(count, 'edit')}" if count else "no edit waits"
     terminal.say(f"{path}: {told}")
     return DONE
@@ -83,7 +90,7 @@ def _tell_losses(path: Path, error: EditError) -> None:
 
 
 @options.command()
-@options.argument("files", "FILE", "Documents that lmm has changed.", many=True, type=options.PATH)
+@options.documents("Documents that lmm has changed, or folders with such documents.")
 def undo(*, files: tuple[Path, ...]) -> int:
     """Take back the last change that lmm made to each file, byte for byte; what you wrote elsewhere since stays.
 

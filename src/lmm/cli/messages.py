@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.errors import LmmError
+from lmm.errors import ConfigError, LmmError
 from lmm.messages import Usage, render
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
@@ -25,15 +25,14 @@ STDIN = Path("-")
 
 
 @options.command()
-@options.argument(
-    "files", "FILE", "Markdown files; - reads standard input and writes standard output.", many=True, type=options.PATH
-)
+@options.documents("Markdown files, or folders; - reads standard input and writes standard output.")
 @click.option("--at", metavar="LINE", type=int, help="Answer only the metadata block on this line.")
 @options.model
 @options.config
 @options.again
 @options.dry_run("Show what would be sent, ask nothing.")
 @options.flag("--diff", help="Show as a word diff what waiting edits would change.")
+@options.json_lines
 def messages(
     *,
     files: tuple[Path, ...],
@@ -43,6 +42,7 @@ def messages(
     again: bool,
     dry_run: bool,
     diff: bool,
+    as_json: bool,
 ) -> int:
     """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files.
 
@@ -50,42 +50,64 @@ def messages(
     whose call fails stays where it is, and the exit code is 1. With --again --at LINE, the last answered prompt of
     the block on that line is asked anew; the old answer stays above the new one.
     """
+    if as_json and STDIN in files:
+        raise ConfigError("- writes the document where --json writes a report", hint="name a file")
 
     def act(path: Path) -> int:
-        document = _open(path, config)
+        document = _open(path, config, quiet=as_json)
         if dry_run:
             return _show_requests(document, path, at=at, model=model, again=again)
         with document:
-            return _answer(document, path, at=at, model=model, again=again, diff=diff)
+            report, unplaced = _answer(document, path, at=at, model=model, again=again)
+        return _told(document, path, report, unplaced, diff=diff, as_json=as_json)
 
     return each(files, act)
 
 
-def _open(path: Path, config: Path | None) -> Document:
+def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     from lmm import Document
     from lmm.disk.files import decode_document
+    from lmm.messages import ignore
 
+    listener = ignore if quiet else terminal.EventPrinter(err=path == STDIN)
     if path == STDIN:
         text = decode_document(sys.stdin.buffer.read(), "standard input")
-        return Document.from_text(text, config=config, listener=terminal.EventPrinter(err=True))
-    return Document.open(path, config=config, listener=terminal.EventPrinter())
+        return Document.from_text(text, config=config, listener=listener)
+    return Document.open(path, config=config, listener=listener)
 
 
-def _answer(document: Document, path: Path, *, at: int | None, model: str | None, again: bool, diff: bool) -> int:
+def _answer(
+    document: Document, path: Path, *, at: int | None, model: str | None, again: bool
+) -> tuple[Report[Answered], Path | None]:
+    """What became of the document, which is saved; the file with what found no place."""
     from lmm.loop import Stopped
 
     try:
         report = document.answer(at=at, model=model, again=again)
     except Stopped as stopped:
         report = stopped.report
-    unplaced = None
     if path == STDIN:
         terminal.say_document(document.text)
-    else:
-        unplaced = document.save().side_file
+        return report, None
+    return report, document.save().side_file
+
+
+def _told(
+    document: Document, path: Path, report: Report[Answered], unplaced: Path | None, *, diff: bool, as_json: bool
+) -> int:
+    """Tell what became of it; the exit code."""
     err = path == STDIN
-    _tell_edits(str(path), document, diff, err=err)
-    return max(_tell_unreadable(str(path), document), _summary(str(path), report, unplaced, err=err))
+    if not as_json:
+        _tell_edits(str(path), document, diff, err=err)
+    code = max(_tell_unreadable(str(path), document), _tell_unplaced(str(path), unplaced))
+    if as_json:
+        waiting = [{"line": edit.line, "prompt": edit.prompt, "warnings": edit.warnings} for edit in document.edits]
+        terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
+    else:
+        _summary(str(path), report, err=err)
+    if report.interrupted:
+        return INTERRUPTED
+    return FAILED if report.failures else code
 
 
 def _tell_unreadable(name: str, document: Document) -> int:
@@ -118,13 +140,18 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
         terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
 
 
-def _summary(name: str, report: Report[Answered], unplaced: Path | None, *, err: bool = False) -> int:
-    if unplaced:
-        what = "the document changed meanwhile and a reply found no place in it"
-        terminal.tell_error(LmmError(what, where=name, hint=f"the reply is in {unplaced}"))
+def _tell_unplaced(name: str, unplaced: Path | None) -> int:
+    if unplaced is None:
+        return DONE
+    what = "the document changed meanwhile and a reply found no place in it"
+    terminal.tell_error(LmmError(what, where=name, hint=f"the reply is in {unplaced}"))
+    return FAILED
+
+
+def _summary(name: str, report: Report[Answered], *, err: bool = False) -> None:
     if not report.results and not report.failures and not report.interrupted:
         terminal.say(f"{name}: no question waits", err=err)
-        return DONE
+        return
     parts = [terminal.count(len(report.results), "reply")]
     if report.failures:
         parts.append(f"{len(report.failures)} not answered")
@@ -133,9 +160,6 @@ def _summary(name: str, report: Report[Answered], unplaced: Path | None, *, err:
     if report.interrupted:
         parts.append("interrupted; what had arrived is saved")
     terminal.say(f"{name}: {', '.join(parts)}", err=err)
-    if report.interrupted:
-        return INTERRUPTED
-    return FAILED if report.failures or unplaced else DONE
 
 
 def _show_requests(document: Document, path: Path, *, at: int | None, model: str | None, again: bool) -> int:

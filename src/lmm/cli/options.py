@@ -85,8 +85,28 @@ def flag(*names: str, help: str) -> Decorator:
 
 # -- what several commands have --------------------------------------------------------------------
 
-_MARKDOWN = "Markdown, R Markdown or Quarto files"
-files = argument("files", "FILE", f"{_MARKDOWN}.", many=True, type=PATH)
+
+def _with_documents(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Files as they were named, and the documents in folders."""
+    from lmm import terminal
+    from lmm.disk.folder import SUFFIXES, documents_below
+    from lmm.errors import FileReadError
+
+    found: list[Path] = []
+    for path in paths:
+        inside = list(documents_below(path, on_skip=terminal.tell_error)) if path.is_dir() else [path]
+        if not inside:
+            raise FileReadError(f"this folder has no {', '.join(SUFFIXES)} files", where=str(path))
+        found += inside
+    return tuple(found)
+
+
+def documents(help: str) -> Decorator:
+    """Declare the documents that a command works on; a folder stands for those in it."""
+    return argument("files", "PATH", help, many=True, type=PATH, callback=_with_documents)
+
+
+files = documents("Markdown, R Markdown or Quarto files, or folders with such files.")
 config = click.option("--config", metavar="FILE", type=PATH, help="Use this config.toml.")
 model = click.option("--model", metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")
 again = flag("--again", help="Ask anew what an earlier run already got a reply to.")

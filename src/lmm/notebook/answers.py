@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import Any
 
 from lmm.config import Settings
 from lmm.errors import Interrupted, LmmError, Place
@@ -380,6 +381,12 @@ class Answered:
 
     prompt: PendingPrompt
     reply: Reply
+
+    def as_json(self) -> dict[str, Any]:
+        """What was asked where, and what came of it, as JSON values."""
+        prompt, reply = self.prompt, self.reply
+        asked = {"line": prompt.line, "kind": prompt.prompt.word, "prompt": prompt.prompt.text}
+        return asked | {"reply": reply.text, "model": reply.model, "cut": reply.cut, "remembered": reply.remembered}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ replies in turn, as another program writes it, is read too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -171,11 +171,16 @@ def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]
 
 def clear_chats(blocks: Sequence[Block], *, pending: bool = False) -> list[Block]:
     """A document without its logs; a metadata block that held nothing else goes with them."""
+    return cleared(blocks, lambda block: clear_chat(block, pending=pending))
+
+
+def cleared(blocks: Sequence[Block], clear: Callable[[MetadataBlock], MetadataBlock]) -> list[Block]:
+    """A document in which `clear` took something from metadata blocks; those that it emptied go."""
     kept: list[Block] = []
     for block, following in zip_longest(blocks, blocks[1:]):
-        cleared = clear_chat(block, pending=pending) if isinstance(block, MetadataBlock) else None
-        if cleared is not None and cleared.source != block.source:
-            kept += unless_emptied(cleared, following)
+        left = clear(block) if isinstance(block, MetadataBlock) else None
+        if left is not None and left.source != block.source:
+            kept += unless_emptied(left, following)
         else:
             kept.append(block)
     return kept

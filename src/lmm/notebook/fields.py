@@ -126,6 +126,16 @@ class Visited:
     state: State
     made: bool
 
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        return {
+            "line": self.place.line,
+            "title": self.title,
+            "field": self.field,
+            "state": str(self.state),
+            "made": self.made,
+        }
+
 
 # -- making them -----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -187,6 +187,18 @@ def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
     prints = {field: print_ for field, print_ in _prints(block).items() if field != name}
     block = block.without_key(f"~{name}")
     return block.with_key(KEY, prints) if prints else block.without_key(KEY)
+
+
+def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataBlock:
+    """`block` without those of the fields that were generated; what somebody edited by hand stays."""
+    marked = _with_marked_fields(block)
+    values = marked.values()
+    left = marked
+    for name in names:
+        known = recorded(values, name)
+        if known is not None and known.value == value_hash(values.get(f"~{name}")):
+            left = without_field(left, name)
+    return block if left is marked else left
 
 
 def _prints(block: MetadataBlock) -> dict[str, Any]:
