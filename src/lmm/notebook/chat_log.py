@@ -46,7 +46,7 @@ def read_log(values: Mapping[str, Any]) -> tuple[ChatExchange, ...]:
     """The exchanges recorded in a block's values, oldest first; entries of another form are left out.
 
     >>> read_log({"~chat_": [{"query": "Why?", "~reply": "Because."}]})
-    (Exchange(word='query', prompt='Why?', reply='Because.', model='', warning=''),)
+    (ChatExchange(word='query', prompt='Why?', reply='Because.', model='', warning=''),)
     """
     return (*_old_exchanges(values.get(OLD_LOG)), *_exchanges(values.get(LOG)))
 
