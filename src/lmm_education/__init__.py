@@ -29,20 +29,21 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
-    "Answer": "lmm_education.answer.answers",
-    "Course": "lmm_education.course",
-    "IngestReport": "lmm_education.ingestion.report",
-    "SearchResult": "lmm_education.search.found",
-    "aquery": "lmm_education.course",
-    "query": "lmm_education.course",
-    "aingest": "lmm_education.course",
-    "aquerydb": "lmm_education.course",
-    "ingest": "lmm_education.course",
-    "prepare": "lmm_education.course",
-    "querydb": "lmm_education.course",
-    "to_langchain_documents": "lmm_education.exports",
-    "to_llama_index_nodes": "lmm_education.exports",
-    "to_points": "lmm_education.course",
+    "lmm_education.answer.answers": ("Answer",),
+    "lmm_education.course": (
+        "Course",
+        "aingest",
+        "aquery",
+        "aquerydb",
+        "ingest",
+        "prepare",
+        "query",
+        "querydb",
+        "to_points",
+    ),
+    "lmm_education.exports": ("to_langchain_documents", "to_llama_index_nodes"),
+    "lmm_education.ingestion.report": ("IngestReport",),
+    "lmm_education.search.found": ("SearchResult",),
 }
 
 __all__ = [

@@ -25,25 +25,14 @@ if TYPE_CHECKING:  # for editors and type checkers, which take this name for tru
 
 # What can be imported from here, and where it is. Nothing is loaded before it is used.
 _PUBLIC = {
-    "Card": "cards",
-    "Entry": "toc",
-    "Exercise": "exercises",
-    "ExportOptions": "notes",
-    "ExportReport": "notes",
-    "Notes": "clean",
-    "StudyPlan": "plans",
-    "StudyStep": "plans",
-    "StudyDocument": "study_documents",
-    "clean_notes": "clean",
-    "export_notes": "notes",
-    "find_exercises": "exercises",
-    "read_course": "study_documents",
-    "save_cards": "card_files",
-    "study_cards": "cards",
-    "study_document": "study_documents",
-    "study_plan": "plans",
-    "table_of_contents": "toc",
-    "write_cards": "cards",
+    "card_files": ("save_cards",),
+    "cards": ("Card", "study_cards", "write_cards"),
+    "clean": ("Notes", "clean_notes"),
+    "exercises": ("Exercise", "find_exercises"),
+    "notes": ("ExportOptions", "ExportReport", "export_notes"),
+    "plans": ("StudyPlan", "StudyStep", "study_plan"),
+    "study_documents": ("StudyDocument", "read_course", "study_document"),
+    "toc": ("Entry", "table_of_contents"),
 }
 
 __all__ = [
@@ -68,4 +57,4 @@ __all__ = [
     "write_cards",
 ]
 
-__getattr__, __dir__ = lazily(__name__, {name: f"{__name__}.{module}" for name, module in _PUBLIC.items()})
+__getattr__, __dir__ = lazily(__name__, {f"{__name__}.{module}": names for module, names in _PUBLIC.items()})
