@@ -36,7 +36,7 @@ from lmm.markdown.blocks import ErrorBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Reply
 from lmm.models.testing import ScriptedModel
-from lmm.notebook.saving import is_sound, merge_whole_edits
+from lmm.notebook.edits import is_sound, merge_whole_edits
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCES = ("docs", "tests/golden", "../shared/corpus", "README.md")

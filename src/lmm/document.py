@@ -33,11 +33,11 @@ from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
+from lmm.notebook.edits import is_sound, merge_whole_edits
 from lmm.notebook.fields import Visited
 from lmm.notebook.fingerprints import State, without_generated
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
-from lmm.notebook.saving import is_sound, merge_whole_edits
 from lmm.pipeline import P, Parsed, Planner, R, Report, work
 from lmm.prompts.load import load_prompts
 from lmm.tables import Config

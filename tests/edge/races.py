@@ -11,7 +11,7 @@ from pathlib import Path
 import talking
 
 from lmm.disk.shared import SharedFile
-from lmm.notebook.saving import merge_whole_edits
+from lmm.notebook.edits import merge_whole_edits
 
 WAYS = ("renaming", "writing", "opening")
 EDITOR = """

@@ -19,7 +19,7 @@ from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.models.testing import ScriptedModel
-from lmm.notebook.saving import is_sound
+from lmm.notebook.edits import is_sound
 
 # -- blank lines everywhere ------------------------------------------------------------------------
 

@@ -54,8 +54,7 @@ def extract(
     gives no data is reported as path:line, the others are kept, and the exit code is 1.
     """
     from lmm import Document
-    from lmm.extraction.records import plan_records, read_records
-    from lmm.extraction.table import check_output, json_line, save_records
+    from lmm.extraction.records import check_output, json_line, plan_records, read_records, save_records
     from lmm.loop import run
     from lmm.models.structured import load_schema
 

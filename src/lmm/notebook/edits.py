@@ -33,15 +33,18 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
+from lmm.disk.shared import Merged
 from lmm.errors import EditError, LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, insert_blocks, serialize
-from lmm.markdown.metadata import Prompt, add_prompt
+from lmm.markdown.merge import merge
+from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
@@ -518,3 +521,50 @@ def _correspondence(old: list[str], new: list[str]) -> list[int]:
 
 def _shared(one: set[str], other: set[str]) -> float:
     return len(one & other) / (len(one) + len(other) or 1)
+
+
+# -- what may be saved of a document whose author writes it too ------------------------------------
+
+
+def merge_whole_edits(base: str, ours: str, theirs: str) -> Merged:
+    """Merge two versions of a document; if a part of an edit found no place, none of ours does."""
+    merged = merge(base, ours, theirs)
+    return Merged(theirs, (ours,)) if any(EDIT in piece for piece in merged.unplaced) else merged
+
+
+def is_sound(before: str, after: str) -> bool:
+    """Whether a change has harmed nothing that it was not meant to: all is still what it was read as.
+
+    A line of metadata that is text now, or a heading, or the other way round; an edit that is whole no more.
+
+    >>> is_sound("---\\n?: why?\\n\\ntitle: T\\n---\\n", "---\\n\\ntitle: T\\n---\\n")
+    False
+    """
+    one, two = parse_markdown_text(before), parse_markdown_text(after)
+    return _broken_edits(two) <= _broken_edits(one) and not _read_otherwise(one, two)
+
+
+def _broken_edits(blocks: list[Block]) -> int:
+    if not any("<!-- lmm:" in block.source or EDIT in block.source for block in blocks):
+        return 0
+    return len(damaged_edits(blocks)) + len(orphaned_marks(blocks))
+
+
+def _read_otherwise(before: list[Block], after: list[Block]) -> set[str]:
+    """Lines that stand fewer times in blocks of one kind, and more times in those of another."""
+    one, two = _lines_by_kind(before), _lines_by_kind(after)
+    fewer = {(kind, line) for kind in one for line in (one[kind] - two.get(kind, Counter()))}
+    more = {(kind, line) for kind in two for line in (two[kind] - one.get(kind, Counter()))}
+    gained = {line for _, line in more}
+    return {line for _, line in fewer if line in gained}
+
+
+def _lines_by_kind(blocks: list[Block]) -> dict[str, Counter[str]]:
+    """The lines of all blocks of a kind, those of prompts left out: they may become anything."""
+    found: dict[str, Counter[str]] = {}
+    for block in blocks:
+        kind = "metadata" if isinstance(block, MetadataBlock) else block.kind
+        source = mask_prompts(block.body, block.prompts) if isinstance(block, MetadataBlock) else block.content
+        lines = (line.strip() for line in source.splitlines())
+        found.setdefault(kind, Counter()).update(line for line in lines if line.strip("-.#"))
+    return found

@@ -11,7 +11,7 @@ from lmm.errors import DocumentError, FileReadError
 from lmm.markdown import MetadataBlock, parse_markdown_text
 from lmm.notebook.answers import plan, with_reply
 from lmm.notebook.chat_log import read_log
-from lmm.notebook.saving import is_sound, merge_whole_edits
+from lmm.notebook.edits import is_sound, merge_whole_edits
 
 BASE = "# A\n\n---\n?: why?\n---\nOne.\n"
 
