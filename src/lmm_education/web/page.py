@@ -24,12 +24,12 @@ from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.material import Hidden, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
-from lmm_education.web.service import Asked, Service, service_of
+from lmm_education.web.service import Asked, Service, Waiting, service_of
 from lmm_education.web.words import notice_for
 
 PageEvent = tuple[str, Mapping[str, Any]]
-"""A name and its values: ``found``, ``text`` (as it arrives), ``block`` (what it comes to, and what is left of the
-text), ``restart`` (all text is void), ``answer``."""
+"""A name and its values: ``waiting`` (in the queue), ``found``, ``text`` (as it arrives), ``block`` (what it comes to,
+and what is left of the text), ``restart`` (all text is void), ``answer``."""
 
 
 @dataclass(slots=True)
@@ -43,9 +43,11 @@ class PageAnswer:
     numbers: tuple[int, ...] = ()
     blocks: BlockStream = field(default_factory=BlockStream)
 
-    def events(self, event: AnswerEvent) -> Iterator[PageEvent]:
+    def events(self, event: AnswerEvent | Waiting) -> Iterator[PageEvent]:
         """What the page has to do next."""
-        if isinstance(event, Found):
+        if isinstance(event, Waiting):
+            yield "waiting", {"message": self.texts["queue"].replace("{n}", str(event.ahead))}
+        elif isinstance(event, Found):
             self.numbers = tuple(source.number for source in event.sources)
             self.picture = self.pictures(event.sources) if self.pictures else None
             yield "found", {"sources": len(event.sources)}

@@ -8,9 +8,10 @@ import contextlib
 import logging
 import secrets
 import time
+import tomllib
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from limits.storage import MemoryStorage
@@ -23,6 +24,7 @@ from lmm.errors import ConfigError, LmmError
 from lmm.hosts import is_loopback
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
+from lmm.models.port import ChatModel, connected
 from lmm.powers import require
 from lmm.prompts.load import load_prompts
 from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found
@@ -52,6 +54,8 @@ from lmm_education.web.words import texts_for
 
 T = TypeVar("T")
 logger = logging.getLogger("lmm.serve")
+A_CLASS = 400
+"""Answers that are made at once, unless the configuration says how many calls the model bears."""
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR = 1000  # characters
@@ -76,11 +80,13 @@ class Service:
     pictures: Pictures
     material: Material
     metrics: Metrics
+    queue: Queue
     log: LogWriter | None = None
     budget: Budget | None = None
     topic: TopicCheck | None = None
     local: bool = True
     _told: set[str] = field(default_factory=set)  # what the server's log has been told once
+    _connections: AsyncExitStack | None = None
 
     @property
     def title(self) -> str:
@@ -108,8 +114,8 @@ class Service:
         """A question that was just asked."""
         return Asked(question, str(request.state.student), via, kept=self.log is not None)
 
-    async def answer(self, asked: Asked, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
-        """The events of its answer; closing it stops the model.
+    async def answer(self, asked: Asked, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent | Waiting]:
+        """The events of its answer, and before them the places in the queue; closing it stops the model.
 
         What came of it is written down before anybody reads the answer, so that he can react to it, or when there will
         be none.
@@ -135,8 +141,21 @@ class Service:
             if asked.answer is None:
                 self._write_down(asked)
 
-    async def _events(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
-        """The same where all models are at home, as far as the course's rules let them through."""
+    async def _events(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent | Waiting]:
+        """The same where all models are at home."""
+        turn = self.queue.enter()
+        try:
+            while (ahead := await turn.moved()) > 0:
+                yield Waiting(ahead)
+            async with aclosing(self._answer(question, history)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self.queue.leave(turn)
+
+    async def _answer(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
+        """The answer, as far as the course's rules let it through."""
+        await self._stay_connected()
         reservation = await asyncio.to_thread(self._reserve) if self.budget else None
         hearing = self.topic.hear(question, history) if self.topic else None
         said = False
@@ -159,6 +178,13 @@ class Service:
         finally:
             if hearing:
                 await hearing.close()
+
+    async def _stay_connected(self) -> None:
+        """Keep the model's connections open from the first question on: opening them takes 30 ms of processor time."""
+        if self._connections is None and self.answering.major is not None:
+            self._connections = stack = AsyncExitStack()
+            self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
+            await stack.enter_async_context(connected(self.answering.major))
 
     def _write_down(self, asked: Asked) -> None:
         exchange = asked.as_exchange()
@@ -216,6 +242,65 @@ def service_of(request: Request) -> Service:
     return service
 
 
+# -- the queue -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A question waits until others are answered; so many are `ahead` of it."""
+
+    ahead: int
+
+
+class Turn:
+    """A place in the queue."""
+
+    def __init__(self) -> None:
+        self.ahead, self._moved = 0, asyncio.Event()
+
+    async def moved(self) -> int:
+        """How many are ahead, as soon as it is another number than was told; 0 when one's turn has come."""
+        await self._moved.wait()
+        self._moved.clear()
+        return self.ahead
+
+    def move(self, ahead: int) -> None:
+        """Tell how many are ahead."""
+        self.ahead = ahead
+        self._moved.set()
+
+
+class Queue:
+    """At most `size` answers are made at once; the other questions wait in the order in which they came."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self._busy = size, set[Turn]()
+        self._waiting: list[Turn] = []
+
+    def enter(self) -> Turn:
+        """Take a place; it is to be left."""
+        turn = Turn()
+        self._waiting.append(turn)
+        self._move()
+        return turn
+
+    def leave(self, turn: Turn) -> None:
+        """Make room for others."""
+        self._busy.discard(turn)
+        if turn in self._waiting:
+            self._waiting.remove(turn)
+        self._move()
+
+    def _move(self) -> None:
+        while self._waiting and len(self._busy) < self.size:
+            turn = self._waiting.pop(0)
+            self._busy.add(turn)
+            turn.move(0)
+        for place, turn in enumerate(self._waiting, 1):
+            if turn.ahead != place:
+                turn.move(place)
+
+
 # -- a question on its way -------------------------------------------------------------------------
 
 
@@ -242,7 +327,7 @@ class Asked:
         """The id, if there is a log to look it up in; else nothing."""
         return self.id if self.kept else ""
 
-    def note(self, event: AnswerEvent) -> None:
+    def note(self, event: AnswerEvent | Waiting) -> None:
         """Keep what an event tells."""
         if isinstance(event, TextDelta):
             self._text.append(event.text)
@@ -317,7 +402,7 @@ def open_service(course: CourseParts, options: AskOptions | None = None, *, host
         FileReadError, FileWriteError: the server's own files cannot be read or made.
     """
     course = course.for_students()
-    answering, settings = open_answering(course, options), course.settings.serve
+    answering, settings = open_answering(course, options, major=_major(course)), course.settings.serve
     texts, state, storage, log = texts_for(settings), state_of(course), MemoryStorage(), _open_log(course)
     signer = Signer(state.key())
     accounts = LoginFile(state.logins)
@@ -340,11 +425,24 @@ def open_service(course: CourseParts, options: AskOptions | None = None, *, host
         pictures=pictures,
         material=Material(contents, study, pictures.of_document),
         metrics=Metrics(course.store, log),
+        queue=Queue(_at_once(course)),
         log=log,
         budget=_budget(course, state),
         topic=_topic(course, answering, texts["off_topic"]) if settings.allowed_content else None,
         local=all(is_loopback(host) for host in hosts),
     )
+
+
+def _at_once(course: CourseParts) -> int:
+    """How many answers are made at once. What bounds the questions of one person's documents is no measure for a class:
+    unless the configuration says how many calls the model bears, as many as a class asks."""
+    said = "concurrency" in tomllib.loads(course.config.text).get("major", {})
+    return course.models.major.concurrency if said else A_CLASS
+
+
+def _major(course: CourseParts) -> ChatModel:
+    """The model that answers; the queue is the service's."""
+    return course.major or shared_chat(replace(course.models.major, concurrency=_at_once(course)))
 
 
 def state_of(course: CourseParts) -> ServeState:

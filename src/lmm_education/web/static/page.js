@@ -93,7 +93,8 @@ function newExchange(text) {
 }
 
 const STEPS = {
-  found() {},
+  waiting(shown, { message }) { shown.note.textContent = message; },
+  found(shown) { shown.note.textContent = texts.thinking; },
   text(shown, { text }) { shown.note.textContent = ""; shown.tail.textContent += text; },
   block(shown, { html, rest }) {
     shown.note.textContent = "";

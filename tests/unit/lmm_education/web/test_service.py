@@ -17,7 +17,7 @@ from lmm.models.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answers import Answer
 from lmm_education.store.edge import EdgeStore
-from lmm_education.web.service import Asked, Service, open_service
+from lmm_education.web.service import A_CLASS, Asked, Queue, Service, open_service
 
 QUESTION = "What makes leaves green?"
 
@@ -89,3 +89,26 @@ def test_events_and_errors_come_through(botany: Course) -> None:
     assert [source.number for source in answer.cited] == [1]
     with pytest.raises(ModelUnavailable):
         asyncio.run(last(ScriptedModel([ModelUnavailable("no")])))
+
+
+def test_who_waits_hears_his_place() -> None:
+    """In the order in which they asked; whoever goes away makes room."""
+    queue = Queue(1)
+    first, second, third = queue.enter(), queue.enter(), queue.enter()
+
+    async def told() -> list[int]:
+        heard = [await turn.moved() for turn in (first, second, third)]
+        queue.leave(second)
+        heard.append(await third.moved())
+        queue.leave(first)
+        return [*heard, await third.moved()]
+
+    assert asyncio.run(told()) == [0, 1, 2, 1, 0]
+
+
+def test_as_many_are_answered_at_once_as_the_model_bears(tmp_path: Path) -> None:
+    """A class, unless the configuration says otherwise."""
+    for text, expected in (("", A_CLASS), ("[major]\nconcurrency = 8\n", 8)):
+        (tmp_path / "config.toml").write_text(text)
+        with Course.open(config=tmp_path / "config.toml", embedder=EMBEDDER, env={}) as course:
+            assert open_service(course).queue.size == expected
