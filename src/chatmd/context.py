@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -127,8 +127,7 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     tier, named = _named(config, configuration, own)
     where = "--model" if configuration.model and own else config.span.where
     settings: ModelSettings = getattr(_with_model(named, configuration, where), tier)
-    settings = replace(
-        settings,
+    settings = settings.replace(
         temperature=settings.temperature if config.temperature is None else config.temperature,
         max_tokens=config.max_tokens or settings.max_tokens,
         reasoning_effort=config.reasoning_effort or settings.reasoning_effort,
@@ -163,7 +162,7 @@ def settings_of(
     if not named and tier == "major":
         return settings
     major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
-    return replace(settings, major=major, minor=minor, aux=aux)
+    return settings.replace(major=major, minor=minor, aux=aux)
 
 
 def _named(config: Config, configuration: Configuration, own: bool) -> tuple[str, dict[str, str]]:
