@@ -2,7 +2,7 @@
 
 The parser jumps from one line that can matter to the next (a regular expression finds blank lines and
 the openings of opaque constructs), so that prose costs next to nothing. What a block start means is
-decided by the rules in `_Parser._block`, in this order: metadata, heading, text.
+decided by the rules in `_Parser._block`, in this order: metadata, heading, fence of a div, text.
 
 The dialect is Pandoc's markdown as the seed restricts it; docs/formats.md has the rules with examples.
 """
@@ -30,9 +30,14 @@ _HEADING_AHEAD = re.compile(rf"\n(?={_HASHES})")
 _LIST_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
 _OPAQUE = rf"[ \t]*{_LIST_ITEM}(?P<mark>`{{3,}}|~{{3,}}|\$\$|<!--)"
 _TEXT_STOP = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|{_OPAQUE})")
+# A line of a fenced div is a block. One that opens it stands where a block may begin; one that closes it ends any text.
+_FENCE = re.compile(
+    rf" {{0,3}}:{{3,}}[ \t]*(?P<opens>(?:\{{[^\n]*\}}|[^\s:{{}}]+)[ \t]*:*)?[ \t]*\r?(?:\n{_BLANKS}|\Z)"
+)
+_TEXT_STOP_IN_DIV = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|(?P<fence> {{0,3}}:{{3,}}[ \t]*\r?(?:\n|\Z))|{_OPAQUE})")
 _OPAQUE_START = re.compile(_OPAQUE)
 # The rest of a line after which a block may start without a blank line.
-_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|---[ \t]*(?:#[^\n]*)?\r?\n)")
+_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|---[ \t]*(?:#[^\n]*)?\r?\n| {{0,3}}:::)")
 
 
 def parse_markdown_text(text: str) -> list[Block]:
@@ -47,11 +52,12 @@ def parse_markdown_text(text: str) -> list[Block]:
 
 
 class _Parser:
-    """One pass over one text; remembers which closers are known to be missing, to stay linear."""
+    """One pass over one text: knows which closers are missing, to stay linear, and how many divs are open."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.missing: set[str] = set()
+        self.divs = 0  # that are open
 
     def parse(self) -> list[Block]:
         text, size = self.text, len(self.text)
@@ -83,6 +89,9 @@ class _Parser:
                 return TextBlock(text[start : rule.end()], line)
         elif (heading := _HEADING.match(text, at)) is not None:
             return HeadingBlock(text[start : heading.end()], line)
+        elif (fence := _FENCE.match(text, at)) is not None:
+            self.divs += 1 if fence["opens"] else -1 if self.divs else 0
+            return TextBlock(text[start : fence.end()], line)
         first = _OPAQUE_START.match(text, at)
         end, done = self._skip_opaque(first) if first is not None else (at, False)
         return TextBlock(text[start : end if done else self._text_end(end)], line)
@@ -130,10 +139,13 @@ class _Parser:
     def _text_end(self, at: int) -> int:
         """The end of the text block that goes on at `at`, with the blank lines that follow it."""
         text = self.text
+        pattern = _TEXT_STOP_IN_DIV if self.divs else _TEXT_STOP
         while True:
-            stop = _TEXT_STOP.search(text, at)
+            stop = pattern.search(text, at)
             if stop is None:
                 return len(text)
+            if stop.lastgroup == "fence":
+                return stop.start() + 1
             if stop["mark"] is None:
                 return stop.end()
             at, done = self._skip_opaque(stop)

@@ -6,7 +6,6 @@ Pure but for the asking: a document goes in as blocks and comes out as blocks; `
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -28,6 +27,7 @@ from lmm.markdown.tree import (
     tree_to_blocks,
     without_metadata,
 )
+from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore
 from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
@@ -127,33 +127,48 @@ def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context
     """The threads of the blocks in `seen`, a part of `blocks`."""
     at = {id(block): i for i, block in enumerate(blocks)}
     visible = [at[id(block)] for block in seen]
+    spans = _Spans(seen)
     threads = []
     for node in preorder(blocks_to_tree(seen, title=title)):
         block = node.metadata_block
         prompts = [p for p in block.prompts if p.text] if block is not None else []
         if block is None or not prompts:
             continue
-        subject = subject_of(node, context_limit=context_limit)
+        start, end = spans.of(node)
+        subject = subject_of(node, seen[start:end], context_limit=context_limit)
         asks = [PendingPrompt(at[id(block)], p, block.body_line + p.line - 1, subject, node=node) for p in prompts]
         if any(ask.is_edit for ask in asks):
-            extent = _extent(node, at, visible)
-            body = replace(subject, text=body_text(node))
+            extent = (visible[start - 1] + 1, visible[end] if end < len(visible) else len(blocks))
+            if end - start < 2 and isinstance(node, TextNode):
+                extent = (extent[0], extent[0] + end - start)
+            body = replace(subject, text=without_metadata(seen[start:end]))
             asks = [replace(ask, subject=body, extent=extent) if ask.is_edit else ask for ask in asks]
         threads.append(Thread(tuple(asks), read_log(block.values())))
     return threads
 
 
-def _extent(node: Node, at: Mapping[int, int], visible: Sequence[int]) -> tuple[int, int]:
-    """The positions of the blocks that a node's text consists of, its heading and metadata left out.
+class _Spans:
+    """Which blocks of a document a metadata block is about, as positions."""
 
-    `at` says where each block stands, `visible` where those stand that the tree shows.
-    """
-    start = max(at[id(block)] for block in _above_text(node)) + 1
-    if isinstance(node, TextNode):
-        return start, start + (node.block is not None)
-    last = max(at[id(block)] for block in tree_to_blocks(node))
-    after = bisect_right(visible, last)
-    return start, visible[after] if after < len(visible) else len(at)
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        texts = texts_of(blocks)
+        self.size, self.divs = len(blocks), div_ends(texts)
+        self.units, self.closers = unit_ends(texts, self.divs), set(self.divs.values())
+        self.at = {id(block): position for position, block in enumerate(blocks)}
+
+    def of(self, node: Node) -> tuple[int, int]:
+        """From where to where a node's text goes, its heading and metadata left out.
+
+        A unit is never torn: a section ends where a div ends that began before it, or begins that ends after it.
+        """
+        above = _above_text(node)
+        start = self.at[id(above[-1])] + 1 if above else 0
+        if isinstance(node, TextNode):
+            empty = node.block is None or start in self.closers
+            return start, start if empty else self.units[start]
+        if isinstance(node, HeaderNode):
+            return start, self.size
+        return start, balanced(self.divs, start, start + len(tree_to_blocks(node)) - len(above))
 
 
 def _above_text(node: Node) -> list[Block]:
@@ -162,24 +177,22 @@ def _above_text(node: Node) -> list[Block]:
     return [*([node.metadata_block] if node.metadata_block is not None else []), *heading]
 
 
-def body_text(node: Node) -> str:
-    """The text that an edit of a node replaces: without the heading, which stays."""
-    if not isinstance(node, HeadingNode):
-        return annotated_text(node)
-    return without_metadata([block for child in node.children for block in tree_to_blocks(child)])
-
-
 def asked_anew(document: Parsed, at: int, exchange: ChatExchange, before: str, context_limit: int) -> Thread:
     """An exchange in the log of the block at that position, to be asked anew; what followed it does not count.
 
     `before` is its prompt as it was answered, which the old reply keeps.
     """
     block = document.blocks[at]
-    trees = (blocks_to_tree(seen, title=document.name) for seen in (old_view(document.blocks), document.blocks))
-    node = next(node for tree in trees for node in preorder(tree) if node.metadata_block is block)
+    seen, node = next(
+        (seen, node)
+        for seen in (old_view(document.blocks), document.blocks)
+        for node in preorder(blocks_to_tree(seen, title=document.name))
+        if node.metadata_block is block
+    )
+    start, end = _Spans(seen).of(node)
     log = read_log(node.metadata)
     prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
-    subject = subject_of(node, context_limit=context_limit)
+    subject = subject_of(node, seen[start:end], context_limit=context_limit)
     return Thread(
         (PendingPrompt(at, prompt, block.line, subject, node=node, before=before),), log[: log.index(exchange)]
     )
@@ -194,14 +207,15 @@ def _covers(block: Block, line: int) -> bool:
     return block.line <= line < block.line + max(1, block.content.count("\n") + 1)
 
 
-def subject_of(node: Node, *, context_limit: int) -> Subject:
-    """What a metadata block on `node` is about."""
+def subject_of(node: Node, body: Sequence[Block], *, context_limit: int) -> Subject:
+    """What a metadata block on `node` is about; `body` are the blocks of its text, without a heading."""
     path = _path(node)
     if isinstance(node, HeaderNode):
         return Subject("document", path, annotated_text(node))
     if isinstance(node, HeadingNode):
-        return Subject("section", path, annotated_text(node))
-    text = annotated_text(node)
+        heading = [node.heading] if node.heading is not None else []
+        return Subject("section", path, without_metadata([*heading, *body]))
+    text = without_metadata(body)
     return Subject("paragraph" if text else "nothing", path, text, _context(node, context_limit))
 
 

@@ -46,6 +46,7 @@ from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, i
 from lmm.markdown.merge import merge
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.units import div_ends, is_opening, texts_of
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
 from lmm.notebook.edit_warnings import CUT, changed_since, code_notices, losses, marks_of, oddities, warnings
@@ -364,11 +365,26 @@ def unwrapped(reply: str) -> str:
 
 
 def closed(text: str) -> str:
-    """`text` with a fence, equation or comment that it leaves open closed: else it would swallow the end mark."""
+    """`text` with all that it leaves open closed, which else would swallow the end mark; and no div of others closed.
+
+    >>> closed("::: {.note}\\nA leaf.\\n"), closed("A leaf.\\n\\n:::\\n")
+    ('::: {.note}\\nA leaf.\\n:::\\n', 'A leaf.\\n\\n')
+    """
     opened = unclosed_construct(text)
-    if opened is None:
-        return text
-    return text.rstrip("\n") + "\n" + ("-->" if opened[1] == "<!--" else opened[1])
+    if opened is not None:
+        text = text.rstrip("\n") + "\n" + ("-->" if opened[1] == "<!--" else opened[1])
+    return _with_whole_divs(text) if ":::" in text else text
+
+
+def _with_whole_divs(text: str) -> str:
+    """`text` with a fence for each div that it leaves open, and without those that would close one around it."""
+    around = text.count("\n:::") + 1  # as many divs as could be closed
+    blocks = parse_markdown_text("::: around\n" * around + text)
+    ends = div_ends(texts_of(blocks))
+    foreign = {ends.get(position) for position in range(around)}
+    kept = serialize([block for i, block in enumerate(blocks) if i >= around and i not in foreign])
+    opened = sum(i >= around and i not in ends and is_opening(block.source) for i, block in enumerate(blocks))
+    return kept.rstrip("\n") + "\n:::" * opened + "\n" if opened else kept
 
 
 def _without_marks(text: str) -> str:

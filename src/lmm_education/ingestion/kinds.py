@@ -8,7 +8,6 @@ from typing import Literal
 Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
 
 ITEM = r"(?:[-*+]|\(?\d{1,9}[.)]|\(?[a-z]\)|#\.)[ \t]+"
-_INDENTED = re.compile(r" {2,}|\t")
 _COMMENT = re.compile(r"\s*<!--(?:(?!-->).)*-->\s*\Z", re.DOTALL)
 _ENVIRONMENT = re.compile(r"\\begin\{(equation|align|gather|multline|eqnarray|math|displaymath)\*?\}")
 _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -37,22 +36,6 @@ def kind_of(text: str) -> Kind:
             return kind
     environment = _ENVIRONMENT.match(text)
     return "equation" if environment and text.rstrip().endswith("}") else "prose"
-
-
-def continues_list(first: str, text: str) -> bool:
-    """Whether a block goes on with the list that another begins, a blank line between them.
-
-    >>> continues_list("1. One", "2. Two"), continues_list("1. One", "   more of it"), continues_list("1. One", "- Two")
-    (True, True, False)
-    """
-    if kind_of(first) != "list":
-        return False
-    same = kind_of(text) == "list" and _is_bullet(text) == _is_bullet(first)
-    return same or _INDENTED.match(text) is not None
-
-
-def _is_bullet(text: str) -> bool:
-    return text.lstrip()[0] in "-*+"
 
 
 def is_comment(text: str) -> bool:

@@ -1,8 +1,8 @@
 """A document as ingestion sees it: headings and texts in order, with the metadata that holds for each.
 
 Where an edit waits, the old text is seen. What has ``skip: true`` is not there, with all that is under it;
-nor are HTML comments, which readers do not see either. A list with blank lines between its items is one text
-where its first item has metadata, which so holds for all of it.
+nor are HTML comments, which readers do not see either. Metadata holds for all of what Pandoc takes as one block: a
+list with blank lines between its items, a fenced div. That is one text then, unless a heading or metadata is in it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
+from lmm.markdown.units import rests_of_units
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import is_on
-from lmm_education.ingestion.kinds import continues_list, is_comment
+from lmm_education.ingestion.kinds import is_comment
 from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.properties import properties
 from lmm_education.material import Lines
@@ -100,8 +101,11 @@ def read_outline(text: str, *, title: str = "", read_text: ReadText | None = Non
 
 
 def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Item]:
-    lists = lists_with_metadata(tree)
-    later = {id(node) for nodes in lists.values() for node in nodes}
+    rests = rests_of_units(tree)
+    whole = {first: [node for node in rest if isinstance(node, TextNode)]
+             for first, rest in rests.items() if _is_one_text(rest)}  # fmt: skip
+    later = {id(node) for nodes in whole.values() for node in nodes}
+    around: dict[int, Mapping[str, Any]] = {}  # properties of a div that is not one text
     stack: list[tuple[Node, Heading]] = [(child, root) for child in reversed(tree.children)]
     while stack:
         node, above = stack.pop()
@@ -113,29 +117,19 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Ite
             stack.extend((child, heading) for child in reversed(node.children))
         elif isinstance(node, TextNode) and id(node) not in later and (text := read_text(node)):
             values, line = node.metadata, node.block.line if node.block else node.line
-            key, text = key_of(text), _with_rest(text, line, lists.get(id(node), ()))
+            key, text = key_of(text), _with_rest(text, line, whole.get(id(node), ()))
             lines = Lines(line, line + text.count("\n"))
-            yield Text(text, lines, above, key, values, properties(values))
+            own = {**around.get(id(node), {}), **properties(values)}
+            around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
+            yield Text(text, lines, above, key, values, own)
 
 
-def lists_with_metadata(tree: HeadingNode) -> dict[int, list[TextNode]]:
-    """The lists that have metadata and blank lines between their items: by the id of the first text, the others."""
-    lists: dict[int, list[TextNode]] = {}
-    for heading in preorder(tree):
-        first: TextNode | None = None
-        for node in heading.children if isinstance(heading, HeadingNode) else ():
-            if not isinstance(node, TextNode) or node.metadata_block is not None:
-                first = node if isinstance(node, TextNode) else None
-            elif first is not None and not is_comment(node.text):
-                if continues_list(first.text, node.text):
-                    lists.setdefault(id(first), []).append(node)
-                else:
-                    first = None
-    return lists
+def _is_one_text(rest: Sequence[Node]) -> bool:
+    return all(isinstance(node, TextNode) and node.metadata_block is None for node in rest)
 
 
 def _with_rest(text: str, line: int, rest: Sequence[TextNode]) -> str:
-    """A list with the texts that go on with it, each on its line."""
+    """A text with those that go on with it, each on its line."""
     for node in rest:
         more = block_text(node)
         missing = node.line - line - text.count("\n")

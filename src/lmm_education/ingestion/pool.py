@@ -1,9 +1,9 @@
 """Step 1, pool: texts that say little alone join their neighbours, so that context is not lost.
 
-Two things happen here. What blank lines have torn is put together again, always: a list with blank lines
-between its items, an HTML element over several paragraphs. Then, if asked for, equations, code and very
-short texts join the text before them, or at the start of a section the one after them. Nothing is joined
-across a heading, or with a text that has properties of its own.
+Two things happen here. What blank lines have torn is put together again, always: what Pandoc takes as one block (see
+`lmm.markdown.units`), an HTML element over several paragraphs; the fences of a div that is too long are left out. Then,
+if asked for, equations, code and very short texts join the text before them, or at the start of a section the one after
+them. Nothing is joined across a heading, or with a text that has properties of its own.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby
 
-from lmm_education.ingestion.kinds import continues_list, kind_of
+from lmm.markdown.units import div_ends, unit_ends
+from lmm_education.ingestion.kinds import kind_of
 from lmm_education.ingestion.outline import Item, Text
 from lmm_education.ingestion.packing import Limits, cut
 from lmm_education.material import Lines
@@ -36,7 +37,8 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
     >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, Text)]
     [Lines(first=3, last=5)]
     """
-    whole = list(_by_heading(items, lambda texts: _joined(texts, _Continues(), limits, tear=True)))
+    units = list(_units(list(items), limits))
+    whole = list(_by_heading(units, lambda texts: _joined(texts, _Continues(), limits, tear=True)))
     if shorter_than is None:
         return whole
 
@@ -47,6 +49,37 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
         return needs_context(text) or all(map(needs_context, group))
 
     return list(_by_heading(whole, lambda texts: _joined(texts, joins, limits)))
+
+
+def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
+    """The items with each unit joined that fits; of a div that does not, or has a heading in it, what is inside."""
+    texts = [f"{item.text}\n" if isinstance(item, Text) else None for item in items]
+    alone = [text if isinstance(item, Text) and not item.own else None for item, text in zip(items, texts, strict=True)]
+    divs = div_ends(texts)
+    ends, fences = unit_ends(alone, divs), {*divs, *divs.values()}
+    sizes = [limits.measure(item.text) + limits.joint if isinstance(item, Text) else 0 for item in items]
+    before = [0, *accumulate(sizes)]
+    at = 0
+    while at < len(items):
+        end = ends[at]
+        unit = [item for item in items[at:end] if isinstance(item, Text) and not item.own]
+        if len(unit) == end - at and before[end] - before[at] <= limits.high + limits.joint:
+            yield join(unit)
+        elif at in fences:
+            end = at + 1
+        else:
+            yield from (_unfenced(item, limits) for item in items[at:end])
+        at = end
+
+
+def _unfenced(item: Item, limits: Limits) -> Item:
+    """A text that is a whole div and too long, without its fences."""
+    if not isinstance(item, Text) or not item.text.startswith(":::") or limits.measure(item.text) <= limits.high:
+        return item
+    inside, _, last = item.text.partition("\n")[2].rpartition("\n")
+    if not last.lstrip().startswith(":::"):
+        return item
+    return replace(item, text=inside.strip("\n"), lines=Lines(item.lines.first + 1, item.lines.last - 1))
 
 
 def _by_heading(items: Iterable[Item], change: Callable[[list[Text]], Iterable[Text]]) -> Iterator[Item]:
@@ -91,7 +124,7 @@ def join(texts: Sequence[Text]) -> Text:
 
 
 class _Continues:
-    """Whether a text goes on with the list or the HTML element that a group began; asked for each text in turn."""
+    """Whether a text goes on with the HTML element that a group began; asked for each text in turn."""
 
     def __init__(self) -> None:
         self._tag = ""
@@ -105,7 +138,7 @@ class _Continues:
             self._open += len(re.findall(rf"<{self._tag}\b[^<>]*(?<!/)>", last, re.IGNORECASE))
             self._open -= len(re.findall(rf"</{self._tag}\s*>", last, re.IGNORECASE))
             return self._open > 0
-        return continues_list(first, text.text)
+        return False
 
 
 def _element(text: str) -> str:

@@ -17,10 +17,10 @@ from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree, fold, preorder
+from lmm.markdown.units import fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks, resolve
 from lmm_education.errors import ExportError
-from lmm_education.ingestion.outline import lists_with_metadata
 from lmm_education.study.study_documents import is_special, type_in
 
 Edits = Literal["refuse", "old", "new"]
@@ -162,7 +162,10 @@ def _kinds(tree: HeadingNode) -> dict[int, str]:
     for node in preorder(tree):
         above = kinds[id(node.parent)] if node.parent is not None else "text"
         kinds[id(node)] = type_in({"type": node.own("type")}, above) if node.metadata_block is not None else above
-    return kinds | {id(node): kinds[first] for first, rest in lists_with_metadata(tree).items() for node in rest}
+    for first, rest in rests_of_units(tree).items():
+        if is_special(kinds[first]):
+            kinds |= {id(node): kinds[first] for node in rest}
+    return kinds | {id(last): kinds[id(first)] for first, last in fences_of_divs(tree)}
 
 
 def _block(node: Node) -> Block | None:

@@ -1,0 +1,221 @@
+"""Units: texts with blank lines in them that Pandoc takes as one block, and that nobody may tear.
+
+A fenced div with all that is inside; a list, loose or tight; a table with its caption; a definition list; a footnote
+and indented code over several paragraphs. Texts are given by their sources, as blocks hold them; None stands for
+what is no text: a heading or metadata, which ends any unit but a div.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from lmm.markdown.blocks import Block, TextBlock
+from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
+
+Texts = Sequence[str | None]
+
+# Where a fence opens or closes is the parser's to know: such a line is a block of its own.
+_FENCE = re.compile(r"\s*:{3,}[ \t]*(?P<opens>[^\s:][^\n]*)?\s*\Z")
+_BULLET = r"(?P<bullet>[-*+])"
+_NUMBER = r"(?P<open>\(?)(?:\d{1,9}|#|[A-Za-z]|[ivxIVX]+|@[\w-]*)(?P<close>[.)])"
+ITEM = re.compile(rf"(?P<marker> {{0,3}}(?:{_BULLET}|{_NUMBER})(?:[ \t]+|(?=\r?(?:\n|\Z))))")
+_INITIAL = re.compile(r" {0,3}[A-Z]\. (?! )")  # of a name: a list needs two spaces here
+_INDENTED = re.compile(r" {4}|\t")
+_FOOTNOTE = re.compile(r" {0,3}\[\^[^\]\s]+\]:")
+_DEFINITION = re.compile(r" {0,3}[:~][ \t]+\S")
+_DEFINED = re.compile(r"[^\n]+\n {0,3}[:~][ \t]+\S")  # a term, and what it means
+# A caption of the form ": text" is a definition where it follows a term.
+_CAPTION = re.compile(r" {0,3}(?:[Tt]able:|:)[ \t]+\S")
+_DASHES = r" {0,3}-{2,}[- \t]*"
+_PIPES = r"[ \t]*\|?[ \t]*:?-+:?[ \t]*"
+_TABLE = re.compile(
+    rf"[^\n]*\|[^\n]*\n{_PIPES}(?:[|+]|\n)|[^\n]+\n{_DASHES}\r?\n|{_DASHES}\r?\n[ \t]*\S| {{0,3}}\+[-=+:]+\+[ \t]*\r?\n"
+)
+_RULED = re.compile(rf"{_DASHES}\r?\n[ \t]*\S")
+_RULE = re.compile(rf"{_DASHES}\s*\Z")
+_LONGEST = 200  # so many texts a table of ruled lines may have
+_RULED_END = re.compile(rf"\n{_DASHES}\s*\Z")
+
+
+def texts_of(blocks: Iterable[Block]) -> list[str | None]:
+    """The sources of text blocks, None for the others."""
+    return [block.source if isinstance(block, TextBlock) else None for block in blocks]
+
+
+def div_ends(texts: Texts) -> dict[int, int]:
+    """For each fenced div the positions of its two fences; one that has no other is no div.
+
+    >>> div_ends(["::: {.note}\\n", "A leaf.\\n", None, "::: a\\n", "Green.\\n", ":::\\n", ":::\\n", ":::\\n"])
+    {3: 5, 0: 6}
+    """
+    ends, opened = dict[int, int](), list[int]()
+    for position, text in enumerate(texts):
+        if text is None or ":::" not in text[:40]:
+            continue
+        if is_opening(text):
+            opened.append(position)
+        elif opened and _FENCE.match(text):
+            ends[opened.pop()] = position
+    return ends
+
+
+def is_opening(text: str) -> bool:
+    """Whether a text, as the parser gives it, is the line that opens a fenced div."""
+    fence = _FENCE.match(text)
+    return fence is not None and fence["opens"] is not None
+
+
+def balanced(ends: Mapping[int, int], start: int, end: int) -> int:
+    """The end of the longest run from `start` to `end` at most that tears no div; `ends` are those of `div_ends`.
+
+    >>> ends = div_ends(["::: a\\n", "A leaf.\\n", ":::\\n", "::: b\\n", "A root.\\n", ":::\\n"])
+    >>> balanced(ends, 1, 6), balanced(ends, 0, 5), balanced(ends, 0, 6)
+    (2, 3, 6)
+    """
+    closers = set(ends.values())
+    at = start
+    while at < end:
+        after = ends.get(at, at) + 1
+        if at in closers or after > end:
+            break
+        at = after
+    return at
+
+
+def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
+    """For each text where the unit ends that begins with it: the position after its last text.
+
+    >>> unit_ends(["- a\\n\\n", "- b\\n\\n", "  more\\n\\n", "Then.\\n"])
+    [3, 3, 3, 4]
+    >>> unit_ends(["| a |\\n|---|\\n| 1 |\\n\\n", ": Numbers\\n\\n", "[^1]: A note.\\n\\n", "    More of it.\\n"])
+    [2, 2, 4, 4]
+    """
+    divs = div_ends(texts) if divs is None else divs
+    fences = {*divs, *divs.values()}
+    ends = [divs.get(position, position) + 1 for position in range(len(texts))]
+    at = 0
+    while at < len(texts):
+        end = at + 1 if texts[at] is None or at in fences else _run_end(texts, at, divs, fences)
+        for inner in range(at, end):
+            if inner == at or (inner not in divs and _is_item(texts[inner])):
+                ends[inner] = max(end, ends[inner])
+        at = end
+    return ends
+
+
+def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collection[int]) -> int:
+    """The end of what goes on, over blank lines, from the text at `start`."""
+    first = texts[start] or ""
+    kind, item, at = _kind(first), first, start + 1
+    if kind == "ruled":
+        at = _rule_end(texts, start)
+    while at < len(texts) and (text := texts[at]) is not None:
+        if at in fences:
+            if kind != "list" or at not in divs or not _belongs(item, text):
+                break
+            at = divs[at] + 1  # a div that is indented, as a part of an item
+            continue
+        if not _follows(kind, item, texts, start, at):
+            break
+        item = text if _is_item(text) else item
+        at += 1
+    return at
+
+
+def _kind(first: str) -> str:
+    """What a text is, as far as other texts may go on with it."""
+    if _is_item(first):
+        return "list"
+    if _FOOTNOTE.match(first) or _INDENTED.match(first):
+        return "note"
+    if _RULED.match(first):
+        return "ruled"
+    if _TABLE.match(first):
+        return "table"
+    return "caption" if _CAPTION.match(first) else "prose"
+
+
+def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
+    """Whether the text `at` goes on with the unit of this kind from `start`; `item` is the last item of a list."""
+    text = texts[at] or ""
+    match kind:
+        case "list":
+            return _belongs(item, text)
+        case "note":
+            return _INDENTED.match(text) is not None
+        case "table" | "ruled":
+            return _CAPTION.match(text) is not None and _CAPTION.match(texts[at - 1] or "") is None
+        case "caption":
+            return at == start + 1 and _TABLE.match(text) is not None
+    return _defines(texts, start, at)
+
+
+def _belongs(item: str, text: str) -> bool:
+    """Whether a text goes on with a list whose last item is `item`: as an item of its kind, or indented."""
+    marker, other = ITEM.match(item), ITEM.match(text)
+    if marker is None:
+        return False
+    if text.expandtabs(4).startswith(" " * min(len(marker[0].expandtabs(4)), 4)):
+        return True
+    return other is not None and _is_item(text) and other.group("open", "close") == marker.group("open", "close")
+
+
+def _is_item(text: str | None) -> bool:
+    return text is not None and ITEM.match(text) is not None and _INITIAL.match(text) is None
+
+
+def _defines(texts: Texts, start: int, at: int) -> bool:
+    """Whether a text defines the term before it, goes on with such a definition, or is the next term."""
+    text, before = texts[at] or "", texts[at - 1] or ""
+    begun = at > start + 1 or _DEFINED.match(before) is not None
+    if _DEFINITION.match(text):
+        return begun or _is_line(before)
+    after = texts[at + 1] if at + 1 < len(texts) else None
+    is_term = _is_line(text) and after is not None and _DEFINITION.match(after) is not None
+    return begun and (is_term or _INDENTED.match(text) is not None or _DEFINED.match(text) is not None)
+
+
+def _is_line(text: str) -> bool:
+    return "\n" not in text.strip()
+
+
+def _rule_end(texts: Texts, start: int) -> int:
+    """The end of a table that begins with a rule: after the text that ends with one, or else after its first."""
+    for at in range(start, min(start + _LONGEST, len(texts))):
+        text = texts[at]
+        if text is None:
+            break
+        if _RULED_END.search(text, text.index("\n") if at == start else 0) or (at > start and _RULE.match(text)):
+            return at + 1
+    return start + 1
+
+
+# -- in a tree -----------------------------------------------------------------------------------------
+
+
+def rests_of_units(tree: HeadingNode | None) -> dict[int, list[Node]]:
+    """The other nodes of each unit that has metadata, by the id of its first text: what holds for it, holds for all."""
+    order, texts = _in_order(tree)
+    ends = unit_ends(texts)
+    rests: dict[int, list[Node]] = {}
+    for at, node in enumerate(order):
+        if isinstance(node, TextNode) and node.metadata_block is not None and ends[at] > at + 1:
+            rests[id(node)] = [other for other in order[at + 1 : ends[at]] if other is not None]
+    return rests
+
+
+def fences_of_divs(tree: HeadingNode | None) -> list[tuple[Node, Node]]:
+    """The first and the last line of each fenced div, which stay or go together."""
+    order, texts = _in_order(tree)
+    found = ((order[first], order[last]) for first, last in div_ends(texts).items())
+    return [(first, last) for first, last in found if first is not None and last is not None]
+
+
+def _in_order(tree: HeadingNode | None) -> tuple[list[Node | None], list[str | None]]:
+    """The nodes of a tree and their texts, with None for metadata."""
+    order: list[Node | None] = []
+    for node in preorder(tree):
+        order += [None, node] if node.metadata_block is not None else [node]
+    texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in order]
+    return order, texts
