@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from pandoc_trees import trees
 
 from lmm.markdown import parse_markdown_text, serialize
+from lmm.markdown.blocks import TextBlock
+from lmm.markdown.units import div_ends, texts_of
 from lmm.models.testing import ScriptedModel
+from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.settings import Preparation
+from lmm_education.study.clean import clean_notes
 
 LEAVES = (
     "A paragraph.",
@@ -132,3 +137,37 @@ def test_pandoc_reads_everything_else_as_it_was(units: tuple[Unit, ...], reply: 
         assert serialize(parse_markdown_text(plain)) == plain
     for number, (found, wanted) in enumerate(zip(trees(ours), trees(expected), strict=True)):
         assert found == wanted, f"{ours[number]}\n=== instead of ===\n{expected[number]}"
+
+
+def fences(text: str) -> tuple[int, int]:
+    """How many lines of divs a text has, and how many of them belong together."""
+    blocks = parse_markdown_text(text)
+    lines = [block for block in blocks if isinstance(block, TextBlock) and block.source.lstrip().startswith(":::")]
+    return len(lines), 2 * len(div_ends(texts_of(blocks)))
+
+
+@given(documents(), st.sampled_from([60, 150, 2000]))
+def test_no_chunk_has_half_a_div(units: tuple[Unit, ...], size: int) -> None:
+    """A div is whole in a chunk, or its lines are not there; its text always is."""
+    text = f"Start.\n\n{written(units)}\n"
+    chunks = prepare_document(
+        text, docid="d", file="a.md", settings=Preparation(min_size=size // 2, max_size=size)
+    ).chunks
+    for chunk in chunks:
+        found, paired = fences(chunk.text)
+        assert found == paired, chunk.text
+    everything = "\n".join(chunk.text for chunk in chunks)
+    assert everything.count("Then.") == text.count("Then.")
+
+
+@given(documents(), st.data())
+def test_what_is_kept_back_is_all_of_a_unit(units: tuple[Unit, ...], data: st.DataObject) -> None:
+    """Of a solution nothing is in the notes, and the divs around it stay whole."""
+    unit = data.draw(st.sampled_from([unit for unit in [*places(units), Unit("None.")] if not unit.level]))
+    solution = "---\ntype: solution\n---\n"
+    text = f"Start.\n\n{written(units, unit, solution)}\n"
+    clean = clean_notes(text).text
+    found, paired = fences(clean)
+    assert found == paired, clean
+    wanted = f"Start.\n\n{written(units, unit, '', '')}\n"
+    assert clean.split() == wanted.split()

@@ -63,10 +63,11 @@ def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
     while at < len(items):
         end = ends[at]
         unit = [item for item in items[at:end] if isinstance(item, Text) and not item.own]
-        if len(unit) == end - at and before[end] - before[at] <= limits.high + limits.joint:
-            yield join(unit)
-        elif at in fences:
+        whole = len(unit) == end - at and before[end] - before[at] <= limits.high + limits.joint
+        if at in fences and (end == at + 1 or not whole):
             end = at + 1
+        elif whole:
+            yield join(unit)
         else:
             yield from (_unfenced(item, limits) for item in items[at:end])
         at = end

@@ -147,6 +147,9 @@ def _chosen(tree: HeadingNode, keep: Collection[str]) -> tuple[set[int], list[Le
         return stays[id(node)]
 
     fold(tree, visit)
+    for first, rest in rests_of_units(tree).items():  # a heading in a div goes with it, whatever comes after the div
+        if is_special(kinds[first], keep):
+            stays |= {id(node): False for node in rest if is_special(kinds[id(node)], keep)}
     nodes = list(preorder(tree))
     kept = {id(b) for node in nodes if stays[id(node)] for b in (_block(node),) if b is not None}
     texts = [node for node in nodes if isinstance(node, TextNode) and node.block is not None]
