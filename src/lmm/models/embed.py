@@ -15,6 +15,8 @@ from lmm.messages import encodable
 from lmm.models.embedders.dialects import DIALECTS
 from lmm.models.embedders.encoder import Encoder, Took, Vector, identity_of, is_usable
 from lmm.models.embedders.fastembed import open_fastembed
+from lmm.models.embedders.minilm import NAME as MINILM
+from lmm.models.embedders.minilm import open_minilm
 from lmm.models.embedders.model2vec import open_model2vec
 from lmm.models.embedders.prefixes import Prefixes, prefixes_of
 from lmm.models.embedders.remote import RemoteEncoder
@@ -27,7 +29,9 @@ from lmm.providers import PROVIDERS
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
 ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {
-    "wordllama": open_wordllama,
+    "builtin": lambda settings, prefixes: (open_minilm if settings.model.model == MINILM else open_wordllama)(
+        settings, prefixes
+    ),
     "fastembed": open_fastembed,
     "sentence_transformers": open_sentence_transformers,
     "model2vec": open_model2vec,
@@ -35,7 +39,6 @@ ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {
 }
 # Static word vectors are made at thousands a second: a cache would save tenths of a second for a whole course, and
 # write a kilobyte for each chunk (benchmarks/results.md).
-_STATIC = ("wordllama", "model2vec")
 
 
 def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedder:
@@ -66,7 +69,7 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
             hint=f"export {provider.keys[0]}=…, or set another model under [embedding] in config.toml",
         )
     encoder = ADAPTERS[provider.embedder](settings, _prefixes(settings))
-    worth_it = cache and provider.embedder not in _STATIC
+    worth_it = cache and not is_static(str(settings.model))
     return TextEmbedder(CachedEncoder(encoder, VectorCache()) if worth_it else encoder, settings.dimensions)
 
 
@@ -89,17 +92,16 @@ async def aembed(embedder: Embedder, texts: Sequence[str], *, kind: Side) -> lis
 def is_static(name: str) -> bool:
     """Whether the model ``Provider/model`` adds up vectors of words, whatever their order.
 
-    >>> is_static("Builtin/wordllama"), is_static("OpenAI/text-embedding-3-small")
-    (True, False)
+    >>> is_static("Builtin/wordllama"), is_static("Builtin/minilm"), is_static("OpenAI/text-embedding-3-small")
+    (True, False, False)
     """
-    provider = PROVIDERS.get(name.partition("/")[0].lower())
-    return provider is not None and provider.embedder in _STATIC
+    provider, _, model = name.lower().partition("/")
+    return provider == "model2vec" or (provider == "builtin" and model != MINILM)
 
 
 def _prefixes(settings: ModelSettings) -> Prefixes:
     """Those of the settings, else those of the model's card; static word vectors have none."""
-    static = PROVIDERS[settings.model.provider.lower()].embedder in _STATIC
-    known = Prefixes() if static else prefixes_of(settings.model.model)
+    known = Prefixes() if is_static(str(settings.model)) else prefixes_of(settings.model.model)
     query, document = settings.query_prefix, settings.document_prefix
     return Prefixes(known.query if query is None else query, known.document if document is None else document)
 

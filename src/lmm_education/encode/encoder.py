@@ -197,7 +197,7 @@ def _open_embedder(
 ) -> tuple[Embedder | None, tuple[str, ...]]:
     advice = f'set model = "{MULTILINGUAL}" or another multilingual model under [embedding] in config.toml'
     builtin, chosen = str(embedding.model) == _ENGLISH_ONLY, not embedding.origin.startswith("default")
-    foreign = builtin and language_code(language) != "en"
+    foreign = str(embedding.model).startswith("Builtin/") and language_code(language) != "en"
     can_do_without = encoding.name == "hybrid" and not chosen
     if foreign and can_do_without:
         return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} knows English only; {advice}",)
@@ -207,7 +207,8 @@ def _open_embedder(
         if not (builtin and can_do_without):
             raise
         return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} is not installed; {advice}",)
-    return opened, (f"{_ENGLISH_ONLY} knows English only, the course is in '{language}'; {advice}",) if foreign else ()
+    notice = f"{embedding.model} knows English only, the course is in '{language}'; {advice}"
+    return opened, (notice,) if foreign else ()
 
 
 def _dense_texts(chunk: Chunk, encoding: Encoding) -> list[tuple[VectorName, str]]:

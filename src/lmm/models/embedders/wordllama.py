@@ -34,7 +34,7 @@ def open_wordllama(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         raise ModelNotFound(
             f"there is no built-in embedding model '{settings.model.model}'",
             where=settings.origin,
-            hint=f"use Builtin/{NAME}",
+            hint=f"use Builtin/{NAME} or Builtin/minilm",
         )
     if settings.dimensions not in (None, *DIMENSIONS):
         raise ConfigError(
