@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import Row, seconds, show
+from lmm_education import payloads
 from lmm_education.config import StorageSettings
+from lmm_education.frequencies import Frequencies
 from lmm_education.material import SparseVector
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
@@ -103,13 +105,17 @@ def speed(ask: Callable[[Question], object], questions: Sequence[Question]) -> S
     return Speed(len(taken) / sum(taken), statistics.median(taken), sorted(taken)[int(0.95 * len(taken))])
 
 
+def legs_of(store: Store, question: Question) -> list[Leg]:
+    """Both legs, the words weighed by how rare they are."""
+    sparse, dense = question
+    return [Leg("sparse", store.frequencies().weigh(sparse), LIMIT), Leg("dense", dense, LIMIT)]
+
+
 def ask_store(store: Store) -> Callable[[Question], object]:
     """What a hybrid search asks of a store: both legs, and the whole payload of what will be shown."""
 
     def ask(question: Question) -> object:
-        sparse, dense = question
-        legs = [Leg("sparse", sparse, LIMIT), Leg("dense", dense, LIMIT)]
-        found = store.search(legs, fields=False)
+        found = store.search(legs_of(store, question), fields=False)
         return store.get("chunks", [hit.id for hit in found[0][: SHOWN // 2] + found[1][: SHOWN // 2]])
 
     return ask
@@ -152,10 +158,9 @@ def _best(scores: Any) -> list[int]:
 def check(store: Store, exact: Exact, questions: Sequence[Question]) -> None:
     """The store finds what there is to find: the sparse leg exactly, the dense one nearly."""
     agreed = 0
-    for sparse, dense in questions:
-        legs = [Leg("sparse", sparse, LIMIT), Leg("dense", dense, LIMIT)]
-        found = [{uuid.UUID(hit.id).int for hit in leg} for leg in store.search(legs, fields=False)]
-        words, near = exact.ask((sparse, dense))
+    for question in questions:
+        found = [{uuid.UUID(hit.id).int for hit in leg} for leg in store.search(legs_of(store, question), fields=False)]
+        words, near = exact.ask(question)
         assert len(found[0] & set(words)) >= 0.9 * len(found[0]), "the sparse leg"
         agreed += len(found[1] & set(near))
     assert agreed >= 0.95 * LIMIT * len(questions), f"the dense leg: {agreed / LIMIT / len(questions):.3f}"
@@ -166,7 +171,22 @@ def write(store: Store, points: Sequence[Point]) -> float:
     start = time.perf_counter()
     with store.writing(MANIFEST) as writer:
         writer.upsert("chunks", points)
+        writer.upsert("documents", records(points))
     return time.perf_counter() - start
+
+
+def records(points: Sequence[Point]) -> list[Point]:
+    """The records of the documents that chunks belong to, with their document frequencies."""
+    words: dict[str, list[SparseVector]] = {}
+    for point in points:
+        words.setdefault(point.payload["document"], []).append(point.vectors["sparse"])  # type: ignore[arg-type]
+    return [
+        Point(
+            str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
+            {"what": "document", payloads.WORDS: Frequencies.of(own).to_text()},
+        )
+        for name, own in words.items()
+    ]
 
 
 def rows(sizes: Sequence[int] = SIZES) -> list[Row]:

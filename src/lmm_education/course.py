@@ -331,9 +331,11 @@ class Course(CourseParts):
 
     def documents(self) -> list[StoredDocument]:
         """The documents that are stored, by file; none where there is no store yet."""
-        from lmm_education.ingestion.apply import stored_documents
-
-        return stored_documents(self.store) if self.store.manifest() is not None else []
+        try:
+            with self.view() as catalogue:
+                return list(catalogue.documents)
+        except StoreMissing:
+            return []
 
     def read(self, *paths: str | Path) -> Reading:
         """Read documents for the verbs below: one that cannot be read is told in the result, and stops no other."""
@@ -346,7 +348,7 @@ class Course(CourseParts):
         from lmm_education.study.study_documents import Reading, documents_at, stored_documents
 
         if not paths:
-            return stored_documents(self.store)
+            return stored_documents(self)
         read = [document for path in paths if isinstance(path, Reading) for document in path.documents]
         files = [path for path in paths if not isinstance(path, Reading)]
         return read + documents_at(files, self.settings)

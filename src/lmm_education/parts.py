@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from lmm.config import Settings
 from lmm.errors import FileReadError
 from lmm.models.port import ChatModel, Embedder
 from lmm.tables import Config
+from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import CourseSettings, StorageSettings, load_course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.store.manifest import Manifest
@@ -122,6 +123,20 @@ class CourseParts:
             StoreError: it cannot be opened.
         """
         return self.given_store if self.given_store is not None else self.once("store", self._open_store)
+
+    @property
+    def catalogues(self) -> Catalogues:
+        """What the store holds, kept until it changes."""
+        return self.once("catalogues", lambda: Catalogues(self.store))
+
+    def view(self) -> AbstractContextManager[Catalogue]:
+        """What the course holds now: one state of the store, for a question from its beginning to its end.
+
+        Raises:
+            StoreMissing: nothing was ingested.
+            StoreError: the store cannot be read.
+        """
+        return self.catalogues.view()
 
     def _open_store(self) -> Store:
         store = open_store(self.settings.storage, env=self.env)

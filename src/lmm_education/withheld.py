@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -26,6 +26,7 @@ from lmm_education.store.port import (
     Store,
     Stored,
     StoreStatus,
+    StoreView,
     Where,
     Writer,
 )
@@ -36,19 +37,19 @@ _NEEDED = ("what", "document", "section", "kind", "headings", "level", "order", 
 Payload = Mapping[str, Any]
 
 
-class WithheldStore:
-    """A `Store` without the texts whose type is one of `types`, in upper or lower case.
+class WithheldView:
+    """A `StoreView` without the texts whose type is one of `types`; see `WithheldStore`. `known` are the types to leave
+    out as the store spells them, by its stamp."""
 
-    The type of a text is its own or the one it inherits; of several, each counts. What stands in metadata under the
-    name of such a type (``solution:``) is not there either, and nothing is found by it.
-    """
-
-    def __init__(self, store: Store, types: Iterable[str]) -> None:
-        self._store = store
-        self._types = frozenset(map(_folded, types))
-        self._known: tuple[Manifest | None, tuple[str, ...]] = (None, ())
+    def __init__(self, store: StoreView, types: frozenset[str], known: dict[str, tuple[str, ...]]) -> None:
+        self._store, self._types, self._known = store, types, known
 
     # -- reading -----------------------------------------------------------------------------------
+
+    @property
+    def stamp(self) -> str:
+        """See `StoreView.stamp`."""
+        return self._store.stamp
 
     def manifest(self) -> Manifest | None:
         """See `Reader.manifest`."""
@@ -102,42 +103,6 @@ class WithheldStore:
         """See `Reader.frequencies`: those of the whole course, so that words weigh the same for everybody."""
         return self._store.frequencies()
 
-    # -- the rest of a store -----------------------------------------------------------------------
-
-    @property
-    def location(self) -> str:
-        """See `Store.location`."""
-        return self._store.location
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """See `Store.notices`."""
-        return self._store.notices
-
-    def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:
-        """See `Store.writing`."""
-        return self._store.writing(manifest, anew=anew)
-
-    def compact(self) -> None:
-        """See `Store.compact`."""
-        self._store.compact()
-
-    def check(self) -> str:
-        """See `Store.check`."""
-        return self._store.check()
-
-    def records(self) -> Sequence[Mapping[str, Any]] | None:
-        """See `Store.records`."""
-        return self._store.records()
-
-    def status(self) -> StoreStatus:
-        """See `Store.status`."""
-        return self._store.status()
-
-    def close(self) -> None:
-        """See `Store.close`."""
-        self._store.close()
-
     # -- what may be shown -------------------------------------------------------------------------
 
     def _may_show(self, payload: Payload) -> bool:
@@ -163,13 +128,13 @@ class WithheldStore:
         return any(map(self._is_withheld, parts))
 
     def _kinds(self) -> tuple[str, ...]:
-        """The types to leave out as the store spells them. The embedded store's manifest is the same object for as long
-        as its content is the same."""
-        manifest = self._store.manifest()
-        if manifest is None or manifest is not self._known[0]:
-            facet = self._store.facet("kind", limit=_ALL) if manifest is not None else {}
-            self._known = manifest, tuple(filter(self._is_withheld, facet))
-        return self._known[1]
+        """The types to leave out as the store spells them."""
+        stamp = self._store.stamp
+        if stamp not in self._known:
+            facet = self._store.facet("kind", limit=_ALL) if stamp else {}
+            self._known.clear()
+            self._known[stamp] = tuple(filter(self._is_withheld, facet))
+        return self._known[stamp]
 
     def _without(self, where: Where) -> list[Match | Contains]:
         kinds = self._kinds()
@@ -217,6 +182,99 @@ class WithheldStore:
             return False
         inside = [Match("document", (payload["document"],))]
         return not any(self._may_show(p.payload) for p in self._store.scroll("chunks", where=inside, fields=_NEEDED))
+
+
+class WithheldStore:
+    """A `Store` without the texts whose type is one of `types`, in upper or lower case.
+
+    The type of a text is its own or the one it inherits; of several, each counts. What stands in metadata under the
+    name of such a type (``solution:``) is not there either, and nothing is found by it.
+    """
+
+    def __init__(self, store: Store, types: Iterable[str]) -> None:
+        self._store, self._types = store, frozenset(map(_folded, types))
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    # -- reading, each time in a view of its own ------------------------------------------------------
+
+    @contextmanager
+    def view(self) -> Iterator[WithheldView]:
+        """See `Store.view`."""
+        with self._store.view() as view:
+            yield WithheldView(view, self._types, self._known)
+
+    def manifest(self) -> Manifest | None:
+        """See `Reader.manifest`."""
+        return self._store.manifest()
+
+    def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
+        """See `Reader.search`."""
+        with self.view() as view:
+            return view.search(legs, where=where, fields=fields)
+
+    def get(
+        self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
+    ) -> list[Stored]:
+        """See `Reader.get`."""
+        with self.view() as view:
+            return view.get(collection, ids, fields=fields, vectors=vectors)
+
+    def scroll(
+        self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
+    ) -> Iterator[Stored]:
+        """See `Reader.scroll`."""
+        with self.view() as view:
+            yield from view.scroll(collection, where=where, fields=fields, vectors=vectors)
+
+    def count(self, collection: CollectionName, *, where: Where = ()) -> int:
+        """See `Reader.count`."""
+        with self.view() as view:
+            return view.count(collection, where=where)
+
+    def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
+        """See `Reader.facet`."""
+        with self.view() as view:
+            return view.facet(key, where=where, limit=limit)
+
+    def frequencies(self) -> Frequencies:
+        """See `Reader.frequencies`."""
+        return self._store.frequencies()
+
+    # -- the rest of a store -----------------------------------------------------------------------
+
+    @property
+    def location(self) -> str:
+        """See `Store.location`."""
+        return self._store.location
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """See `Store.notices`."""
+        return self._store.notices
+
+    def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:
+        """See `Store.writing`."""
+        return self._store.writing(manifest, anew=anew)
+
+    def compact(self) -> None:
+        """See `Store.compact`."""
+        self._store.compact()
+
+    def check(self) -> str:
+        """See `Store.check`."""
+        return self._store.check()
+
+    def records(self) -> Sequence[Mapping[str, Any]] | None:
+        """See `Store.records`."""
+        return self._store.records()
+
+    def status(self) -> StoreStatus:
+        """See `Store.status`."""
+        return self._store.status()
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self._store.close()
 
 
 def redacted(section: Payload, secret: Sequence[Payload], shown: Sequence[Payload]) -> str:

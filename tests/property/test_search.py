@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lmm_education.catalogue import StoredName
 from lmm_education.search.highlight import excerpt, marked, matching_words
-from lmm_education.search.query import StoredName, has_marks, read_question
+from lmm_education.search.query import has_marks, read_question
 from lmm_education.search.ranking import Fusion, Ranking, by_rank, fuse, vote, weights
 
 TYPES = ("text", "exercise")

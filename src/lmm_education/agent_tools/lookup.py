@@ -18,15 +18,12 @@ from lmm_education.answer.sources import Source
 from lmm_education.answer.tools import excerpt
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, Section
-from lmm_education.payloads import hit_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import CourseSearch
-from lmm_education.store.port import Contains, Match
 
 _PAGE = 12_000  # characters of a section at once
 _PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
 _MOST_HEADINGS = 400  # that are listed at once
-_WITHOUT_TEXT = ("what", "document", "file", "first_line", "last_line", "headings", "level", "order", "title")
 NOTHING = "Nothing was found."
 
 
@@ -115,33 +112,30 @@ class Lookup:
                 lines.append(f"{'  ' * depth}- {section.place.headings[-1]} ({section.place})")
         return "\n".join(lines)
 
-    def sections(self) -> list[tuple[Section, str]]:
+    def sections(self) -> Sequence[tuple[Section, str]]:
         """The sections that are stored, in order, each with its document's title; without their texts.
 
         Raises:
             SearchError: none are stored.
         """
-        only = [Match("what", ("section",))]
-        points = self.searching.searcher.store.scroll("documents", where=only, fields=_WITHOUT_TEXT)
-        found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
-        if not found:
-            raise SearchError("the sections of this course are not stored", hint="search instead")
-        return sorted(found, key=lambda pair: (pair[0].place.file, pair[0].order))
+        with self.searching.course.view() as catalogue:
+            if not catalogue.sections:
+                raise SearchError("the sections of this course are not stored", hint="search instead")
+            return catalogue.sections
 
     def document(self, file: str) -> list[Section]:
         """The sections of one document, in order, with their texts."""
-        where = [Match("what", ("section",)), Match("file", (file,))]
-        points = self.searching.searcher.store.scroll("documents", where=where)
-        return sorted((section_of(point.id, point.payload) for point in points), key=lambda section: section.order)
+        with self.searching.course.view() as catalogue:
+            return catalogue.sections_of(file)
 
     def _text(self, id: str) -> str:
-        stored = self.searching.searcher.store.get("documents", [id])
-        return section_of(id, stored[0].payload).text if stored else ""
+        with self.searching.course.view() as catalogue:
+            section = catalogue.section(id)
+        return section.text if section else ""
 
     def _mentioning(self, term: str) -> list[Hit]:
-        points = self.searching.searcher.store.scroll("chunks", where=[Contains("text", term)])
-        found = [hit_of(point.id, point.payload) for point in points]
-        return sorted(found, key=lambda hit: (hit.place.file, hit.place.lines))
+        with self.searching.course.view() as catalogue:
+            return catalogue.mentions(term)
 
 
 def _documents(sections: Sequence[tuple[Section, str]]) -> str:

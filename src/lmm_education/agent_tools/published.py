@@ -18,7 +18,7 @@ from lmm_education.agent_tools.lookup import Lookup
 from lmm_education.agent_tools.tools import CourseTool, course_tools, schema
 from lmm_education.answer.answers import Answer
 from lmm_education.answer.run import Answering, open_answering
-from lmm_education.ingestion.apply import stored_documents
+from lmm_education.errors import StoreMissing
 from lmm_education.material import Section
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
@@ -72,8 +72,11 @@ class PublishedCourse:
         return "\n\n".join(_with_headings(sections)) + "\n"
 
     def _stored(self) -> Sequence[StoredDocument]:
-        store = self.course.store
-        return stored_documents(store) if store.manifest() is not None else []
+        try:
+            with self.course.view() as catalogue:
+                return catalogue.documents
+        except StoreMissing:
+            return ()
 
 
 @asynccontextmanager

@@ -144,7 +144,7 @@ class Answering:
     async def _agent(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
         chosen = await asyncio.to_thread(self._chosen, result)
-        tools = CourseTools(self.course.store, self._search_again, chosen)
+        tools = CourseTools(self.course.view, self._search_again, chosen)
         yield Found(result.text, tuple(tools.sources))
         request = agent_request(asked, tools.sources, result.types, self._system, TOOLS)
         usage, turns = Usage(), self.options.turns or self.course.settings.answer.turns

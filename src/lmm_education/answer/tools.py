@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, render
 from lmm_education.answer.sources import Source, Sources
+from lmm_education.catalogue import Catalogue
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, Section
-from lmm_education.payloads import hit_of, section_of
-from lmm_education.store.port import Contains, Match, Reader
 
 Search = Callable[[str, int], Awaitable[Sequence[Hit]]]
 _MOST_CHARACTERS = 8000  # of a section that is opened
@@ -58,9 +58,9 @@ class _CannotDo(Exception):
 
 @dataclass(slots=True)
 class CourseTools:
-    """The tools over a store; `sources` grows with what they return."""
+    """The tools over a course, whose catalogue `view` gives; `sources` grows with what they return."""
 
-    reader: Reader
+    view: Callable[[], AbstractContextManager[Catalogue]]
     search: Search
     sources: Sources = field(default_factory=Sources)
 
@@ -79,8 +79,8 @@ class CourseTools:
     async def _mentions(self, term: str, limit: int = 20) -> str:
         if not term.strip():
             raise _CannotDo("name a term")
-        found = [hit_of(p.id, p.payload) for p in self.reader.scroll("chunks", where=[Contains("text", term)])]
-        found.sort(key=lambda hit: (hit.place.file, hit.place.lines))
+        with self.view() as catalogue:
+            found = catalogue.mentions(term)
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
         return self._shown([self._passage(hit, around=term) for hit in found[:limit]]) + rest
 
@@ -94,14 +94,15 @@ class CourseTools:
         return self._opened(number, -1)
 
     async def _table_of_contents(self, document: str = "") -> str:
-        sections = self._sections()
+        with self.view() as catalogue:
+            sections = catalogue.sections
         if document:
             wanted = document.strip().casefold()
-            sections = [
+            sections = tuple(
                 (s, title)
                 for s, title in sections
                 if wanted in (title.casefold(), s.place.file.casefold(), s.place.document.casefold())
-            ]
+            )
         if not sections:
             raise _CannotDo("there is no such document" if document else "the course has no sections")
         lines, last = [], ""
@@ -117,29 +118,21 @@ class CourseTools:
         source = next((s for s in self.sources if s.number == number), None)
         if source is None:
             raise _CannotDo(f"you were shown no source {number}")
-        sections = self._sections(source.place.document)
-        at = next((i for i, (s, _) in enumerate(sections) if s.id == source.section), None)
+        with self.view() as catalogue:
+            sections = catalogue.sections_of(source.place.file)
+        at = next((i for i, section in enumerate(sections) if section.id == source.section), None)
         if at is None:
             raise _CannotDo("the sections of this course are not stored; search instead")
         if not 0 <= at + by < len(sections):
             raise _CannotDo(f"there is no section {'after' if by > 0 else 'before'} this one")
-        section, title = sections[at + by]
+        section = sections[at + by]
         text = section.text[:_MOST_CHARACTERS]
         cut = (
             f"\n\nThe section goes on; {len(section.text) - len(text)} characters are left out."
             if section.text != text
             else ""
         )
-        return self._shown([self._section(section, title, text)]) + cut
-
-    def _sections(self, document: str = "") -> list[tuple[Section, str]]:
-        """The sections that are stored, in order, each with its document's title."""
-        where = [Match("what", ("section",)), *([Match("document", (document,))] if document else [])]
-        found = [
-            (section_of(p.id, p.payload), str(p.payload.get("title", "")))
-            for p in self.reader.scroll("documents", where=where)
-        ]
-        return sorted(found, key=lambda pair: (pair[0].place.file, pair[0].order))
+        return self._shown([self._section(section, source.title, text)]) + cut
 
     def _passage(self, hit: Hit, around: str = "") -> Source:
         text = excerpt(hit.text, around) if around else hit.text

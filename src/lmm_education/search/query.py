@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
+from lmm_education.catalogue import StoredName
 from lmm_education.errors import SearchError
 from lmm_education.store.port import Fields, Match
 
@@ -41,28 +41,6 @@ class SearchOptions:
     sections: bool = True
     expand: int | None = None
     reranker: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredName:
-    """A document that can be named: its docid and its file."""
-
-    id: str
-    file: str = ""
-
-    def answers_to(self, name: str) -> bool:
-        """Whether it is called so: by its docid, its file, or the file's name with or without suffix.
-
-        >>> StoredName("bio-1", "notes/Leaves.md").answers_to("leaves")
-        True
-        """
-        return name.casefold() in map(str.casefold, self.names)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All that it may be called."""
-        file = PurePosixPath(self.file)
-        return tuple(filter(None, (self.id, self.file, file.name, file.stem)))
 
 
 @dataclass(frozen=True, slots=True)

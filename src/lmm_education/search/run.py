@@ -42,17 +42,17 @@ class CourseSearch:
             StoreError: the store cannot be read, or was made with other settings.
             ModelError: a model is needed and does not answer.
         """
-        settings, searcher = self.course.settings.search, self.searcher
         name = self._reranker(options)
         score = open_reranker(name, self._tools) if name != "none" else None
-        plan = await asyncio.to_thread(searcher.plan, question, options)
-        if score is not None and plan.text:
-            plan = dataclasses.replace(plan, reranked=settings.rerank_limit)
-        questions = await self._sub_questions(plan.text, options)
-        found = await asyncio.to_thread(searcher.look_up, plan, questions)
-        if score is not None and plan.text:
-            found = LookedUp(await rerank(found.hits, plan.text, score))
-        return await asyncio.to_thread(lambda: searcher.result(plan, found, questions=questions, reranker=name))
+        with self.searcher.view() as view:
+            plan = await asyncio.to_thread(view.plan, question, options)
+            if score is not None and plan.text:
+                plan = dataclasses.replace(plan, reranked=self.course.settings.search.rerank_limit)
+            questions = await self._sub_questions(plan.text, options)
+            found = await asyncio.to_thread(view.look_up, plan, questions)
+            if score is not None and plan.text:
+                found = LookedUp(await rerank(found.hits, plan.text, score))
+            return await asyncio.to_thread(lambda: view.result(plan, found, questions=questions, reranker=name))
 
     def _asks_a_model(self, options: SearchOptions) -> bool:
         return bool(self._expand(options)) or self._reranker(options) != "none"
@@ -82,5 +82,5 @@ class CourseSearch:
 
 
 def open_search(course: CourseParts, *, chat: ChatModel | None = None) -> CourseSearch:
-    """A search in a course that stays open; to be kept, so that names in the store are read once."""
-    return CourseSearch(course, Searcher(course.store, course.encoder, course.settings.search), chat)
+    """A search in a course that stays open; to be kept, so that the encoder is fitted once."""
+    return CourseSearch(course, Searcher(course.catalogues, course.encoder, course.settings.search), chat)

@@ -6,21 +6,22 @@ Everything that needs no language model is here; `lmm_education.search.run` adds
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lmm.models.embed import is_static
+from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import SearchSettings
 from lmm_education.encode.encoder import Encoder
 from lmm_education.encodings import SPARSE
-from lmm_education.errors import SearchError, StoreMissing
+from lmm_education.errors import SearchError
 from lmm_education.material import Hit, SparseVector
 from lmm_education.payloads import hit_of
 from lmm_education.search.found import FoundSection, SearchResult
-from lmm_education.search.names import Names
 from lmm_education.search.query import (
     Asked,
     SearchOptions,
@@ -33,7 +34,8 @@ from lmm_education.search.query import (
 )
 from lmm_education.search.ranking import Fused, Ranking, by_rank, by_relevance, fuse, relevance, vote, weights
 from lmm_education.store.layout import values_at
-from lmm_education.store.port import Fields, Leg, Match, Reader, Where
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import Fields, Leg, Match, Store, Where
 
 NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
@@ -78,10 +80,59 @@ class LookedUp(NamedTuple):
 class Searcher:
     """A store that can be asked in words. Threads may share it; it notices what is ingested meanwhile."""
 
-    def __init__(self, store: Reader, encoder: Encoder, settings: SearchSettings = SearchSettings()) -> None:
-        self.store, self.settings = store, settings
-        self._given, self._encoder = encoder, encoder
-        self._names: Names | None = None
+    def __init__(
+        self,
+        store: Store | Catalogues,
+        encoder: Encoder,
+        settings: SearchSettings = SearchSettings(),
+    ) -> None:
+        self.catalogues = store if isinstance(store, Catalogues) else Catalogues(store)
+        self.settings, self._encoder = settings, encoder
+        self._fitted: tuple[Manifest | None, Encoder] = None, encoder
+
+    @property
+    def store(self) -> Store:
+        """What is asked."""
+        return self.catalogues.store
+
+    @contextmanager
+    def view(self) -> Iterator[SearchView]:
+        """One state of the store, for a question from its beginning to its end.
+
+        Raises:
+            StoreMissing: nothing was ingested.
+            StoreMismatch: the store was made with other settings.
+            StoreError: it cannot be read.
+        """
+        with self.catalogues.view() as catalogue:
+            fitted_to, encoder = self._fitted
+            if fitted_to != catalogue.manifest:
+                encoder = self._encoder.fit(catalogue.manifest, location=self.store.location)
+                self._fitted = catalogue.manifest, encoder
+            yield SearchView(catalogue, encoder, self.settings)
+
+    def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
+        """See `SearchView.search`."""
+        with self.view() as view:
+            return view.search(question, options)
+
+    def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
+        """See `SearchView.fetch`."""
+        with self.view() as view:
+            return view.fetch(ids, fields=fields)
+
+    def fits(self, question: str, texts: Sequence[str], languages: Collection[str]) -> list[float]:
+        """See `SearchView.fits`."""
+        with self.view() as view:
+            return view.fits(question, texts, languages)
+
+
+class SearchView:
+    """One state of a store that can be asked in words."""
+
+    def __init__(self, catalogue: Catalogue, encoder: Encoder, settings: SearchSettings) -> None:
+        self.catalogue, self.settings = catalogue, settings
+        self._store, self._encoder = catalogue.reader, encoder
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
         """What is found for a question, without sub-questions and reranking.
@@ -98,12 +149,12 @@ class Searcher:
 
     def plan(self, question: str, options: SearchOptions) -> Plan:
         """Read the question and the options against what the store holds."""
-        names, settings = self._current_names(), self.settings
+        names, settings = self.catalogue, self.settings
         marked = has_marks(question)
-        asked = read_question(question, names.types if marked else (), names.documents if marked else ())
+        asked = read_question(question, names.types if marked else (), names.names if marked else ())
         documents = (
             *asked.documents,
-            *(named_documents(options.documents, names.documents) if options.documents else ()),
+            *(named_documents(options.documents, names.names) if options.documents else ()),
         )
         types = named_types(options.types, names.types) if options.types else ()
         limit = settings.limit if options.limit is None else options.limit
@@ -176,11 +227,10 @@ class Searcher:
         Raises:
             SearchError: there is no such passage.
         """
-        self._current_names()
         found: dict[str, Mapping[str, Any]] = {}
         for collection in ("chunks", "documents"):
             left = [id for id in ids if id not in found]
-            found |= {point.id: point.payload for point in self.store.get(collection, left)}
+            found |= {point.id: point.payload for point in self._store.get(collection, left)}
         missing = [id for id in ids if id not in found]
         if missing:
             raise SearchError(
@@ -193,7 +243,7 @@ class Searcher:
     def fits(self, question: str, texts: Sequence[str], languages: Collection[str]) -> list[float]:
         """How well each text fits a question, from 0 to about 1: the share of the question's words that it holds, which
         count by how rare they are, and how near it is in meaning."""
-        share = self.store.frequencies().share
+        share = self.catalogue.frequencies.share
         asked = [(language, self._words(question, [language])) for language in languages]
         shares = [max(share(words, set(self._words(text, [code]))) for code, words in asked) for text in texts]
         embedder = self._encoder.embedder
@@ -205,17 +255,6 @@ class Searcher:
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def _current_names(self) -> Names:
-        """What the store holds, read again when it has changed; checks that the encoder fits."""
-        manifest = self.store.manifest()
-        if manifest is None:
-            where = str(getattr(self.store, "location", ""))
-            raise StoreMissing("there is nothing to search yet", where=where, hint="lmm ingest PATH")
-        if self._names is None or not self._names.hold(manifest):
-            self._encoder = self._given.fit(manifest, location=str(getattr(self.store, "location", "")))
-            self._names = Names(manifest, self.store, self._encoder.language)
-        return self._names
-
     def _check_can_be_asked(self) -> None:
         if not self._encoder.vectors:
             raise SearchError(
@@ -225,12 +264,8 @@ class Searcher:
 
     def _found(self, plan: Plan, texts: Sequence[str]) -> tuple[LookedUp, bool]:
         """The passages to go on with, and whether there may be more candidates."""
-        for _ in range(3):  # a writer may publish between the query and the fetching
-            fused, leg_weights = self._fused(plan, texts)
-            wanted = fused if plan.companion else fused[: plan.pool]
-            hits = self._fetched(wanted, plan.options.fields)
-            if len(hits) == len(wanted):
-                break
+        fused, leg_weights = self._fused(plan, texts)
+        hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
         return LookedUp(hits, leg_weights), len(fused) >= plan.depth
 
     def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
@@ -249,17 +284,17 @@ class Searcher:
         vectors = self._encoder.encode_query(text, languages=plan.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
-            vectors[SPARSE] = self.store.frequencies().weigh(words)
+            vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
         fixed = {name: self._weight(name) for name in vectors}
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
         if not legs:
             return [], {}
-        found = self.store.search(legs, where=plan.where, fields=False)
+        found = self._store.search(legs, where=plan.where, fields=False)
         rankings = {leg.vector: [(s.id, s.score) for s in each] for leg, each in zip(legs, found, strict=True)}
         boosted: frozenset[str] = frozenset()
         if plan.boosted:
             # Instead of a very long list of candidates, in which that type may still be missing: one more query.
-            typed = self.store.search(legs, where=[*plan.where, Match("kind", plan.boosted)], fields=False)
+            typed = self._store.search(legs, where=[*plan.where, Match("kind", plan.boosted)], fields=False)
             boosted = frozenset(s.id for each in typed for s in each)
             for leg, each in zip(legs, typed, strict=True):
                 rankings[leg.vector] = _merged(rankings[leg.vector], [(s.id, s.score) for s in each])
@@ -280,10 +315,10 @@ class Searcher:
         if embedder is None or not dense:
             return {}
         best = [id for id, _ in rankings.get(SPARSE, ())[:COVERING]]
-        held = [point.vectors.get(SPARSE) for point in self.store.get("chunks", best, fields=False, vectors=True)]
+        held = [point.vectors.get(SPARSE) for point in self._store.get("chunks", best, fields=False, vectors=True)]
         passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
         asked = [self._words(text, [language]) for language in plan.languages]
-        frequencies = self.store.frequencies()
+        frequencies = self.catalogue.frequencies
         shares = (frequencies.share(words, set(passage)) for words in asked for passage in passages)
         return weights(max(shares, default=0.0), dense, static=is_static(embedder.name))
 
@@ -305,12 +340,12 @@ class Searcher:
         where = [*plan.where, *conditions(plan.boosted, (), {})]
         if not where:
             raise SearchError("there is no question", hint="ask one, or list passages with --type, --doc or --where")
-        points = list(self.store.scroll("chunks", where=where, fields=("file", "order")))
+        points = list(self._store.scroll("chunks", where=where, fields=("file", "order")))
         points.sort(key=lambda point: (point.payload.get("file", ""), point.payload.get("order", 0)))
         return self._fetched([Fused(point.id, 0.0, {}) for point in points[: plan.limit]], plan.options.fields)
 
     def _fetched(self, fused: Sequence[Fused], fields: Fields) -> list[Hit]:
-        payloads = {point.id: point.payload for point in self.store.get("chunks", [f.id for f in fused])}
+        payloads = {point.id: point.payload for point in self._store.get("chunks", [f.id for f in fused])}
         return [
             hit_of(f.id, payload, score=f.score, legs=f.legs, fields=_chosen(payload, fields))
             for f in fused
@@ -319,8 +354,8 @@ class Searcher:
 
     def _sections(self, plan: Plan, hits: Sequence[Hit], votes: Sequence[float]) -> tuple[FoundSection, ...]:
         voted = vote([hit.section for hit in hits], votes)[: plan.limit]
-        stored = {point.id: point.payload for point in self.store.get("documents", [v.section for v in voted])}
-        around = self._current_names().outlines({payload["document"] for payload in stored.values()})
+        stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
+        around = self.catalogue.outlines({payload["document"] for payload in stored.values()})
         found = []
         for section, score, ranks in voted:
             of_section = tuple(hits[rank - 1] for rank in ranks)
@@ -355,7 +390,7 @@ class Searcher:
         if not plan.options.fields:
             payloads: dict[str, Mapping[str, Any]] = {}
         else:
-            payloads = {p.id: p.payload for p in self.store.get("documents", [section.id for section in sections])}
+            payloads = {p.id: p.payload for p in self._store.get("documents", [section.id for section in sections])}
         return [
             Hit(
                 section.id, section.score, "section", section.place, section.text, section.id, title=section.title,

@@ -94,6 +94,35 @@ class EdgeReader:
         return shard
 
 
+class EdgeView(EdgeReader):
+    """A generation, or None where there is none, that is held as long as the view is open."""
+
+    def __init__(self, held: View | None, location: str) -> None:
+        self._held, self._location = held, location
+
+    @property
+    def location(self) -> str:
+        """Where the store is."""
+        return self._location
+
+    @property
+    def stamp(self) -> str:
+        """See `port.StoreView.stamp`: the name of the generation."""
+        return self._held.generation.name if self._held else ""
+
+    def manifest(self) -> Manifest | None:
+        """See `port.Reader.manifest`."""
+        return self._held.manifest if self._held else None
+
+    def frequencies(self) -> Frequencies:
+        """See `port.Reader.frequencies`."""
+        return self._held.frequencies if self._held else Frequencies()
+
+    @contextmanager
+    def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
+        yield self._held.shard(collection) if self._held else None
+
+
 class EdgeWriter(EdgeReader):
     """A run of changes, in a new generation that is begun with the first change."""
 
@@ -250,6 +279,12 @@ class EdgeStore(EdgeReader):
         """See `port.Reader.frequencies`."""
         with self._viewing() as view:
             return view.frequencies if view else Frequencies()
+
+    @contextmanager
+    def view(self) -> Iterator[EdgeView]:
+        """See `port.Store.view`."""
+        with self._viewing() as view:
+            yield EdgeView(view, self.location)
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:

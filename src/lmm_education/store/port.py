@@ -136,6 +136,16 @@ class Reader(Protocol):
         ...
 
 
+class StoreView(Reader, Protocol):
+    """A store in one state: whatever is asked of it is of that state. A server has no such thing; there, only the
+    manifest and the stamp are as they were."""
+
+    @property
+    def stamp(self) -> str:
+        """Another one whenever the documents have changed; empty where nothing was ever stored."""
+        ...
+
+
 class Writer(Reader, Protocol):
     """A run of changes. Reads through it see the changes made so far."""
 
@@ -166,6 +176,10 @@ class Store(Reader, Protocol):
     @property
     def notices(self) -> Sequence[str]:
         """What the author should know about the last run of changes, one sentence each."""
+        ...
+
+    def view(self) -> AbstractContextManager[StoreView]:
+        """The newest state, for the time of the block; writers go on meanwhile."""
         ...
 
     def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:

@@ -71,10 +71,18 @@ class ServerReader:
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""
-        found = self._call("retrieve", "documents", ids=[MANIFEST_ID], with_payload=True)
-        if not found:
-            return None
-        stored: Any = (found[0].payload or {}).get("manifest")
+        return self._state()[0]
+
+    def _state(self) -> tuple[Manifest | None, str]:
+        """The manifest, and the stamp: another one whenever the record of a document was written or removed."""
+        found = self._call("retrieve", "documents", ids=[MANIFEST_ID, STAMP_ID], with_payload=True) or []
+        payloads = {str(record.id): record.payload or {} for record in found}
+        if MANIFEST_ID not in payloads:
+            return None, ""
+        stamp = str(payloads.get(STAMP_ID, {}).get("stamp", "none"))
+        return self._read_manifest(payloads[MANIFEST_ID].get("manifest")), stamp
+
+    def _read_manifest(self, stored: Any) -> Manifest:
         try:
             check_format(stored["format"], self.location)
             return Manifest.from_json(stored)
@@ -150,12 +158,29 @@ class ServerReader:
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`. They are read again when a document has changed."""
-        found = self._call("retrieve", "documents", ids=[STAMP_ID], with_payload=True)
-        stamp = str((found[0].payload or {}).get("stamp", "")) if found else ""
+        return self._frequencies_at(self._state()[1])
+
+    def _frequencies_at(self, stamp: str) -> Frequencies:
         if stamp != self._counted[0]:
             records = self.scroll("documents", where=[Match("what", ("document",))], fields=(WORDS,))
             self._counted = stamp, Frequencies().changed(words_of(record.payload) for record in records)
         return self._counted[1]
+
+
+class ServerView(ServerReader):
+    """A server's store, with the manifest and the stamp that it had when the view was opened."""
+
+    def __init__(self, store: ServerReader) -> None:
+        super().__init__(store._requests, store._settings)
+        self._store, (self._manifest, self.stamp) = store, store._state()
+
+    def manifest(self) -> Manifest | None:
+        """See `port.Reader.manifest`."""
+        return self._manifest
+
+    def frequencies(self) -> Frequencies:
+        """See `port.Reader.frequencies`."""
+        return self._store._frequencies_at(self.stamp)
 
 
 class ServerWriter(ServerReader):
@@ -271,6 +296,11 @@ class ServerStore(ServerReader):
     def notices(self) -> tuple[str, ...]:
         """See `port.Store.notices`: there is nothing."""
         return ()
+
+    @contextmanager
+    def view(self) -> Iterator[ServerView]:
+        """See `port.Store.view`: one request for manifest and stamp."""
+        yield ServerView(self)
 
     @contextmanager
     def writing(self, manifest: Manifest, *, anew: bool = False) -> Iterator[ServerWriter]:

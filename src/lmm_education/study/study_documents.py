@@ -17,14 +17,17 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.tables import Config
+from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, load_course_settings
+from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
 from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
 from lmm_education.ingestion.sources import Source, find_sources
 from lmm_education.material import Chunk, Lines, Section
-from lmm_education.payloads import RECORD, StoredDocument, chunk_of, document_of, section_of, types_in
-from lmm_education.store.port import Match, Reader
+from lmm_education.parts import CourseParts
+from lmm_education.payloads import StoredDocument, chunk_of, section_of, types_in
+from lmm_education.store.port import Match
 
 TEXT = "text"
 
@@ -169,20 +172,28 @@ def passed_over(source: Source, text: str) -> str:
 # what its metadata said is taken from the texts below it, which inherited it; its summary is lost.
 
 
-_RECORDS = (Match("what", ("document",)),)
 _SUMMARY = "summary"
 _MISSING = object()
 _BLOCK = 4  # lines from a heading to its text, if there is a metadata block between them
 Headings = tuple[str, ...]
 
 
-def stored_documents(store: Reader) -> list[StudyDocument]:
-    """The documents of a store, in the order of their files.
+def stored_documents(course: CourseParts) -> list[StudyDocument]:
+    """The documents that a course holds, in the order of their files; none where nothing was ingested.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: the store cannot be read.
     """
-    documents = [document_of(p.payload) for p in store.scroll("documents", where=_RECORDS, fields=RECORD)]
+    try:
+        with course.view() as catalogue:
+            return documents_in(catalogue)
+    except StoreMissing:
+        return []
+
+
+def documents_in(catalogue: Catalogue) -> list[StudyDocument]:
+    """The documents of a catalogue, in the order of their files."""
+    documents, store = catalogue.documents, catalogue.reader
     held = {document.id: ([], []) for document in documents}  # type: dict[str, tuple[list[Section], list[Chunk]]]
     for point in store.scroll("documents", where=[Match("what", ("section",))]):
         section = section_of(point.id, point.payload)
@@ -192,7 +203,7 @@ def stored_documents(store: Reader) -> list[StudyDocument]:
         chunk = chunk_of(point.id, point.payload)
         if chunk.place.document in held:
             held[chunk.place.document][1].append(chunk)
-    return [stored_document(each, *held[each.id]) for each in sorted(documents, key=lambda each: each.file)]
+    return [stored_document(each, *held[each.id]) for each in documents]
 
 
 def stored_document(record: StoredDocument, sections: Iterable[Section], chunks: Iterable[Chunk]) -> StudyDocument:

@@ -8,21 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmm_education.config import StudySettings
-from lmm_education.errors import RequestError, SearchError
+from lmm_education.errors import RequestError, SearchError, StoreMissing
 from lmm_education.material import Hit, Lines, Section
 from lmm_education.payloads import hit_of, section_of
-from lmm_education.search.names import Names
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.searcher import Searcher
+from lmm_education.search.searcher import Searcher, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
-from lmm_education.study.study_documents import is_one_of, stored_documents
+from lmm_education.study.study_documents import StudyDocument, documents_in, is_one_of
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 
 _ORDINARY = ("text", "summary")  # what there is without anybody having marked it
-_FIELDS = ("document", "order", "headings", "title", "level", "file")
 
 
 @dataclass(slots=True)
@@ -35,7 +33,7 @@ class Contents:
     searcher: Searcher
     language: str = "en"
     hidden: tuple[str, ...] = ()
-    _names: Names | None = None
+    _of: object = None
     _sections: tuple[SectionTitles, ...] = ()
     _values: dict[str, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -60,18 +58,15 @@ class Contents:
 
     def _read(self) -> bool:
         """Read what is not known yet; whether there is a store."""
-        store = self.searcher.store
-        manifest = store.manifest()
-        if manifest is None:
+        try:
+            with self.searcher.catalogues.view() as catalogue:
+                if self._of is not catalogue.sections:
+                    found = tuple(section_titles(section, title) for section, title in catalogue.sections)
+                    types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
+                    self._values = {"types": types, "documents": _documents(found)}
+                    self._of, self._sections = catalogue.sections, found
+        except StoreMissing:
             return False
-        if self._names is None or not self._names.hold(manifest):
-            names = Names(manifest, store, self.language)
-            points = store.scroll("documents", where=[Match("what", ("section",))], fields=_FIELDS)
-            found = [section_titles(point.id, point.payload) for point in points]
-            found.sort(key=lambda section: (section.file, section.document, section.order))
-            types = sorted(name for name in names.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
-            values = {"types": types, "documents": _documents(found)}
-            self._names, self._sections, self._values = names, tuple(found), values
         return True
 
 
@@ -87,11 +82,10 @@ class SectionTitles:
     headings: tuple[str, ...]
 
 
-def section_titles(id: str, payload: Any) -> SectionTitles:
-    """The same from what a store keeps."""
-    file, headings = payload.get("file", ""), tuple(payload.get("headings") or ())
-    title = payload.get("title") or file
-    return SectionTitles(id, payload.get("document", ""), file, title, payload.get("order", 0), headings)
+def section_titles(section: Section, title: str) -> SectionTitles:
+    """The same from the catalogue; `title` is the document's."""
+    place = section.place
+    return SectionTitles(section.id, place.document, place.file, title or place.file, section.order, place.headings)
 
 
 def _documents(sections: Iterable[SectionTitles]) -> list[dict[str, Any]]:
@@ -148,14 +142,16 @@ def section_values(
         RequestError: the store holds it no longer.
         StoreError: the store cannot be read.
     """
-    stored = searcher.store.get("documents", [id])
-    section = section_of(id, stored[0].payload) if stored else None
-    hit = _passage(searcher, id, passage, searched)
-    if section is None and hit is None:
-        raise RequestError("there is no such section", status=404, param="section")
-    title = stored[0].payload.get("title", "") if stored else ""
-    chunks = searcher.store.scroll("chunks", where=[Match("section", (id,))], fields=("kind", "text"))
-    secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
+    with searcher.view() as view:
+        reader = view.catalogue.reader
+        stored = reader.get("documents", [id])
+        section = section_of(id, stored[0].payload) if stored else None
+        hit = _passage(view, id, passage, searched)
+        if section is None and hit is None:
+            raise RequestError("there is no such section", status=404, param="section")
+        title = stored[0].payload.get("title", "") if stored else ""
+        chunks = reader.scroll("chunks", where=[Match("section", (id,))], fields=("kind", "text"))
+        secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
     texts = [each.text for each in secret if is_one_of(each.kind, hidden.types)]
     return _shown(section, hit, title, texts, hidden.label, pictures)
 
@@ -170,14 +166,14 @@ def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
     return sorted(set(found))
 
 
-def _passage(searcher: Searcher, section: str, passage: str, searched: str) -> Hit | None:
+def _passage(view: SearchView, section: str, passage: str, searched: str) -> Hit | None:
     if passage:
-        found = searcher.store.get("chunks", [passage])
+        found = view.catalogue.reader.get("chunks", [passage])
         return hit_of(passage, found[0].payload) if found else None
     if not searched:
         return None
     try:
-        result = searcher.search(searched, SearchOptions(limit=1, where={"section": (section,)}, sections=False))
+        result = view.search(searched, SearchOptions(limit=1, where={"section": (section,)}, sections=False))
     except SearchError:  # nothing is left of the question but its marks
         return None
     return result.hits[0] if result.hits else None
@@ -237,7 +233,10 @@ class Material:
             return self._values
 
     def _made(self, sections: Sequence[SectionTitles]) -> dict[str, Any]:
-        documents = stored_documents(self.contents.searcher.store) if sections else []
+        documents = list[StudyDocument]()
+        if sections:
+            with self.contents.searcher.catalogues.view() as catalogue:
+                documents = documents_in(catalogue)
         study = self.settings
         plan = study_plan(documents, words_per_minute=study.words_per_minute, keep=study.keep)
         cards = study_cards(documents, without=(*study.exercises, *study.solutions, "topic"))

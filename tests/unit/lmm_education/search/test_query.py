@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lmm_education.catalogue import StoredName
 from lmm_education.errors import SearchError
 from lmm_education.search.query import (
     Asked,
-    StoredName,
     conditions,
     has_marks,
     named_documents,

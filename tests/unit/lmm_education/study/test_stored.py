@@ -121,7 +121,7 @@ def ingested(folder: Path, which: str) -> Course:
 def both(course: Course) -> tuple[list[StudyDocument], list[StudyDocument]]:
     """From the store, and from the files."""
     with open_course(config=course.config, embedder=course.embedder) as opened:
-        stored = stored_documents(opened.store)
+        stored = stored_documents(opened)
     files = [course.folder / document.file for document in stored]
     read = [study_document(file.read_text(encoding="utf-8"), file=file.name, id=file.name) for file in files]
     return stored, read
@@ -180,4 +180,4 @@ def test_however_it_was_cut(tmp_path: Path, settings: str) -> None:
 def test_no_store(tmp_path: Path) -> None:
     """There is nothing yet."""
     with open_course(config=Course(tmp_path).config) as opened:
-        assert stored_documents(opened.store) == []
+        assert stored_documents(opened) == []

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from lmm.errors import ConfigError
+from lmm_education.catalogue import StoredName
 from lmm_education.config import ServeSettings
 from lmm_education.search import searcher
-from lmm_education.search.query import StoredName, read_question
+from lmm_education.search.query import read_question
 from lmm_education.web.words import LANGUAGES, notice_for, texts_for, words_in
 
 NOTICES = (

@@ -1,0 +1,164 @@
+"""What a course holds, in one state of its store: documents, sections in order, types, languages, what words weigh.
+
+Everything is read when it is first asked for, and kept until the store changes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, TypeVar
+
+from lmm_education.errors import StoreMissing
+from lmm_education.frequencies import Frequencies
+from lmm_education.material import Hit, Section
+from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, section_of
+from lmm_education.store.manifest import Manifest
+from lmm_education.store.port import Contains, Match, Store, StoreView
+
+T = TypeVar("T")
+_ALL = 10_000  # more different types or languages than a course has
+_WITHOUT_TEXT = ("what", "document", "file", "first_line", "last_line", "headings", "level", "order", "title")
+_RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredName:
+    """A document that can be named: its docid and its file."""
+
+    id: str
+    file: str = ""
+
+    def answers_to(self, name: str) -> bool:
+        """Whether it is called so: by its docid, its file, or the file's name with or without suffix.
+
+        >>> StoredName("bio-1", "notes/Leaves.md").answers_to("leaves")
+        True
+        """
+        return name.casefold() in map(str.casefold, self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it may be called."""
+        file = PurePosixPath(self.file)
+        return tuple(filter(None, (self.id, self.file, file.name, file.stem)))
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What a course holds. It is valid, with its `reader`, for the time of the view that gave it."""
+
+    reader: StoreView
+    manifest: Manifest
+    _kept: dict[str, Any] = field(repr=False)
+
+    def once(self, name: str, read: Callable[[], T]) -> T:
+        """What `read` gave when it was first called for this name in this state of the store. Two threads that come at
+        once may both read."""
+        if name not in self._kept:
+            self._kept[name] = read()
+        found: T = self._kept[name]
+        return found
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of passages that there are, most frequent first."""
+        return self.once("types", lambda: tuple(self.reader.facet("kind", limit=_ALL)))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the passages, most frequent first; of an empty course, the configured one."""
+        return self.once(
+            "languages", lambda: tuple(self.reader.facet("language", limit=_ALL)) or (self.manifest.language,)
+        )
+
+    @property
+    def documents(self) -> tuple[StoredDocument, ...]:
+        """The documents, by file."""
+        return self.once("documents", self._documents)
+
+    def _documents(self) -> tuple[StoredDocument, ...]:
+        points = self.reader.scroll("documents", where=[_RECORDS], fields=RECORD)
+        return tuple(sorted((document_of(point.payload) for point in points), key=lambda document: document.file))
+
+    @property
+    def names(self) -> tuple[StoredName, ...]:
+        """The documents, as they can be named in a question."""
+        return self.once("names", lambda: tuple(StoredName(each.id, each.file) for each in self.documents))
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """In how many chunks each word stands: what the words of a question weigh (`Frequencies.weigh`, `.share`)."""
+        return self.once("frequencies", self.reader.frequencies)
+
+    @property
+    def sections(self) -> tuple[tuple[Section, str], ...]:
+        """All sections in the order of their files, without texts and metadata, each with its document's title; none
+        where they are not stored."""
+        return self.once("sections", self._sections)
+
+    def _sections(self) -> tuple[tuple[Section, str], ...]:
+        points = self.reader.scroll("documents", where=[_SECTIONS], fields=_WITHOUT_TEXT)
+        found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
+        return tuple(sorted(found, key=lambda pair: (pair[0].place.file, pair[0].place.document, pair[0].order)))
+
+    def sections_of(self, file: str) -> list[Section]:
+        """The sections of one document, in order, with their texts."""
+        points = self.reader.scroll("documents", where=[_SECTIONS, Match("file", (file,))])
+        return sorted((section_of(point.id, point.payload) for point in points), key=lambda section: section.order)
+
+    def section(self, id: str) -> Section | None:
+        """The section with this id, with its text."""
+        stored = self.reader.get("documents", [id])
+        return section_of(id, stored[0].payload) if stored else None
+
+    def mentions(self, term: str) -> list[Hit]:
+        """The passages that contain a term, in the order of the course."""
+        points = self.reader.scroll("chunks", where=[Contains("text", term)])
+        found = (hit_of(point.id, point.payload) for point in points)
+        return sorted(found, key=lambda hit: (hit.place.file, hit.place.lines))
+
+    def outlines(self, documents: Collection[str]) -> Mapping[str, Mapping[int, str]]:
+        """The headings of the sections of documents by their order; of a section without one, the document's title."""
+        known: dict[str, dict[int, str]] = self.once("outlines", dict)
+        missing = tuple(document for document in documents if document not in known)
+        if missing:
+            found: dict[str, dict[int, str]] = {document: {} for document in missing}
+            where = [Match("document", missing), _SECTIONS]
+            fields = ("document", "order", "headings", "title")
+            for point in self.reader.scroll("documents", where=where, fields=fields):
+                headings = point.payload.get("headings") or [point.payload.get("title", "")]
+                found[point.payload["document"]][point.payload["order"]] = headings[-1]
+            known |= found
+        return known
+
+
+class Catalogues:
+    """The catalogue of a store that changes. Threads may share it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._kept: tuple[str, dict[str, Any]] = "", {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def view(self) -> Iterator[Catalogue]:
+        """What the course holds now; for the time of the block, one state of the store.
+
+        Raises:
+            StoreMissing: nothing was ingested.
+            StoreError: the store cannot be read.
+        """
+        with self.store.view() as reader:
+            manifest = reader.manifest()
+            if manifest is None:
+                where = self.store.location
+                raise StoreMissing("there is nothing to search yet", where=where, hint="lmm ingest PATH")
+            with self._lock:
+                if reader.stamp != self._kept[0]:
+                    self._kept = reader.stamp, {}
+                kept = self._kept[1]
+            yield Catalogue(reader, manifest, kept)
