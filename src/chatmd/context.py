@@ -89,11 +89,16 @@ class Configuration:
     file: ConfigFile = field(default_factory=ConfigFile)
     environment: Mapping[str, str] | None = None
     model: str = ""
+    _known: dict[tuple[tuple[str, str], ...], Settings] = field(default_factory=dict, repr=False, compare=False)
 
     def settings(self, overrides: Mapping[str, str] | None = None) -> Settings:
         """The settings that hold where no file says otherwise; `overrides` are model names by tier."""
-        file = self.file
-        return load_settings(file.text, self.environment, overrides=overrides, config_file=file.path, own=file.own)
+        file, key = self.file, tuple(sorted((overrides or {}).items()))
+        if key not in self._known:
+            self._known[key] = load_settings(
+                file.text, self.environment, overrides=overrides, config_file=file.path, own=file.own
+            )
+        return self._known[key]
 
 
 def configuration_for(

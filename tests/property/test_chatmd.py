@@ -11,11 +11,20 @@ from hypothesis import strategies as st
 
 from chatmd.errors import NotStorable
 from chatmd.language.agent import Img, Item, MessageItem, interpret, read_agent
-from chatmd.language.lexer import read_attributes, write_attributes
 from chatmd.language.lint import check
 from chatmd.language.nodes import Attribute, Comment, Element, Node, Text
 from chatmd.language.repair import mend
-from chatmd.language.syntax import MAX_DEPTH, parse, parse_body, raw, raw_piece, serialize, write
+from chatmd.language.syntax import (
+    MAX_DEPTH,
+    parse,
+    parse_body,
+    raw,
+    raw_piece,
+    read_attributes,
+    serialize,
+    write,
+    write_attributes,
+)
 from chatmd.language.tags import TAGS, imports_into
 from chatmd.language.transcript import elements_of, image_of, messages_of, storable, transcript_text
 from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult

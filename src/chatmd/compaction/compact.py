@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from chatmd.compaction.plan import CompactionPlan, CompactOptions, is_time, plan_compaction
+from chatmd.compaction.plan import CompactionPlan, CompactOptions, plan_compaction
 from chatmd.compaction.summary import (
     Expanded,
     Summary,
@@ -447,7 +447,7 @@ class Compactor:
             return False
         if not self._used and len(text) > window * share:  # a token has one character or more
             self._used = _estimate(text)
-        return is_time(self._used, window, share)
+        return self._used >= window * share
 
     async def compact(self, text: str) -> Compacted:
         """The conversation with a summary in it, a quarter of the window long; the original is beside the file.

@@ -40,17 +40,6 @@ class CompactionPlan:
         return tuple(index for group in self.told for index in group)
 
 
-def is_time(used: int, window: int, share: float) -> bool:
-    """Whether a conversation that took `used` tokens of a window should be compacted before it goes on.
-
-    A share of 0 never asks for it.
-
-    >>> is_time(90_000, 100_000, 0.8), is_time(10_000, 100_000, 0.8), is_time(90_000, 100_000, 0)
-    (True, False, False)
-    """
-    return share > 0 and used >= window * share
-
-
 def plan_compaction(
     items: Sequence[Item], sizes: Sequence[int], options: CompactOptions, fixed: Collection[int] = ()
 ) -> CompactionPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Literal, cast
 
 from chatmd.errors import InvalidDocument
-from chatmd.language.lexer import attribute_offsets
 from chatmd.language.nodes import BLANK, NOWHERE, Element, Problem, Span, SyntaxTree, Text, body
+from chatmd.language.syntax import attribute_offsets
 from chatmd.language.tags import ROLES
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
@@ -334,14 +334,15 @@ class _Reader:
         return EFFORTS[written] if written else ""
 
     def _tool(self, element: Element) -> None:
-        given = [name for name in _KINDS if element.has(name)]
-        name = (element.get("name") or "").strip()
+        values = element.values
+        given = [name for name in _KINDS if name in values]
+        name = values.get("name", "").strip()
         if len(given) > 1:
             self._problem(
                 attribute_span(element, given[1]), f"a tool cannot have both {' and '.join(given)}", "keep one of them"
             )
         for attribute in given[:1]:
-            if not (element.get(attribute) or "").strip():
+            if not values[attribute].strip():
                 self._bad(element, attribute, "is empty", "say what it is")
         if not name and given[:1] != ["mcp_server"]:
             self._problem(element.span, "this tool has no name", 'write name="…"')
@@ -355,35 +356,33 @@ class _Reader:
         self.tools.append(tool)
 
     def _made_tool(self, element: Element, kind: Literal["builtin", "command", "agent", "mcp"], name: str) -> Tool:
-        def text(attribute: str) -> str:
-            return (element.get(attribute) or "").strip()
-
-        def words(value: str) -> tuple[str, ...]:
-            return tuple(word.strip() for word in value.split(",") if word.strip())
-
+        values = defaultdict(str, {attribute: value.strip() for attribute, value in element.values.items()})
+        lists = {
+            attribute: tuple(word.strip() for word in values[attribute].split(",") if word.strip())
+            for attribute in ("includes", "roots", "env")
+        }
         # The most particular choice counts: a name, else include, else includes.
-        several = (text("include"),) if text("include") else words(text("includes"))
-        include = (name,) if name and kind == "mcp" else several
+        several = (values["include"],) if values["include"] else lists["includes"]
         return Tool(
             kind,
             name,
             description=element.get("description") or "",
-            command=text("command"),
-            agent=text("agent"),
+            command=values["command"],
+            agent=values["agent"],
             local=self._flag(element, "local"),
-            server=text("mcp_server"),
-            include=include,
+            server=values["mcp_server"],
+            include=(name,) if name and kind == "mcp" else several,
             strict=self._flag(element, "strict"),
-            client_id_env=text("client_id_env"),
-            client_secret_env=text("client_secret_env"),
-            issuer=text("issuer"),
-            prefix=text("prefix"),
-            roots=words(text("roots")),
-            cwd=text("cwd"),
-            env=words(text("env")),
+            client_id_env=values["client_id_env"],
+            client_secret_env=values["client_secret_env"],
+            issuer=values["issuer"],
+            prefix=values["prefix"],
+            roots=lists["roots"],
+            cwd=values["cwd"],
+            env=lists["env"],
             timeout=self._number(element, "timeout"),
             max_output=self._integer(element, "max_output"),
-            course=text("course"),
+            course=values["course"],
             span=element.span,
         )
 
@@ -404,16 +403,17 @@ class _Reader:
         self._message(element, element.tag)
 
     def _message(self, element: Element, role: str) -> None:
-        if self.strict and role == "assistant" and element.get("status") and not element.get("id"):
+        values = element.values
+        if self.strict and role == "assistant" and values.get("status") and not values.get("id"):
             self._problem(element.span, "an assistant's status needs an id", "add the id, or delete the status")
         self.items.append(
             MessageItem(
                 cast(ItemRole, role),
                 self._content(element),
-                name=element.get("name") or "",
-                id=element.get("id") or "",
-                status=element.get("status") or "",
-                phase=element.get("phase") or "",
+                name=values.get("name", ""),
+                id=values.get("id", ""),
+                status=values.get("status", ""),
+                phase=values.get("phase", ""),
                 span=element.span,
             )
         )

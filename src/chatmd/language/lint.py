@@ -9,9 +9,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
-from chatmd.language.lexer import passed_over
 from chatmd.language.nodes import BLANK, Element, Node, Problem, Span, SyntaxTree, Text, body
-from chatmd.language.syntax import MAX_PROBLEMS
+from chatmd.language.syntax import MAX_PROBLEMS, passed_over
 from chatmd.language.tags import DOCUMENT, TAGS, Tag
 
 _STRAY_END = "|RAW"

@@ -134,6 +134,11 @@ class Element:
             return NOWHERE
         return self.opening if self.closing is None else self.opening._replace(end=self.closing.end)
 
+    @property
+    def values(self) -> dict[str, str]:
+        """Its attributes by their names, the last one if one stands there twice; without a value, the empty text."""
+        return {attribute.name: attribute.value or "" for attribute in self.attributes}
+
     def has(self, name: str) -> bool:
         """Whether it has this attribute, with or without a value."""
         return any(attribute.name == name for attribute in self.attributes)

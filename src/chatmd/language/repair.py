@@ -12,8 +12,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from chatmd.language.agent import AgentSpec, CallItem, Item, MessageItem, OutputItem, ReasoningItem, interpret
-from chatmd.language.lexer import (
+from chatmd.language.nodes import BLANK
+from chatmd.language.syntax import (
     CLOSE_RAW,
+    MAX_DEPTH,
     OPEN_RAW,
     CloseToken,
     Flaw,
@@ -22,10 +24,9 @@ from chatmd.language.lexer import (
     TextToken,
     Token,
     is_torn_tag,
+    parse,
     tokens,
 )
-from chatmd.language.nodes import BLANK
-from chatmd.language.syntax import MAX_DEPTH, parse
 from chatmd.language.tags import TAGS, VOID
 from chatmd.language.transcript import INCOMPLETE, USER_TURN, element_text, result_element
 from lmm.messages import ToolResult

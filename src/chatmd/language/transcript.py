@@ -28,9 +28,8 @@ from chatmd.language.agent import (
     SubAgent,
     read_agent,
 )
-from chatmd.language.lexer import CLOSE_RAW, OPEN_RAW, write_attributes
 from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, body
-from chatmd.language.syntax import parse, raw_piece, write
+from chatmd.language.syntax import CLOSE_RAW, OPEN_RAW, parse, raw_piece, write, write_attributes
 from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult, render
 
 Expand = Callable[[Doc | Img | SubAgent], str | Image]

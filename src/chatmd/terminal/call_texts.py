@@ -6,8 +6,8 @@ import json
 from typing import Literal, NamedTuple
 
 from chatmd.errors import StoppedByUser
-from chatmd.terminal.styled import exact
 from lmm.messages import ToolCall
+from lmm.terminal import visible
 
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
 
@@ -101,3 +101,12 @@ def _one_line(text: str) -> str:
 
 def _indented(text: str, by: int) -> str:
     return "\n".join(" " * by + line for line in exact(text).split("\n"))
+
+
+def exact(text: str) -> str:
+    """`text` with everything spelled out that cannot be seen, but the end of a line.
+
+    >>> exact("a\\u200bb\\tc\\nd")
+    'a\\\\u{200b}b\\\\x09c\\nd'
+    """
+    return "\n".join(visible(line, line=True) for line in text.split("\n"))

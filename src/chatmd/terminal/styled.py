@@ -38,15 +38,6 @@ def clean(text: str) -> str:
     return visible(text.replace("\t", "    "))
 
 
-def exact(text: str) -> str:
-    """`text` with everything spelled out that cannot be seen, but the end of a line.
-
-    >>> exact("a\\u200bb\\tc\\nd")
-    'a\\\\u{200b}b\\\\x09c\\nd'
-    """
-    return "\n".join(visible(line, line=True) for line in text.split("\n"))
-
-
 def columns(text: str) -> int:
     """How many columns a text takes.
 
