@@ -11,7 +11,7 @@ import time
 import tomllib
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from limits.storage import MemoryStorage
@@ -442,7 +442,7 @@ def _at_once(course: CourseParts) -> int:
 
 def _major(course: CourseParts) -> ChatModel:
     """The model that answers; the queue is the service's."""
-    return course.major or shared_chat(replace(course.models.major, concurrency=_at_once(course)))
+    return course.major or shared_chat(course.models.major.replace(concurrency=_at_once(course)))
 
 
 def state_of(course: CourseParts) -> ServeState:
