@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
+from lmm.notebook.companions import bring
 from lmm.notebook.edits import is_sound, merge_whole_edits
 from lmm.notebook.fields import Visited
 from lmm.notebook.fingerprints import State, without_generated
@@ -232,10 +234,14 @@ class Document:
         return (*(header_gaps(self.blocks) if gaps else ()), *find_problems(self.blocks))
 
     def requests(self, *, at: int | None = None, model: str | None = None, again: bool = False) -> tuple[Ask, ...]:
-        """What `answer` would send; nothing is asked."""
+        """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
+
+        Raises:
+            LmmError: something that a prompt names cannot be had.
+        """
         settings = self._checked({"major": model} if model else {})
-        planner = AnswerPlanner(load_prompts(settings.prompts_folder), at, again=again)
-        return tuple(planner.requests(planner.plan(self.parsed, settings)))
+        planner = self._planner(settings, at, again=again)
+        return tuple(run(planner.requests(planner.plan(self.parsed, settings))))
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[Visited, ...]:
         """The annotations that are missing, stale, or edited by hand, each with its reason; nothing is asked."""
@@ -275,7 +281,7 @@ class Document:
             client = self._client(settings, "major", model, again=again)
             if not wanted:
                 return Report(model=client.name, hints=settings.hints)
-            planner = AnswerPlanner(load_prompts(settings.prompts_folder), at, again=again, since=since)
+            planner = self._planner(settings, at, again=again, since=since)
             client.open()
             return await self._work(planner, client)
 
@@ -378,6 +384,12 @@ class Document:
         return RecordSource(
             tree or HeaderNode(title=name), client, load_prompts(settings.prompts_folder), self._parsed.file
         )
+
+    def _planner(
+        self, settings: Settings, at: int | None, *, again: bool = False, since: str | None = None
+    ) -> AnswerPlanner:
+        prompts = load_prompts(settings.prompts_folder)
+        return AnswerPlanner(prompts, at, again=again, since=since, bring=partial(bring, self.path))
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
         before = self.parsed

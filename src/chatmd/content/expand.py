@@ -23,7 +23,8 @@ from chatmd.errors import ChatmdError, FetchFailed
 from chatmd.language.agent import Content, Doc, Img, Item, Part, SubAgent, interpret
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import image_of
-from chatmd.sidecar import Expandable, Occurrence, Recorded, described, digest, occurrences
+from chatmd.sidecar import SUFFIXES, Expandable, Occurrence, Recorded, described, digest, occurrences
+from lmm.config import Settings
 from lmm.disk.files import decode_document, read_document
 from lmm.disk.opened import open_folder
 from lmm.errors import DocumentError, LmmError
@@ -363,6 +364,27 @@ async def read_img(img: Img, run: Run) -> Image:
     limit = run.rules.fetch_limit
     data = await asyncio.to_thread(read_local, locate(img.src, run), limit=limit)
     return image_from(data, limit=limit)
+
+
+_PICTURES = (*SUFFIXES.values(), ".jpeg")
+
+
+async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Image:
+    """What ``@src`` means in a document of `folder`: an image, or a file below it or a web page as text.
+
+    Raises:
+        ChatmdError: it cannot be had.
+    """
+    place = Workplace(folder.resolve(), settings, _no_agent)
+    if suffix_of(src) in _PICTURES and "://" not in src:
+        return await read_img(Img(src, local=True), place)
+    remote = "://" in src
+    converted = remote or suffix_of(src) in IMPORTED_SUFFIXES
+    return await read_doc(Doc(src, local=not remote, markdown=converted), place)
+
+
+async def _no_agent(request: AgentRequest) -> str:
+    raise ChatmdError("no agent is asked here")
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
 from lmm.errors import ConfigError, LmmError
-from lmm.messages import Usage, render
+from lmm.messages import Image, Usage, render
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
@@ -169,5 +169,8 @@ def _show_requests(document: Document, path: Path, *, at: int | None, model: str
         terminal.say(f"── {path}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
         for message in ask.request.messages:
             terminal.say(f"[{message.role}]\n{render(message)}\n")
+            for part in message.content:
+                if isinstance(part, Image):
+                    terminal.say(f"[a picture, {part.media_type}, {len(part.data):,} bytes]\n")
     terminal.say(f"{path}: {terminal.count(len(asks), 'request')} would be sent to {name}")
     return DONE

@@ -6,13 +6,13 @@ Pure but for the asking: a document goes in as blocks and comes out as blocks; `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
 from lmm.config import Settings
-from lmm.errors import Interrupted, LmmError, Place
+from lmm.errors import Interrupted, LmmError, ModelError, Place
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
@@ -42,12 +42,15 @@ from lmm.notebook.chat_log import (
     read_log,
     with_prompt,
 )
+from lmm.notebook.companions import NOTHING, Companions, nothing
 from lmm.notebook.edit_warnings import CUT
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
 from lmm.notebook.fields import sifted
 from lmm.pipeline import Applied, Failure, Parsed
 from lmm.prompts.templates import Prompts
 
+# What servers say to a picture that their model cannot see.
+_NO_PICTURES = re.compile(r"image|picture|vision|multimodal|mmproj|modalit", re.IGNORECASE)
 _CLOSER = re.compile(r"`{3}|~{3}|\$\$|-->")
 
 
@@ -78,7 +81,7 @@ class PendingPrompt:
 
     `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace;
     `node` what the block annotates, in a tree of the document as the model may see it. `before` is set where an
-    exchange of the log is asked anew: its prompt as it was when it was answered.
+    exchange of the log is asked anew: its prompt as it was when it was answered. `companions` is what goes along.
     """
 
     block: int
@@ -89,6 +92,8 @@ class PendingPrompt:
     condensed: bool = False  # whether the subject's text was replaced by summaries
     node: Node | None = field(default=None, compare=False, repr=False)
     before: str | None = None
+    companions: Companions = NOTHING
+    blind: bool = False  # whether the model takes no pictures
 
     @property
     def starts_chat(self) -> bool:
@@ -257,8 +262,16 @@ def _visible(node: TextNode) -> str:
 def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, prompts: Prompts) -> ChatRequest:
     """What the model gets for a pending prompt; `chat` is what it continues."""
     if ask.is_edit:
-        return edit_request(ask.subject, ask.prompt.text, system, prompts)
-    return chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
+        request = edit_request(ask.subject, ask.prompt.text, system, prompts)
+    else:
+        request = chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
+    *earlier, last = request.messages
+    last = replace(
+        last,
+        attachments=(*last.attachments, *ask.companions.texts),
+        content=() if ask.blind else ask.companions.pictures,
+    )
+    return replace(request, messages=(*earlier, last))
 
 
 def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str]], system: str) -> ChatRequest:
@@ -432,6 +445,7 @@ class AnswerPlanner:
     tier: str = "major"
     again: bool = False
     since: str | None = None
+    bring: Callable[[str, str, Settings], Awaitable[Companions]] = nothing
 
     def plan(self, document: Parsed, settings: Settings) -> AnswerPlan:
         """The threads that wait.
@@ -470,7 +484,7 @@ class AnswerPlanner:
         for pending in thread.asks:
             try:
                 known = id(pending) in plan.refused
-                fitted.append(pending if known else await self._fitting(pending, client))
+                fitted.append(pending if known else await self._fitting(await self._bringing(pending, plan), client))
             except LmmError as error:
                 outcomes.append(_failure(plan.document, pending, error))
                 break
@@ -479,9 +493,20 @@ class AnswerPlanner:
         for outcome in outcomes:
             if isinstance(outcome, Failure):
                 client.tell(Failed(outcome.error), outcome.place)
-            elif outcome.prompt.condensed:
-                client.tell(Notice(NOTICE), place_of(plan.document, outcome.prompt))
+                continue
+            place = place_of(plan.document, outcome.prompt)
+            for note in (*outcome.prompt.companions.notes, *([NOTICE] if outcome.prompt.condensed else [])):
+                client.tell(Notice(note), place)
+            if outcome.prompt.blind:
+                client.tell(Notice(f"{client.name} takes no pictures; they were left out"), place)
         return outcomes
+
+    async def _bringing(self, pending: PendingPrompt, plan: AnswerPlan) -> PendingPrompt:
+        """`pending` with what its prompt names, and with the pictures in the text that it is about."""
+        text = "" if pending.is_edit else pending.subject.text
+        found = await self.bring(pending.prompt.text, text, plan.settings)
+        blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
+        return replace(pending, companions=found, blind=blind)
 
     async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
         """`pending` with summaries in place of a text that is too long for the model."""
@@ -500,7 +525,13 @@ class AnswerPlanner:
             try:
                 if (refused := plan.refused.get(id(pending))) is not None:
                     raise refused
-                reply = yield self._request(pending, plan, chat_before(pending, log))
+                try:
+                    reply = yield self._request(pending, plan, chat_before(pending, log))
+                except ModelError as error:
+                    if not pending.companions.pictures or pending.blind or not _NO_PICTURES.search(str(error)):
+                        raise
+                    pending = replace(pending, blind=True)
+                    reply = yield self._request(pending, plan, chat_before(pending, log))
             except Interrupted:
                 break
             except LmmError as error:
@@ -513,11 +544,16 @@ class AnswerPlanner:
                 log = (*log, ChatExchange(pending.prompt.word, pending.prompt.text, reply.text, reply.model))
         return done
 
-    def requests(self, plan: AnswerPlan) -> list[Ask]:
-        """What would be asked first about every thread, and what would follow it."""
+    async def requests(self, plan: AnswerPlan) -> list[Ask]:
+        """What would be asked first about every thread, and what would follow it.
+
+        Raises:
+            LmmError: something that a prompt names cannot be had.
+        """
         found = []
         for thread in plan.threads:
-            flow = self.thread(thread, plan)
+            asks = [await self._bringing(pending, plan) for pending in thread.asks]
+            flow = self.thread(replace(thread, asks=tuple(asks)), plan)
             try:
                 ask = next(flow)
                 while True:
@@ -536,7 +572,7 @@ class AnswerPlanner:
             place_of(plan.document, pending),
             text=f"{pending.prompt.spelling}: {pending.prompt.text}",
             about=f"{pending.subject}, {len(pending.subject.text):,} characters",
-            key=(request.task, system, earlier, pending.prompt.text, pending.subject.text),
+            key=(request.task, system, earlier, pending.prompt.text, pending.subject.text, *pending.companions.key),
         )
 
     def apply(self, document: Parsed, plan: AnswerPlan, result: Outcomes) -> Applied:

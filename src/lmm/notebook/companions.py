@@ -1,0 +1,160 @@
+"""What a prompt brings along besides the text that it is about: pictures in that text, files, web pages, the course.
+
+In a prompt, ``@notes.md`` names a file of the document's folder, ``@"a name with spaces.pdf"`` too; ``@https://…`` a
+page; ``@course: a phrase`` what the ingested course has about it. This module finds them, which is pure, and reads
+them; what it reads never leaves the folder, the public web, or the course.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+
+from lmm.config import Settings
+from lmm.disk.folder import Folder
+from lmm.disk.secrets import is_secret_file
+from lmm.errors import DocumentError, LmmError
+from lmm.messages import Attachment, Image
+
+MOST_PICTURES = 8
+_PASSAGES = 4  # of the course, for one phrase
+_PICTURE_KINDS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+# Names that are meant as files even where there is no such file; of others, "@name" may be a person or a citation.
+_FILE_KINDS = (
+    *(".md", ".rmd", ".qmd", ".markdown", ".txt", ".pdf", ".docx", ".odt", ".rtf", ".html", ".ipynb", ".epub", ".tex"),
+    *(".pptx", ".xlsx", ".csv", ".json", ".yaml", ".yml", ".toml", ".py", ".r", *_PICTURE_KINDS),
+)
+_MENTION = re.compile(
+    r"(?:^|(?<=[\s(]))@(?:course:[ \t]*(?P<phrase>[^\n]*\S)|(?P<url>https?://[^\s<>\"]+)|\"(?P<quoted>[^\"\n]+)\"|(?P<file>[^\s@\"]+))",
+    re.MULTILINE,
+)
+_TRAILING = ".,;:!?)]'"
+_PICTURE = re.compile(r"!\[[^\]]*\]\(\s*<?(?P<link>[^)\s>]+)[^)]*\)|include_graphics\(\s*[\"'](?P<call>[^\"']+)[\"']")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One ``@…`` of a prompt: `kind` is ``file``, ``page`` or ``course``."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """What goes along with a prompt; `notes` is what its author should know about that."""
+
+    texts: tuple[Attachment, ...] = ()
+    pictures: tuple[Image, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells these from others, for the journal."""
+        return (*(text.text for text in self.texts), *(picture.data.hex() for picture in self.pictures))
+
+
+NOTHING = Companions()
+
+
+def mentions(prompt: str) -> tuple[Mention, ...]:
+    """What a prompt names, in order, each once. Whether ``@name`` is a file, its folder says (see `bring`).
+
+    >>> mentions("compare @notes.md and @https://example.org/a. (mail a@b.org)")
+    (Mention(kind='file', name='notes.md'), Mention(kind='page', name='https://example.org/a'))
+    >>> mentions("see @course: the slice type")
+    (Mention(kind='course', name='the slice type'),)
+    """
+    found = []
+    for match in _MENTION.finditer(prompt):
+        if match["phrase"]:
+            found.append(Mention("course", match["phrase"]))
+        elif match["url"]:
+            found.append(Mention("page", match["url"].rstrip(_TRAILING)))
+        elif name := match["quoted"] or match["file"].rstrip(_TRAILING):
+            found.append(Mention("file", name))
+    return tuple(dict.fromkeys(found))
+
+
+def pictures(text: str) -> tuple[str, ...]:
+    """The files of the pictures in a text, each once: markdown's and knitr's.
+
+    >>> pictures("![A leaf](img/leaf.png) and ![one](https://example.org/a.png)")
+    ('img/leaf.png',)
+    """
+    names = (match["link"] or match["call"] for match in _PICTURE.finditer(text))
+    local = (name for name in names if "://" not in name and _suffix(name) in _PICTURE_KINDS)
+    return tuple(dict.fromkeys(local))
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
+async def nothing(prompt: str, text: str, settings: Settings) -> Companions:
+    """Read nothing: what a planner does that was not told where to look."""
+    return NOTHING
+
+
+async def bring(document: Path | None, prompt: str, text: str, settings: Settings) -> Companions:
+    """Read what a prompt about `text` brings along; `document` is the file that it stands in.
+
+    Raises:
+        LmmError: something that the prompt names cannot be had. Pictures that cannot are told of in `notes`.
+    """
+    texts: list[Attachment] = []
+    shown: list[Image] = []
+    notes: list[str] = []
+    for mention in mentions(prompt):
+        found = await _read(mention, document, settings)
+        texts += [part for part in found if isinstance(part, Attachment)]
+        shown += [part for part in found if isinstance(part, Image)]
+    for name in pictures(text) if document is not None else ():
+        if len(shown) == MOST_PICTURES:
+            notes.append(f"the first {MOST_PICTURES} pictures are sent, no more")
+            break
+        try:
+            shown += [part for part in await _file(name, document, settings) if isinstance(part, Image)]
+        except LmmError as error:
+            notes.append(f"the picture {name} is not sent: {error.message}")
+    return Companions(tuple(texts), tuple(shown), tuple(notes))
+
+
+async def _read(mention: Mention, document: Path | None, settings: Settings) -> Sequence[Attachment | Image]:
+    if mention.kind == "course":
+        return _passages(mention.name, document)
+    if mention.kind == "page":
+        return [await _text(mention.name, Path(), settings)]
+    folder = Folder(document.parent if document is not None else Path())
+    if _suffix(mention.name) not in _FILE_KINDS and folder.stat(mention.name) is None:
+        return []
+    return await _file(mention.name, document, settings)
+
+
+async def _file(name: str, document: Path | None, settings: Settings) -> Sequence[Attachment | Image]:
+    folder = Folder(document.parent if document is not None else Path())
+    if folder.stat(name) is None:
+        raise DocumentError("there is no such file", where=f"@{name}", hint=f"paths begin at {folder.root}")
+    path = folder.path(name)
+    if is_secret_file(path):
+        raise DocumentError("its name says that it holds keys or passwords; it is not sent", where=f"@{name}")
+    return [await _text(str(path.relative_to(folder.real)), folder.real, settings, named=name)]
+
+
+async def _text(source: str, folder: Path, settings: Settings, *, named: str = "") -> Attachment | Image:
+    """A file or page as a model reads it. ChatMD reads documents of all kinds; it is loaded when it is needed."""
+    read = import_module("chatmd.content.expand").read_mentioned
+    found: str | Image = await read(source, folder, settings)
+    return found if isinstance(found, Image) else Attachment(found, "document", named or source)
+
+
+def _passages(phrase: str, document: Path | None) -> list[Attachment]:
+    course = import_module("lmm_education").Course.open(document.parent if document is not None else None)
+    with course:
+        hits = course.search(phrase, limit=_PASSAGES).hits
+    if not hits:
+        raise LmmError("the course has nothing about this", where=f"@course: {phrase}", hint="try other words")
+    return [Attachment(hit.text, "passage", str(hit.place)) for hit in hits]
