@@ -375,16 +375,12 @@ async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Im
     Raises:
         ChatmdError: it cannot be had.
     """
-    place = Workplace(folder.resolve(), settings, _no_agent)
+    run = Run(folder.resolve(), settings)
     if suffix_of(src) in _PICTURES and "://" not in src:
-        return await read_img(Img(src, local=True), place)
+        return await read_img(Img(src, local=True), run)
     remote = "://" in src
     converted = remote or suffix_of(src) in IMPORTED_SUFFIXES
-    return await read_doc(Doc(src, local=not remote, markdown=converted), place)
-
-
-async def _no_agent(request: AgentRequest) -> str:
-    raise ChatmdError("no agent is asked here")
+    return await read_doc(Doc(src, local=not remote, markdown=converted), run)
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------
