@@ -26,6 +26,7 @@ from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
 from lmm.messages import Listener, Notice, Waiting, ignore
+from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
@@ -257,6 +258,7 @@ class Document:
         at: int | None = None,
         model: str | ChatModel | None = None,
         again: bool = False,
+        budget: str | SharedBudget = "",
         since: str | None = None,
     ) -> Report[Answered]:
         """Answer the prompts that wait: all, or those of the metadata block that covers the line `at`.
@@ -267,6 +269,8 @@ class Document:
             model: a name such as ``Ollama/llama3.2``, or a model; else the configured major one.
             again: ask anew what the journal could answer; with `at`, also the last answered prompt of that block. The
                 old reply stays above the new one.
+            budget: what may be used, in tokens (``20000``) or money (``0.50$``), or what several documents share; what
+                it does not cover is not asked.
             since: the document as it was: what its author has changed since in answered prompts is asked anew.
 
         Raises:
@@ -278,7 +282,7 @@ class Document:
             if self.path is not None and wanted:
                 files.check_writable(self.path)
             settings = self._checked({"major": model} if isinstance(model, str) else {})
-            client = self._client(settings, "major", model, again=again)
+            client = self._client(settings, "major", model, again=again, budget=budget)
             if not wanted:
                 return Report(model=client.name, hints=settings.hints)
             planner = self._planner(settings, at, again=again, since=since)
@@ -295,6 +299,7 @@ class Document:
         model: str | ChatModel | None = None,
         refresh: bool = False,
         again: bool = False,
+        budget: str | SharedBudget = "",
         estimate: bool = False,
     ) -> Report[Visited]:
         """Add annotations to the sections where they are missing or their text changed: those named, or as configured.
@@ -305,6 +310,7 @@ class Document:
             fields: ``titles``, ``summary``, ``questions``, ``keywords``; none: as the settings say.
             flags: switches single ones on or off, over what the settings say.
             refresh: make anew also what was made with another prompt, model or heading path.
+            budget: as for `answer`.
             estimate: ask nobody, change nothing; the usage is what would be used.
 
         Raises:
@@ -312,7 +318,8 @@ class Document:
         """
         chosen = {name: name in fields for name in ANNOTATIONS} if fields else {}
         choose = rag_annotations({**chosen, **(flags or {})}, load_prompts)
-        return await self._fields(FieldPlanner(choose, refresh), model, again, estimate)
+        planner = FieldPlanner(choose, refresh)
+        return await self._fields(planner, model, again=again, budget=budget, estimate=estimate)
 
     annotate = blocking(aannotate)
 
@@ -324,6 +331,7 @@ class Document:
         model: str | ChatModel | None = None,
         refresh: bool = False,
         again: bool = False,
+        budget: str | SharedBudget = "",
         estimate: bool = False,
     ) -> Report[Visited]:
         """Run a batch model, by its registered name or as a function. Only metadata is kept of what it changes.
@@ -332,18 +340,25 @@ class Document:
             ConfigError: there is no batch model of that name.
             BatchFailed: the function failed; what it had made before is in the document.
         """
-        return await self._fields(FieldPlanner(batch_function(batch), refresh), model, again, estimate)
+        planner = FieldPlanner(batch_function(batch), refresh)
+        return await self._fields(planner, model, again=again, budget=budget, estimate=estimate)
 
     run = blocking(arun)
 
     async def _fields(
-        self, planner: FieldPlanner, model: str | ChatModel | None, again: bool, estimate: bool
+        self,
+        planner: FieldPlanner,
+        model: str | ChatModel | None,
+        *,
+        again: bool,
+        budget: str | SharedBudget,
+        estimate: bool,
     ) -> Report[Visited]:
         async with self._locked(estimate):
             if self.path is not None and not estimate:
                 files.check_writable(self.path)
             settings = self._checked({"minor": model} if isinstance(model, str) else {})
-            client = self._client(settings, planner.tier, model, again=again, estimate=estimate)
+            client = self._client(settings, planner.tier, model, again=again, budget=budget, estimate=estimate)
             report: Report[Visited] = await self._work(planner, client)
         if report.error is not None:
             raise BatchFailed(report.error, report) from report.error
@@ -357,6 +372,7 @@ class Document:
         select: str | None = None,
         model: str | ChatModel | None = None,
         again: bool = False,
+        budget: str | SharedBudget = "",
     ) -> Report[Record[Any]]:
         """Extract one record per section, or several where `schema` is a list; the document does not change.
 
@@ -371,15 +387,18 @@ class Document:
             ConfigError: the schema or the configuration cannot be read.
         """
         compiled = load_schema(schema) if isinstance(schema, str) else make_schema(schema)
-        return await read_records(plan_records([self.source(model=model, again=again)], compiled, select), compiled)
+        source = self.source(model=model, again=again, budget=budget)
+        return await read_records(plan_records([source], compiled, select), compiled)
 
     extract = blocking(aextract)
 
-    def source(self, *, model: str | ChatModel | None = None, again: bool = False) -> RecordSource:
+    def source(
+        self, *, model: str | ChatModel | None = None, again: bool = False, budget: str | SharedBudget = ""
+    ) -> RecordSource:
         """The document as a source of records; where an edit waits, the old text counts."""
         settings = self._checked({"minor": model} if isinstance(model, str) else {})
         tree = blocks_to_tree(waiting.old_view(self.blocks), title=self._parsed.name)
-        client = self._client(settings, "minor", model, again=again)
+        client = self._client(settings, "minor", model, again=again, budget=budget)
         name = self._parsed.name
         return RecordSource(
             tree or HeaderNode(title=name), client, load_prompts(settings.prompts_folder), self._parsed.file
@@ -407,10 +426,19 @@ class Document:
         model: str | ChatModel | None,
         *,
         again: bool = False,
+        budget: str | SharedBudget = "",
         estimate: bool = False,
     ) -> Client:
         given = None if isinstance(model, str) else model
-        return Client(settings, tier=tier, model=given, again=again, estimate=estimate, listener=self.listener)
+        return Client(
+            settings,
+            tier=tier,
+            model=given,
+            again=again,
+            estimate=estimate,
+            budget=budget,
+            listener=self.listener,
+        )
 
     def _checked(self, overrides: Mapping[str, str]) -> Settings:
         """The settings, unless the header cannot be read and seems to name a model."""

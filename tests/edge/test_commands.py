@@ -265,6 +265,18 @@ def test_a_folder_stands_for_its_documents_and_json_for_the_words(
     assert "this folder has no .md" in capsys.readouterr().err
 
 
+def test_a_budget_holds_for_all_files_together(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reply takes 18 tokens; the second would be covered, the third not: its question stays."""
+    (folder / "a.md").write_text(DOCUMENT)
+    (folder / "b.md").write_text(DOCUMENT.replace("First", "Third").replace("Second", "Fourth"))
+    ran = run_here(capsys, "messages", "a.md", "b.md", "--budget", "40")
+    assert (ran.code, len(server.requests)) == (1, 2)
+    assert "b.md:4: the budget of 40 tokens does not cover more (allow more: --budget)" in ran.err
+    assert waiting((folder / "b.md").read_text()) == ["one", "two"]
+
+
 def test_model_override_without_a_server(
     server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

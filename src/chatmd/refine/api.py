@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock, read_document
 from lmm.errors import Changed, DocumentBusy, LmmError
 from lmm.messages import Usage
-from lmm.models.budget import SharedBudget, UsageLimits, UsageTally, parse_budget
+from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
@@ -143,5 +143,5 @@ def _model(settings: ModelSettings, what: str, option: str, limits: UsageLimits)
             f"{model.name} cannot {what}",
             hint=f"set a key (export OPENAI_API_KEY=…), or name a language model in config.toml or with {option}",
         )
-    UsageTally(replace(limits, turns=None)).check_price(str(settings.model))
+    limits.check_price(str(settings.model))
     return model

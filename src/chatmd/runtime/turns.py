@@ -182,7 +182,7 @@ class Conversation:
         self._payloads = Payloads(self.transcript.folder, config.show_tool_call)
         self._compactor = Compactor(model, run, self.transcript.path)
         (run.agreement or Consent()).check(self.spec, run)
-        run.tally.check_price(str(model.model))
+        run.tally.limits.check_price(str(model.model))
         self._model = run.open_model(model)
         await stack.enter_async_context(connected(self._model))
         tools = await open_tools(self.spec.tools, run, stack)

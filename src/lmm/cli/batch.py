@@ -33,6 +33,7 @@ _how = options.together(
     options.flag("--changed", help="List what is stale, and why; ask nothing."),
     options.flag("--refresh", help="Make anew also what another prompt, model or heading path made."),
     options.again,
+    options.budget(),
     options.json_lines,
 )
 
@@ -63,6 +64,7 @@ def annotate(
     changed: bool,
     refresh: bool,
     again: bool,
+    budget: str,
     as_json: bool,
 ) -> int:
     """Add annotations to sections where they are missing, or where the text changed.
@@ -70,13 +72,17 @@ def annotate(
     What you wrote or edited yourself is kept. Which annotations: [RAG] in config.toml, 'model: RAG:' in the
     header, or the options here.
     """
+    from lmm.models.budget import SharedBudget
+
     flags = {"titles": titles, "questions": questions, "keywords": keywords, "summary": summaries}
-    estimate = dry_run or changed
+    estimate, spent = dry_run or changed, SharedBudget.of(budget)
     if clear:
         return each(files, lambda path: _clear(path, [name for name, on in flags.items() if on], dry_run))
 
     def verb(document: Document) -> Report[Visited]:
-        return document.annotate(flags=flags, model=model, refresh=refresh, again=again, estimate=estimate)
+        return document.annotate(
+            flags=flags, model=model, refresh=refresh, again=again, budget=spent, estimate=estimate
+        )
 
     return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
 
@@ -112,18 +118,20 @@ def batch(
     changed: bool,
     refresh: bool,
     again: bool,
+    budget: str,
     as_json: bool,
 ) -> int:
     """Run a batch model: a Python function registered with @lmm.batch_model("NAME")."""
+    from lmm.models.budget import SharedBudget
     from lmm.notebook.batch import find_batch_model
 
     if source is not None:
         _load(source)
     function = find_batch_model(name)
-    estimate = dry_run or changed
+    estimate, spent = dry_run or changed, SharedBudget.of(budget)
 
     def verb(document: Document) -> Report[Visited]:
-        return document.run(function, model=model, refresh=refresh, again=again, estimate=estimate)
+        return document.run(function, model=model, refresh=refresh, again=again, budget=spent, estimate=estimate)
 
     return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
 

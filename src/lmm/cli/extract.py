@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @options.model
 @options.config
 @options.again
+@options.budget()
 @options.dry_run("Show the sections that would be read, ask nothing.")
 def extract(
     *,
@@ -46,6 +47,7 @@ def extract(
     model: str | None,
     config: Path | None,
     again: bool,
+    budget: str,
     dry_run: bool,
 ) -> int:
     """Extract one record per section, or several where the schema is a list, and print or save them as rows.
@@ -56,13 +58,16 @@ def extract(
     from lmm import Document
     from lmm.extraction.records import check_output, json_line, plan_records, read_records, save_records
     from lmm.loop import run
+    from lmm.models.budget import SharedBudget
     from lmm.models.structured import load_schema
 
-    compiled = load_schema(schema)
+    compiled, spent = load_schema(schema), SharedBudget.of(budget)
     if output is not None:
         check_output(output)
     documents = [Document.open(path, config=config, listener=_bar) for path in files]
-    jobs = plan_records([document.source(model=model, again=again) for document in documents], compiled, select)
+    jobs = plan_records(
+        [document.source(model=model, again=again, budget=spent) for document in documents], compiled, select
+    )
     if not jobs:
         return _nothing(select)
     if dry_run:

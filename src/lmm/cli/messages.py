@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,7 @@ STDIN = Path("-")
 @options.model
 @options.config
 @options.again
+@options.budget()
 @options.dry_run("Show what would be sent, ask nothing.")
 @options.flag("--diff", help="Show as a word diff what waiting edits would change.")
 @options.json_lines
@@ -40,6 +43,7 @@ def messages(
     model: str | None,
     config: Path | None,
     again: bool,
+    budget: str,
     dry_run: bool,
     diff: bool,
     as_json: bool,
@@ -50,15 +54,20 @@ def messages(
     whose call fails stays where it is, and the exit code is 1. With --again --at LINE, the last answered prompt of
     the block on that line is asked anew; the old answer stays above the new one.
     """
+    from lmm.models.budget import SharedBudget
+
     if as_json and STDIN in files:
         raise ConfigError("- writes the document where --json writes a report", hint="name a file")
+
+    spent = SharedBudget.of(budget)
 
     def act(path: Path) -> int:
         document = _open(path, config, quiet=as_json)
         if dry_run:
             return _show_requests(document, path, at=at, model=model, again=again)
         with document:
-            report, unplaced = _answer(document, path, at=at, model=model, again=again)
+            verb = partial(document.answer, at=at, model=model, again=again, budget=spent)
+            report, unplaced = _answer(document, path, verb)
         return _told(document, path, report, unplaced, diff=diff, as_json=as_json)
 
     return each(files, act)
@@ -77,13 +86,13 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
 
 
 def _answer(
-    document: Document, path: Path, *, at: int | None, model: str | None, again: bool
+    document: Document, path: Path, verb: Callable[[], Report[Answered]]
 ) -> tuple[Report[Answered], Path | None]:
     """What became of the document, which is saved; the file with what found no place."""
     from lmm.loop import Stopped
 
     try:
-        report = document.answer(at=at, model=model, again=again)
+        report = verb()
     except Stopped as stopped:
         report = stopped.report
     if path == STDIN:

@@ -25,6 +25,15 @@ class UsageLimits:
     tokens: int | None = None
     dollars: float | None = None
 
+    def check_price(self, model: str) -> None:
+        """Before anything is paid: money can only be counted where prices are known.
+
+        Raises:
+            LimitReached: there is a limit in dollars, and nobody knows what `model` costs.
+        """
+        if self.dollars is not None and price(model, Usage(1000, 1000)) is None:
+            raise LimitReached(f"the price of {model} is not known here", hint="give the budget in tokens")
+
 
 def parse_budget(text: str) -> UsageLimits:
     """A budget as people write it: tokens, or US dollars.
@@ -62,15 +71,6 @@ class UsageTally:
     usage: Usage = field(default_factory=Usage)
     turns: int = 0
 
-    def check_price(self, model: str) -> None:
-        """Before anything is paid: money can only be counted where prices are known.
-
-        Raises:
-            LimitReached: there is a limit in dollars, and nobody knows what `model` costs.
-        """
-        if self.limits.dollars is not None and price(model, Usage(1000, 1000)) is None:
-            raise LimitReached(f"the price of {model} is not known here", hint="give the budget in tokens")
-
     def begin(self, model: str) -> None:
         """Count a request that is about to be made.
 
@@ -78,7 +78,7 @@ class UsageTally:
             LimitReached: it would be one too many, or what it may use up is used.
         """
         limits, usage = self.limits, self.usage
-        self.check_price(model)
+        limits.check_price(model)
         if limits.turns is not None and self.turns >= limits.turns:
             requests = "1 request" if self.turns == 1 else f"{self.turns} requests"
             raise LimitReached(f"the run made {requests}, as many as it may", hint="allow more: --max-turns")
@@ -152,6 +152,17 @@ class SharedBudget:
         self._largest: dict[str, float] = {}
         self._under_way: list[str] = []
         self._changed = asyncio.Condition()
+
+    @classmethod
+    def of(cls, budget: str | SharedBudget) -> SharedBudget:
+        """A budget as people write it, the empty text for none, or one that is shared already.
+
+        Raises:
+            ConfigError: the text is no budget.
+        """
+        if isinstance(budget, SharedBudget):
+            return budget
+        return cls(parse_budget(budget)) if budget else cls()
 
     def left(self) -> UsageLimits:
         """What may still be spent."""

@@ -26,6 +26,7 @@ from lmm.config import ModelSettings, Settings, load_settings
 from lmm.disk import journal
 from lmm.errors import Interrupted, LmmError, Place
 from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Reply, Usage, ignore, render
+from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
 from lmm.models.port import Ask, ChatModel, Flow, ask
 from lmm.models.structured import Schema, structured
@@ -37,7 +38,8 @@ class Client:
     """Asks the model of one tier, for one run; `other` asks another one, on the same account.
 
     Nothing is opened before the first question. `model` is used in place of the configured one; `again` asks anew
-    what the journal could answer; `estimate` asks nobody: it counts what would be sent. Without `journal`, nothing is
+    what the journal could answer; `estimate` asks nobody: it counts what would be sent. `budget` is what may be used,
+    as people write it, or what several clients share. Without `journal`, nothing is
     remembered: what students say is in none.
     """
 
@@ -50,12 +52,14 @@ class Client:
         again: bool = False,
         estimate: bool = False,
         journal: bool = True,
+        budget: str | SharedBudget = "",
         listener: Listener = ignore,
     ) -> None:
         self.settings, self.again, self.estimate, self.listener = settings, again, estimate, listener
         self.tier: ModelSettings = getattr(settings, tier)
         self.tier_name, self.journal = tier, journal
         self.usage, self.interrupted = Usage(), False
+        self._budget = SharedBudget.of(budget)
         self._told: dict[int, LmmError] = {}
         self._given, self._root = model, self
         self._opened: ChatModel | None = Estimate(self.name) if estimate else model
@@ -136,9 +140,15 @@ class Client:
             self._tell(remembered, ask.place)
             yield remembered
             return
-        async with contextlib.aclosing(self.model.stream(ask.request)) as events:
+        budget = self._root._budget
+        budget.limits.check_price(self.name)
+        async with (
+            budget.paying(ask.request.task) as paid,
+            contextlib.aclosing(self.model.stream(ask.request)) as events,
+        ):
             async for event in events:
                 if isinstance(event, Reply):
+                    paid(event.usage)
                     self._root.usage += event.usage
                     if self.journal and not self.estimate and not await _kept(key, event):
                         self._root.interrupted = True

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from lmm.errors import (
     ConfigError,
+    LimitReached,
     LmmError,
     MetadataError,
     ModelKeyMissing,
@@ -141,7 +142,7 @@ class Visited:
 
 
 # Errors that every other call would meet too.
-_HOPELESS = (ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled)
+_HOPELESS = (ConfigError, LimitReached, ModelKeyMissing, ModelNotFound, ModelNotInstalled)
 _OURS = str(Path(__file__).parent.parent)
 # Folders of the standard library through which an exception comes from a task or a thread.
 _WAITING = {"asyncio", "concurrent"}
