@@ -185,6 +185,13 @@ class Retrying(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting(Event):
+    """Work has to wait: somebody else holds a lock, a model is slow to begin."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reply(Event):
     """The whole answer; the last event of a stream. With `calls`, the model waits for their results."""
 
@@ -218,14 +225,7 @@ def encodable(text: str) -> str:
     return text
 
 
-ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Reply
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting(Event):
-    """Work has to wait: somebody else holds a lock."""
-
-    reason: str
+ChatEvent = TextDelta | ReasoningDelta | Reasoning | ToolCall | Retrying | Waiting | Reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ CASES = {
     "500": Case(fail(500, "boom"), ("HTTP 500", "boom", "try again later")),
     "502 in HTML": Case(Action(status=502, body="<html>Bad Gateway</html>"), ("HTTP 502", "Bad Gateway")),
     "not an API": Case(Action(body="<html>Welcome</html>"), ("the server's log",)),
-    "no stream": Case(Action(body={"error": {"message": "crashed"}}), ("the server's log",)),
+    "no stream": Case(Action(body={"error": {"message": "crashed"}}), ("crashed", "try again")),
     "time-out": Case(hang(), ("sent nothing for 1 s", "longer 'timeout'")),
     "stalled": Case(
         Action("the beginning of a reply", hold=threading.Event(), hold_after=1), ("sent nothing for 1 s",)
@@ -72,7 +72,7 @@ CASES = {
     "cut connection": Case(
         Action("the beginning of a reply", cut_after=1), ("onnection", "is the server running at http://127.0.0.1")
     ),
-    "no end": Case(Action("the beginning of a reply", finish=None), ("ended without", "try again")),
+    "no end": Case(Action("the beginning of a reply", finish=None), ("broke off", "try again")),
     "empty reply": Case(Action(""), ("empty reply", "try again")),
     "blank reply": Case(Action(" \n\t\n"), ("empty reply",)),
     "only reasoning": Case(Action("", reasoning="hm"), ("empty reply",)),

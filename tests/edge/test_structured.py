@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
-from lmm import errors
+from lmm import errors, loop
 from lmm.messages import ChatRequest, Message
 from lmm.models.client import Client
 from lmm.models.port import Ask
@@ -34,7 +33,7 @@ def asked(model: PydanticAIModel, schema: Any = PLANT, *, times: int = 1, retrie
         client = Client.of(model)
         return [await client.value(Ask.of("Which tree?"), make_schema(schema), retries=retries) for _ in range(times)]
 
-    return asyncio.run(values())[-1]
+    return loop.run(values())[-1]
 
 
 def sent(request: Recorded) -> Any:
@@ -147,5 +146,5 @@ def test_too_long_is_told_apart(server: ScriptedServer, who: str) -> None:
 def test_a_schema_is_not_sent_where_none_was_asked_for(server: ScriptedServer) -> None:
     """An ordinary question."""
     request = ChatRequest((Message("user", "Why?"),))
-    asyncio.run(Client.of(model_for(server)).ask(Ask(request)))
+    loop.run(Client.of(model_for(server)).ask(Ask(request)))
     assert "response_format" not in server.requests[0].body

@@ -40,7 +40,7 @@ class Action:
     before anything is sent. `hold` waits for the event, at `hold_after` pieces (0: before the status
     line). `cut_after` closes the connection, without a proper end, after that many pieces. `calls` are the
     tool calls that follow the text, as (id, name, arguments). `error` is told in the stream, after the text, and
-    ends it.
+    ends it. `raw` is what a stream consists of, to the letter, in place of all that.
     """
 
     text: str = ""
@@ -57,6 +57,7 @@ class Action:
     cut_after: int | None = None
     calls: tuple[tuple[str, str, str], ...] = ()
     error: str = ""
+    raw: tuple[str, ...] = ()
 
     def stream_pieces(self) -> tuple[str, ...]:
         """The content deltas of the stream."""
@@ -279,6 +280,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, action: Action, body: Mapping[str, Any]) -> None:
         self._start_stream(action)
+        if action.raw:
+            for raw in (*action.raw, ""):
+                self._chunk(raw.encode())
+            return
         self._event(_delta(body, {"role": "assistant", "content": ""}))
         if action.reasoning:
             self._event(_delta(body, {"reasoning": action.reasoning}))

@@ -20,7 +20,7 @@ from chatmd.terminal.call_texts import call_line
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError, Place
-from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, ToolCall, ToolResult, Usage
+from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, ToolCall, ToolResult, Usage, Waiting
 from lmm.terminal import DONE, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
@@ -203,8 +203,8 @@ class RunPrinter:
             self._note(f"{indent}{sign} {event.name} ({event.seconds:.1f} s): {first}")
         elif isinstance(event, Retrying):
             self._note(f"{indent}{event.reason}; again in {event.wait:.1f} s", "yellow")
-        elif isinstance(event, Notice):
-            self._note(f"{indent}{event.text}", "yellow")
+        elif isinstance(event, Notice | Waiting):
+            self._note(f"{indent}{event.text if isinstance(event, Notice) else event.reason}", "yellow")
         elif isinstance(event, events.Stopped):
             self._note("cancelled", "yellow")
 

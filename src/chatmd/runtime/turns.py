@@ -66,6 +66,7 @@ from lmm.messages import (
     ToolCall,
     ToolDefinition,
     ToolResult,
+    Waiting,
 )
 from lmm.models.port import ChatModel, connected
 
@@ -466,5 +467,5 @@ class Conversation:
         return self._stored[part] if part in self._stored else self._expanded[part]
 
     def _tell_piece(self, event: Event) -> None:
-        if isinstance(event, ReasoningDelta) or (isinstance(event, TextDelta) and event.text):
+        if isinstance(event, ReasoningDelta | Waiting) or (isinstance(event, TextDelta) and event.text):
             self.run.tell(event)

@@ -28,6 +28,7 @@ from lmm.messages import (
     ToolCall,
     ToolResult,
     Usage,
+    Waiting,
 )
 
 PROMPT = "› "
@@ -111,8 +112,8 @@ class ChatView:
             self._asked.pop(chain, None)
             self.turn, self.session = self.turn + event.usage, self.session + event.usage
             return [] if chain else self._replied(event.text)
-        if isinstance(event, Notice):
-            return self._remark(event.text, "yellow", chain)
+        if isinstance(event, Notice | Waiting):
+            return self._remark(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
         if isinstance(event, Retrying):
             return self._again(event, chain)
         return [] if chain else self._of_turn(event, now)

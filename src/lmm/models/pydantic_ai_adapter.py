@@ -4,14 +4,15 @@ Imported only when a model is really called: importing pydantic-ai takes about a
 around (each was seen on the wire): a bare ``openai:`` name would use the Responses API; ``max_tokens``
 must be sent under its old name to local servers or Ollama ignores it; thinking parts would be sent back
 to the model as text; the first piece of a stream arrives in the start event of its part; one model
-object must stay on one event loop; connections are closed only by leaving the model; a stream that
-breaks off without a finish reason is a complete reply unless the profile says otherwise.
+object must stay on one event loop; connections are closed only by leaving the model. Whether a stream came
+to its end is seen in `lmm.models.event_stream`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
@@ -25,8 +26,9 @@ from pydantic_ai.settings import ModelSettings
 
 from lmm import errors
 from lmm.messages import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
-from lmm.models.joined_stream import joining
+from lmm.models.event_stream import watching
 from lmm.models.pydantic_ai_messages import (
+    Untagged,
     call_of,
     event_of,
     history_of,
@@ -41,13 +43,11 @@ Opener = Callable[[str, str | None, str | None], Model]
 
 def _openai(model: str, base_url: str | None, api_key: str | None) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
     provider = OpenAIProvider(base_url=base_url, api_key=api_key)
     provider.client.max_retries = 0  # retries are ours: lmm.models.resilience
-    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    return OpenAIChatModel(model, provider=provider, profile=profile)
+    return OpenAIChatModel(model, provider=provider)
 
 
 def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
@@ -59,9 +59,9 @@ def _compatible(model: str, base_url: str | None, api_key: str | None) -> Model:
         openai_chat_supports_max_completion_tokens=False,
         openai_supports_strict_tool_definition=False,
         openai_chat_supports_multiple_system_messages=False,
-        openai_chat_streaming_requires_finish_reason=True,
         supports_json_schema_output=True,
     )
+    profile["thinking_tags"] = cast(Any, None)  # tags are taken out here: these count only as pieces by themselves
     provider = OpenAICompatibleProvider("local", base_url=base_url or "", api_key=api_key or "no-key", profile=profile)
     provider.client.max_retries = 0
     return OpenAIChatModel(model, provider=provider)
@@ -135,6 +135,7 @@ class PydanticAIModel:
         self._name = name
         self._base_url = base_url
         self._api_key = api_key
+        self.last_sign = 0.0  # of the server, in the time of `time.monotonic`
         self._refused: set[str] = set()  # schemas that the server does not take
         self._settings = ModelSettings()
         if temperature is not None:
@@ -165,6 +166,9 @@ class PydanticAIModel:
         """``Provider/model``."""
         return str(self._name)
 
+    def _heard(self) -> None:
+        self.last_sign = time.monotonic()
+
     @property
     def _returns_thinking(self) -> bool:
         """Whether the protocol has a place for earlier reasoning; elsewhere it would go back to the model as text."""
@@ -185,7 +189,7 @@ class PydanticAIModel:
             schema, request = "", replace(request, schema=None)
         told = False
         try:
-            async with aclosing(self._stream(request)) as events:
+            async with aclosing(self._untagged(request)) as events:
                 async for event in events:
                     told = True
                     yield event
@@ -196,12 +200,29 @@ class PydanticAIModel:
                 raise
             refusal = error
         try:
-            async with aclosing(self._stream(replace(request, schema=None))) as events:
+            async with aclosing(self._untagged(replace(request, schema=None))) as events:
                 async for event in events:
                     yield event
         except errors.ModelRejected:
             raise refusal from None  # the schema was not what it minded
         self._refused.add(schema)
+
+    async def _untagged(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """`_stream`, with a thought that a server leaves between tags taken out of the text."""
+        text = Untagged()
+        async with aclosing(self._stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta) and self._api == "chat":
+                    for one in text.feed(event.text):
+                        yield one
+                elif isinstance(event, Reply) and self._api == "chat":
+                    late, whole = text.end(event.text)
+                    for one in late:
+                        yield one
+                    thoughts = (*event.reasoning, Reasoning(text.thought)) if text.thought else event.reasoning
+                    yield replace(event, text=whole, reasoning=thoughts)
+                else:
+                    yield event
 
     async def _stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         try:
@@ -209,7 +230,7 @@ class PydanticAIModel:
             async with (
                 self._model,
                 model_request_stream(
-                    joining(self._model),
+                    watching(self._model, self.name, self._heard),
                     history_of(request.messages, thinking_of=self._model.system if self._returns_thinking else ""),
                     model_settings=self._settings_for(request),
                     model_request_parameters=parameters_of(request),
@@ -239,7 +260,8 @@ class PydanticAIModel:
         return self._settings | {"parallel_tool_calls": request.parallel} if request.tools else self._settings
 
     def _reply(self, response: ModelResponse) -> Reply:
-        if response.finish_reason is None and (response.text or response.tool_calls or not response.parts):
+        ended = response.finish_reason is not None or self._api == "chat"
+        if not ended and (response.text or response.tool_calls or not response.parts):
             raise errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
         if response.finish_reason == "content_filter":
             raise errors.ModelRejected(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pydantic_ai import messages as vendor
@@ -137,3 +137,65 @@ def call_of(part: vendor.ToolCallPart) -> ToolCall:
 def reasoning_of(part: vendor.ThinkingPart) -> Reasoning:
     """What a response tells of the model's thinking."""
     return Reasoning(encodable(part.content), part.id or "", part.signature or "", part.provider_name or "")
+
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+class Untagged:
+    """Takes a thought out of the beginning of a text, where a server leaves it between tags.
+
+    >>> text = Untagged()
+    >>> events = [event for piece in ("<thi", "nk>Hm", ".</th", "ink>\\n\\nA leaf", ".") for event in text.feed(piece)]
+    >>> [event.text for event in events], text.thought
+    (['Hm', '.', 'Hm.', 'A leaf', '.'], 'Hm.')
+    """
+
+    def __init__(self) -> None:
+        self.thought = ""
+        self._held, self._next = "", self._begin
+
+    def feed(self, piece: str) -> Iterator[ChatEvent]:
+        """What is known by now to be a thought, or text."""
+        self._held += piece
+        return self._next()
+
+    def end(self, text: str) -> tuple[list[ChatEvent], str]:
+        """What was held back; and the whole `text` without the thought."""
+        late: list[ChatEvent] = [TextDelta(self._held)] if self._held and self._next == self._begin else []
+        if self._next == self._think:
+            return late, ""
+        return late, text.partition(_CLOSE)[2].lstrip() if self.thought else text
+
+    def _begin(self) -> Iterator[ChatEvent]:
+        start = self._held.lstrip()
+        if start.startswith(_OPEN):
+            self._held, self._next = start.removeprefix(_OPEN), self._think
+            yield from self._think()
+        elif not _OPEN.startswith(start):
+            self._next = self._tell
+            yield from self._tell()
+
+    def _think(self) -> Iterator[ChatEvent]:
+        thought, closed, rest = self._held.partition(_CLOSE)
+        if not closed:
+            begun = next((n for n in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:n])), 0)
+            thought, rest = thought[: len(thought) - begun], thought[len(thought) - begun :]
+        self._held, self.thought = rest, self.thought + thought
+        if thought:
+            yield ReasoningDelta(encodable(thought))
+        if closed:
+            self.thought = encodable(self.thought.strip())
+            self._next = self._after
+            yield Reasoning(self.thought)
+            yield from self._after()
+
+    def _after(self) -> Iterator[ChatEvent]:
+        self._held = self._held.lstrip()
+        if self._held:
+            self._next = self._tell
+            yield from self._tell()
+
+    def _tell(self) -> Iterator[ChatEvent]:
+        text, self._held = self._held, ""
+        yield TextDelta(text)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import random
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 
 from lmm.errors import EmptyReply, ModelError, ModelTimeout
-from lmm.messages import ChatEvent, ChatRequest, Reply, Retrying
+from lmm.messages import ChatEvent, ChatRequest, Reply, Retrying, Waiting
 from lmm.models.port import ChatModel, connected
 
 MAX_WAIT = 60.0
@@ -32,7 +35,8 @@ def backoff(attempt: int, retry_after: float | None, jitter: float) -> float:
 class Resilient:
     """`model` with an idle time-out per event, retries of what may pass, and at most n calls at once.
 
-    `timeout` is in seconds without any sign of the server; `retries` the number of further attempts.
+    `timeout` is in seconds without any sign of the server; `retries` the number of further attempts; after `slow`
+    seconds without a first piece it is told that one is waited for: a local model may have to be loaded.
     """
 
     model: ChatModel
@@ -40,6 +44,7 @@ class Resilient:
     retries: int
     limit: asyncio.Semaphore
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    slow: float = 10.0
 
     @property
     def name(self) -> str:
@@ -67,18 +72,50 @@ class Resilient:
                     await self.sleep(wait)
 
     async def _once(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        async with aclosing(self.model.stream(request)) as events:
+        arrived: asyncio.Queue[ChatEvent | None] = asyncio.Queue()
+        reading = asyncio.create_task(self._read(request, arrived))
+        event: ChatEvent | None = None
+        last = time.monotonic()
+        tell_at = last + self.slow
+        try:
             while True:
-                try:
-                    async with asyncio.timeout(self.timeout):
-                        event = await anext(events)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError as error:
+                now, last = time.monotonic(), max(last, self._last_sign)
+                if now >= last + self.timeout:
                     raise ModelTimeout(
                         f"{self.name} sent nothing for {self.timeout:g} s",
                         hint="set a longer 'timeout' for this model in config.toml, or try again",
-                    ) from error
+                    )
+                if now >= tell_at:
+                    tell_at = math.inf
+                    yield Waiting(f"{self.name} has not begun to answer in {self.slow:g} s; it may be loading")
+                try:
+                    async with asyncio.timeout(min(last + self.timeout, tell_at) - now):
+                        event = await arrived.get()
+                except TimeoutError:
+                    continue
+                if event is None:
+                    break
+                last, tell_at = time.monotonic(), math.inf
                 if isinstance(event, Reply) and not event.text.strip() and not event.calls:
                     raise EmptyReply(f"{self.name} sent an empty reply", hint="try again, or ask in other words")
                 yield event
+            await reading  # raises what ended it
+        finally:
+            if not isinstance(event, Reply):  # after it, connections are being closed, which is not to be interrupted
+                reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await reading
+
+    async def _read(self, request: ChatRequest, arrived: asyncio.Queue[ChatEvent | None]) -> None:
+        """Read in a task of its own: who waits for what it reads may stop waiting without ending it."""
+        try:
+            async with aclosing(self.model.stream(request)) as events:
+                async for event in events:
+                    arrived.put_nowait(event)
+        finally:
+            arrived.put_nowait(None)
+
+    @property
+    def _last_sign(self) -> float:
+        """When the server sent something that is no event, such as a comment that keeps the connection alive."""
+        return float(getattr(self.model, "last_sign", 0.0))

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm.models.joined_stream import ChunkJoiner
+from lmm.models.event_stream import ChunkJoiner
 
 
 def chunk(delta: dict[str, Any], **more: Any) -> bytes:

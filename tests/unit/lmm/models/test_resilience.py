@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,7 +21,7 @@ from lmm.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from lmm.messages import ChatEvent, ChatRequest, Message, Reply, Retrying, TextDelta
+from lmm.messages import ChatEvent, ChatRequest, Message, Reply, Retrying, TextDelta, Waiting
 from lmm.models.port import ChatModel, ask
 from lmm.models.resilience import MAX_WAIT, Resilient, backoff
 from lmm.models.testing import ScriptedModel
@@ -249,3 +250,46 @@ def test_whoever_stops_listening_frees_the_place() -> None:
 def test_it_answers_under_the_models_name() -> None:
     """Wrapping does not change who answers."""
     assert resilient(ScriptedModel([], name="Test/x"), FakeSleep()).name == "Test/x"
+
+
+class Slow:
+    """Begins after some time, with signs of life in between or without."""
+
+    name = "Test/slow"
+    last_sign = 0.0
+
+    def __init__(self, seconds: float, *, signs: bool = False) -> None:
+        self.seconds, self.signs = seconds, signs
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """One reply, late."""
+        end = time.monotonic() + self.seconds
+        while time.monotonic() < end:
+            await asyncio.sleep(0.02)
+            if self.signs:
+                self.last_sign = time.monotonic()
+        yield Reply("Late.", self.name)
+
+
+def late(model: Slow, *, timeout: float) -> list[ChatEvent]:
+    """What is told while such a model is waited for."""
+    wrapped = Resilient(model, timeout, 0, asyncio.Semaphore(1), slow=0.05)
+
+    async def collect() -> list[ChatEvent]:
+        return [event async for event in wrapped.stream(REQUEST)]
+
+    return asyncio.run(collect())
+
+
+def test_a_model_that_is_slow_to_begin_is_told_of_not_given_up() -> None:
+    """Once; it may be loading."""
+    told, reply = late(Slow(0.2), timeout=5)
+    assert told == Waiting("Test/slow has not begun to answer in 0.05 s; it may be loading")
+    assert isinstance(reply, Reply)
+
+
+def test_signs_of_life_count() -> None:
+    """A server that sends comments has not gone; without them it has."""
+    assert isinstance(late(Slow(0.4, signs=True), timeout=0.2)[-1], Reply)
+    with pytest.raises(ModelTimeout, match=r"sent nothing for 0.2 s"):
+        late(Slow(0.4), timeout=0.2)

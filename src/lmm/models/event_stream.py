@@ -1,9 +1,12 @@
-"""The body of a streamed response, read as it arrives and handed on in fewer, larger pieces.
+"""The body of a streamed response of Chat Completions: handed on in fewer pieces, and watched to its end.
 
 Each piece costs half a millisecond to take apart, and one every 80 ms is as good to a reader as one every 10 ms, at an
 eighth of the cost. Where the process is busy, more has arrived until it looks again, so that the cost of an answer
-falls as the load grows. Of OpenAI's Chat Completions, only chunks are joined that hold a piece of text and nothing
-else; all other bytes pass.
+falls as the load grows. Only chunks are joined that hold a piece of text and nothing else; all other bytes pass.
+
+Servers differ in what they send, and two differences are put right here, since nobody after this sees the bytes: an
+answer that is complete is known by its finish reason or by ``[DONE]``, some send only one of them; and some answer with
+one JSON object although a stream was asked for.
 """
 
 from __future__ import annotations
@@ -12,12 +15,17 @@ import asyncio
 import contextlib
 import functools
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmm.errors import ModelUnavailable
+
 _PLAIN = {"content", "role"}
 _MARK = b"data: {"
+_END = re.compile(rb'\[DONE\]|"finish_reason"\s*:\s*"[^"]')
+_LONGEST_END = 40  # bytes; what was seen before is looked at again with what comes
 
 
 @dataclass(slots=True)
@@ -87,14 +95,19 @@ _BURST = 0.005  # seconds in which what has gathered is read
 _OFF = ("identity", "")
 
 
-class JoinedStream:
-    """The bytes of `stream`, with chunks joined; closing it closes that."""
+class EventStream:
+    """The bytes of `stream`, with chunks joined; closing it closes that. `heard` is told of each sign of the server.
 
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._joiner = stream, ChunkJoiner()
+    `name` is the model's, for messages. Raises (where it is read) `ModelUnavailable` at an end without a finish reason
+    or ``[DONE]``.
+    """
+
+    def __init__(self, stream: Any, name: str, heard: Callable[[], None]) -> None:
+        self._stream, self._name, self._heard, self._joiner = stream, name, heard, ChunkJoiner()
         self._arrived: list[bytes] = []
         self._there = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
+        self._last, self._complete = b"", False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         # openai's client stops at the last event, and iterates again to read what follows it: that goes on here.
@@ -108,12 +121,20 @@ class JoinedStream:
             last = loop.time()
             over = reading.done()
             self._there.clear()
-            arrived, self._arrived = self._arrived, []
+            arrived, self._arrived = b"".join(self._arrived), []
             if arrived:
-                yield self._joiner.join(b"".join(arrived))
+                self._look(arrived)
+                yield self._joiner.join(arrived)
             if over:
                 break
         await reading  # raises what ended it
+        if not self._complete:
+            raise ModelUnavailable(f"{self._name} broke off in the middle of its reply", hint="try again")
+
+    def _look(self, arrived: bytes) -> None:
+        """Note whether the answer is at its end."""
+        self._complete = self._complete or bool(_END.search(self._last + arrived))
+        self._last = arrived[-_LONGEST_END:]
 
     async def _read(self) -> None:
         """Read what has gathered, then let more gather: a read costs as much as taking apart what it brings."""
@@ -121,6 +142,7 @@ class JoinedStream:
         begun = loop.time()
         try:
             async for data in self._stream:
+                self._heard()
                 self._arrived.append(data)
                 self._there.set()
                 if loop.time() - begun > _BURST:  # this piece was waited for
@@ -139,25 +161,62 @@ class JoinedStream:
         await self._stream.aclose()
 
 
-async def join_pieces(response: Any) -> None:
-    """An event hook for an HTTP client: streams of events are handed on in fewer pieces."""
-    kind, coding = (response.headers.get(name, "") for name in ("content-type", "content-encoding"))
-    if kind.partition(";")[0].strip() == "text/event-stream" and coding in _OFF:
-        response.stream = _stream_class()(response.stream)
+class OneEvent:
+    """The bytes of an answer that does not stream, as a stream with one event."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield one_event(b"".join([data async for data in self._stream]))
+
+    async def aclose(self) -> None:
+        """Close what is read."""
+        await self._stream.aclose()
+
+
+def one_event(body: bytes) -> bytes:
+    """A JSON answer as a stream of one chunk; what is no answer, as it is.
+
+    >>> one_event(b'{"choices": [{"message": {"content": "A leaf"}}]}')
+    b'data: {"choices": [{"delta": {"content": "A leaf"}}]}\\n\\ndata: [DONE]\\n\\n'
+    """
+    try:
+        answer = json.loads(body)
+        for choice in answer.get("choices") or []:
+            choice["delta"] = message = choice.pop("message")
+            for index, call in enumerate(message.get("tool_calls") or []):
+                call["index"] = index
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return body
+    return b"data: " + json.dumps(answer).encode() + b"\n\ndata: [DONE]\n\n"
+
+
+def watching(model: Any, name: str, heard: Callable[[], None]) -> Any:
+    """A model of pydantic-ai whose OpenAI client, if it has one, hands on what servers send in this way."""
+    client = getattr(getattr(model, "client", None), "_client", None)
+    hooks = getattr(client, "event_hooks", None)
+    if hooks is not None and not any(getattr(hook, "func", None) is _watched for hook in hooks["response"]):
+        hooks["response"].append(functools.partial(_watched, name, heard))
+    return model
+
+
+async def _watched(name: str, heard: Callable[[], None], response: Any) -> None:
+    """An event hook for an HTTP client."""
+    heard()
+    kind = response.headers.get("content-type", "").partition(";")[0].strip()
+    plain = response.headers.get("content-encoding", "") in _OFF
+    if response.status_code != 200 or not response.request.url.path.endswith("/chat/completions"):
+        return
+    if kind == "text/event-stream" and plain:
+        response.stream = _byte_stream(EventStream)(response.stream, name, heard)
+    elif kind == "application/json" and plain:
+        response.stream = _byte_stream(OneEvent)(response.stream)
 
 
 @functools.cache
-def _stream_class() -> type[JoinedStream]:
-    """`JoinedStream` as the HTTP client wants it, which whoever has a response has imported already."""
+def _byte_stream(kind: type) -> Callable[..., Any]:
+    """A kind of stream as the HTTP client wants it, which whoever has a response has imported already."""
     import httpx2
 
-    return type("JoinedByteStream", (JoinedStream, httpx2.AsyncByteStream), {})
-
-
-def joining(model: Any) -> Any:
-    """A model of pydantic-ai whose OpenAI client, if it has one, hands streams on in fewer pieces."""
-    client = getattr(getattr(model, "client", None), "_client", None)
-    hooks = getattr(client, "event_hooks", None)
-    if hooks is not None and join_pieces not in hooks["response"]:
-        hooks["response"].append(join_pieces)
-    return model
+    return type(kind.__name__, (kind, httpx2.AsyncByteStream), {})

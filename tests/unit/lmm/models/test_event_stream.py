@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lmm.models.joined_stream import JoinedStream
+from lmm.errors import ModelUnavailable
+from lmm.models.event_stream import EventStream
 
 
 class Source:
@@ -33,7 +34,12 @@ class Source:
         self.closed = True
 
 
-async def read(stream: JoinedStream) -> list[bytes]:
+def stream_of(source: Source) -> EventStream:
+    """What a client reads of it."""
+    return EventStream(source, "Test/model", lambda: None)
+
+
+async def read(stream: EventStream) -> list[bytes]:
     """All pieces; the stream is closed afterwards, as clients do."""
     try:
         return [piece async for piece in stream]
@@ -43,12 +49,17 @@ async def read(stream: JoinedStream) -> list[bytes]:
 
 def test_all_bytes_come_through() -> None:
     """In their order, the first piece by itself, the others together."""
-    source = Source(b"a", *[b"b"] * 50, b"c")
-    pieces = asyncio.run(read(JoinedStream(source)))
-    assert b"".join(pieces) == b"a" + b"b" * 50 + b"c"
+    source = Source(b"a", *[b"b"] * 50, b"[DO", b"NE]")
+    pieces = asyncio.run(read(stream_of(source)))
+    assert b"".join(pieces) == b"a" + b"b" * 50 + b"[DONE]"
     assert len(pieces) <= 3
     assert source.closed
-    assert asyncio.run(read(JoinedStream(Source()))) == []
+
+
+def test_an_end_without_a_mark_of_it_is_an_error() -> None:
+    """After all that came."""
+    with pytest.raises(ModelUnavailable, match="Test/model broke off"):
+        asyncio.run(read(stream_of(Source(b"a", b"b"))))
 
 
 def test_an_error_comes_after_what_came_before_it() -> None:
@@ -57,7 +68,7 @@ def test_an_error_comes_after_what_came_before_it() -> None:
     pieces: list[bytes] = []
 
     async def run() -> None:
-        stream = JoinedStream(Source(b"a", b"b", ConnectionError("broken")))
+        stream = stream_of(Source(b"a", b"b", ConnectionError("broken")))
         try:
             async for piece in stream:
                 pieces.append(piece)
@@ -74,7 +85,7 @@ def test_the_first_piece_does_not_wait_for_the_second() -> None:
 
     async def run() -> Source:
         source = Source(b"a", b"b", held=asyncio.Event())
-        stream = JoinedStream(source)
+        stream = stream_of(source)
         async for piece in stream:
             assert piece == b"a"
             break
@@ -91,8 +102,8 @@ def test_who_stops_in_the_middle_may_go_on() -> None:
     """As openai's client does after the last event, to read what follows it before the connection is used again."""
 
     async def run() -> list[bytes]:
-        stream = JoinedStream(Source(b"a", b"b", b"c"))
+        stream = stream_of(Source(b"a", b"b", b'"finish_reason": "stop"'))
         first = await anext(aiter(stream))
         return [first, *[piece async for piece in stream]]
 
-    assert b"".join(asyncio.run(asyncio.wait_for(run(), 1))) == b"abc"
+    assert b"".join(asyncio.run(asyncio.wait_for(run(), 1))) == b'ab"finish_reason": "stop"'
