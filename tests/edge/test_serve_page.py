@@ -110,7 +110,7 @@ def test_an_answer_streams_with_formula_and_sources(page: Browser, model: Script
     assert page.run("document.querySelectorAll('.answer math mtr').length") == 1
     assert page.run("getComputedStyle(document.querySelector('td.align-right')).textAlign") == "right"
     assert page.run("document.querySelectorAll('pre .c1').length") == 1
-    assert "Botany > Leaves" in text(page, "aside")
+    assert "Botany › Leaves" in text(page, "aside")
     assert page.run("document.querySelector('aside').offsetLeft > document.querySelector('.answer').offsetWidth")
     assert text(page, "#ask") == "Ask"
     assert text(page, "#status") == "The answer is there."
@@ -125,7 +125,7 @@ def test_a_source_opens_at_its_passage(page: Browser, model: ScriptedServer) -> 
     for selector in ("aside button", "a.cite"):
         page.click(selector)
         page.wait_for("document.querySelector('#section').open")
-        assert text(page, "#section-title") == "Botany > Leaves"
+        assert text(page, "#section-title") == "1 Botany › Leaves"
         assert "chlorophyll absorbs" in text(page, "#section .passage")
         assert page.run("document.querySelectorAll('#section math').length") == 1
         keep(page, "section")
@@ -134,14 +134,28 @@ def test_a_source_opens_at_its_passage(page: Browser, model: ScriptedServer) -> 
 
 
 def test_the_contents_open_sections(page: Browser) -> None:
-    """Documents and their headings."""
+    """Chapters and their headings, each title once."""
     page.click("#open-contents")
     page.wait_for("document.querySelectorAll('nav li').length >= 3")
-    assert text(page, "nav details").split("\n") == ["Botany", "Leaves", "Roots"]
+    assert text(page, "nav .chapter").split() == ["1", "Botany", "2", "sections", "Leaves", "Roots"]
     keep(page, "contents")
     page.run("[...document.querySelectorAll('nav button')].find(e => e.innerText === 'Roots').click()")
     page.wait_for("document.querySelector('#section').open")
     assert "Root hairs" in text(page, "#section")
+
+
+def test_the_first_glance(page: Browser, model: ScriptedServer) -> None:
+    """What it is, what one could ask, and chapters; a suggestion is asked when it is pressed."""
+    assert "sections of this course" in text(page, ".about")
+    assert text(page, ".chapters li") == "1\nBotany"
+    question = text(page, ".starter")
+    assert question == "What matters most in “Botany”?"
+    keep(page, "first-glance")
+    model.queue("Leaves [1].")
+    page.click(".starter")
+    page.wait_for("document.querySelector('aside li')")
+    assert question in text(page, ".asked")
+    assert ".md" not in text(page, "aside")
 
 
 def test_chips_ask_for_a_type_of_material(page: Browser, model: ScriptedServer) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from lmm_education.study.cards import card_as_values, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
 from lmm_education.study.study_documents import StudyDocument, documents_in, is_one_of
+from lmm_education.web.chapters import Chapter, SectionTitles, chapters_of, source_title
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 
 _ORDINARY = ("text", "summary")  # what there is without anybody having marked it
@@ -36,7 +37,17 @@ class Contents:
     _of: object = None
     _sections: tuple[SectionTitles, ...] = ()
     _values: dict[str, Any] = field(default_factory=dict)
+    _chapters: Mapping[str, Chapter] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def chapters(self) -> Mapping[str, Chapter]:
+        """The documents in the order of reading, by their ids.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        with self._lock:
+            return self._chapters if self._read() else {}
 
     def as_json(self) -> dict[str, Any]:
         """For the page: titles are HTML.
@@ -63,23 +74,13 @@ class Contents:
                 if self._of is not catalogue.sections:
                     found = tuple(section_titles(section, title) for section, title in catalogue.sections)
                     types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
-                    self._values = {"types": types, "documents": _documents(found)}
+                    self._chapters = {chapter.document: chapter for chapter in chapters_of(found)}
+                    shown = [_values(chapter) for chapter in self._chapters.values()]
+                    self._values = {"types": types, "documents": shown}
                     self._of, self._sections = catalogue.sections, found
         except StoreMissing:
             return False
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class SectionTitles:
-    """A section, without its text, as the table of contents needs it."""
-
-    id: str
-    document: str
-    file: str
-    title: str
-    order: int
-    headings: tuple[str, ...]
 
 
 def section_titles(section: Section, title: str) -> SectionTitles:
@@ -88,35 +89,12 @@ def section_titles(section: Section, title: str) -> SectionTitles:
     return SectionTitles(section.id, place.document, place.file, title or place.file, section.order, place.headings)
 
 
-def _documents(sections: Iterable[SectionTitles]) -> list[dict[str, Any]]:
-    by_document: dict[str, list[SectionTitles]] = {}
-    for section in sections:
-        by_document.setdefault(section.document, []).append(section)
-    return [
-        {"title": title_html(found[0].title), "file": found[0].file, "sections": outline(found)}
-        for found in by_document.values()
-    ]
-
-
-def outline(sections: Sequence[SectionTitles]) -> list[dict[str, Any]]:
-    """The headings of a document in order, with the section under each; one that has no text of its own has none.
-
-    >>> def titles(id, order, *headings): return SectionTitles(id, "d", "a.md", "A", order, headings)
-    >>> entries = outline([titles("1", 0, "Leaves", "Colour"), titles("2", 1, "Roots")])
-    >>> [(entry["title"], entry["depth"], entry["section"]) for entry in entries]
-    [('Leaves', 0, ''), ('Colour', 1, '1'), ('Roots', 0, '2')]
-    """
-    entries: list[dict[str, Any]] = []
-    above: tuple[str, ...] = ()
-    for section in sections:
-        path = section.headings or (section.title,)
-        differ = (i for i, (one, other) in enumerate(zip(above, path, strict=False)) if one != other)
-        shared = next(differ, min(len(above), len(path)))
-        for depth in range(shared, len(path)):
-            own = section.id if depth == len(path) - 1 else ""
-            entries.append({"title": title_html(path[depth]), "depth": depth, "section": own})
-        above = path
-    return entries
+def _values(chapter: Chapter) -> dict[str, Any]:
+    """A chapter for the page: titles are HTML."""
+    entries = [{"title": title_html(e.title), "depth": e.depth, "section": e.section} for e in chapter.entries]
+    title = title_html(chapter.title)
+    return {"number": chapter.number, "title": title, "depth": chapter.depth, "section": chapter.section,
+            "sections": entries}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +113,7 @@ def section_values(
     searched: str = "",
     hidden: Hidden = Hidden(),
     pictures: Callable[[str], Picture] | None = None,
+    chapters: Mapping[str, Chapter] | None = None,
 ) -> dict[str, Any]:
     """A section as HTML. The passage with that id is marked, else the one in it that fits what was searched best.
 
@@ -153,7 +132,7 @@ def section_values(
         chunks = reader.scroll("chunks", where=[Match("section", (id,))], fields=("kind", "text"))
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
     texts = [each.text for each in secret if is_one_of(each.kind, hidden.types)]
-    return _shown(section, hit, title, texts, hidden.label, pictures)
+    return _shown(section, hit, title, texts, hidden.label, pictures, chapters or {})
 
 
 def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
@@ -186,14 +165,15 @@ def _shown(
     secret: Sequence[str],
     label: str,
     pictures: Callable[[str], Picture] | None,
+    chapters: Mapping[str, Chapter],
 ) -> dict[str, Any]:
     """The section, or where sections are not stored, the passage alone."""
     text = section.text if section else hit.text if hit else ""
     place = section.place if section else hit.place if hit else None
     assert place is not None
-    path = dict.fromkeys(part for part in (title or (hit.title if hit else ""), *place.headings) if part)
+    title = title or (hit.title if hit else "")
     return {
-        "title": title_html(" > ".join(path)),
+        "title": title_html(source_title(place.document, title, place.headings, chapters)),
         "place": str(place),
         "html": marked_html(
             text,

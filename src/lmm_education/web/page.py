@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
+import textwrap
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
@@ -16,9 +20,10 @@ from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source
-from lmm_education.errors import LogError, RequestError
+from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.web.api import check_number, checked_length, checked_question
+from lmm_education.web.chapters import Chapter, source_title, starters
 from lmm_education.web.http import NO_STORE, Failure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.material import Hidden, section_values
@@ -27,6 +32,10 @@ from lmm_education.web.rendering import BlockStream, Picture, title_html, to_htm
 from lmm_education.web.service import Asked, Service, Waiting, service_of
 from lmm_education.web.words import notice_for
 
+_FIRST_WORDS = 90  # characters
+_NO_WORDS = re.compile(r"\s*(?:#|```|~~~|:::|<!--|---|\||\$\$|\[[^\]]*\]:)")
+_LINK_TEXT = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
+_MARKS = re.compile(r"\*+|`+|(?<!\w)_|_(?!\w)|<!--[^>]*-->|^\s*>\s?")
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``text`` (as it arrives), ``block`` (what it comes to,
 and what is left of the text), ``restart`` (all text is void), ``answer``."""
@@ -41,6 +50,7 @@ class PageAnswer:
     pictures: Callable[[Sequence[Source]], Picture] | None = None
     picture: Picture | None = None
     numbers: tuple[int, ...] = ()
+    chapters: Mapping[str, Chapter] = field(default_factory=dict)
     blocks: BlockStream = field(default_factory=BlockStream)
 
     def events(self, event: AnswerEvent | Waiting) -> Iterator[PageEvent]:
@@ -70,7 +80,7 @@ class PageAnswer:
             "html": to_html(answer.text, numbers=numbers, picture=self.picture),
             "text": answer.text,
             "exchange": self.exchange,
-            "sources": [source_values(source, answer.searched) for source in answer.cited],
+            "sources": [source_values(source, answer.searched, self.chapters) for source in answer.cited],
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
                 *([self.texts["cut"]] if answer.cut else []),
@@ -78,17 +88,31 @@ class PageAnswer:
         }
 
 
-def source_values(source: Source, searched: str) -> dict[str, Any]:
-    """A source for the page: what it shows of it, and by what the section and the passage are found again."""
+def source_values(source: Source, searched: str, chapters: Mapping[str, Chapter]) -> dict[str, Any]:
+    """A source for the page: what it shows of it, and by what the section and the passage are found again. Where it
+    stands among the files is the author's concern."""
+    place = source.place
     return {
         "number": source.number,
-        "title": title_html(source.path),
-        "place": str(source.place),
+        "title": title_html(source_title(place.document, source.title, place.headings, chapters)),
+        "words": first_words(source.text),
         "type": source.kind if source.kind != "text" else "",
         "section": source.section or source.id,
         "passage": source.id if source.what == "chunk" else "",
         "searched": searched,
     }
+
+
+def first_words(markdown: str) -> str:
+    """How a text begins, without its marks.
+
+    >>> first_words("## Leaves\\n\\nA *leaf* is [green](a.md), because of " + "chlorophyll " * 20)
+    'A leaf is green, because of chlorophyll chlorophyll chlorophyll chlorophyll chlorophyll …'
+    """
+    lines = [line for line in markdown.splitlines() if not _NO_WORDS.match(line)]
+    paragraphs = (" ".join(lines) for there, lines in groupby(lines, key=lambda line: bool(line.strip())) if there)
+    text = _MARKS.sub("", _LINK_TEXT.sub(r"\1", next(paragraphs, "")))
+    return textwrap.shorten(text, _FIRST_WORDS, placeholder=" …")
 
 
 # -- endpoints ---------------------------------------------------------------------------------------
@@ -101,13 +125,33 @@ async def index(request: Request) -> Response:
     """``GET /``: the page, with the course's words in their places."""
     service = service_of(request)
     settings, texts, guard = service.settings, service.texts, service.guard
+    glance = await asyncio.to_thread(_glance, service)
     return template(
-        "page.html", language=settings.language, title=service.title, t=texts, description=service.description,
+        "page.html", **glance, language=settings.language, t=texts,
         welcome=to_html(texts["welcome"]), consent="" if guard.has_agreed(request) else guard.consent,
         consent_text=to_html(settings.consent), logged_in=caller_of(request).session is not None,
         logged=texts["logged"].replace("{days}", str(settings.log_days)) if service.log else "",
         longest=settings.longest_question,
     )  # fmt: skip
+
+
+def _glance(service: Service) -> dict[str, Any]:
+    """What a student sees first: title, a line about the course, questions worth asking, chapters."""
+    try:
+        chapters = list(service.contents.chapters().values())
+        cards = [card["question"] for card in service.material.as_json()["cards"]] if chapters else []
+    except StoreError as error:
+        service.failed(error)
+        chapters, cards = [], []
+    numbered = any(chapter.number for chapter in chapters)
+    whole = [each for each in chapters if not each.depth and (each.number or not numbered)]
+    about = service.texts["about"].replace("{n}", str(sum(1 + len(chapter.entries) for chapter in chapters)))
+    return {
+        "title": service.title,
+        "description": service.description or (about if chapters else ""),
+        "starters": starters(cards, chapters, service.texts["ask_about"]),
+        "chapters": [(each.number, Markup(title_html(each.title)), each.opens) for each in whole],
+    }
 
 
 async def contents(request: Request) -> Response:
@@ -117,15 +161,20 @@ async def contents(request: Request) -> Response:
 
 async def section(request: Request) -> Response:
     """``GET /sections/ID``: its text, with the passage ``passage`` marked, or the one that fits ``searched`` best."""
+    shown = await section_of(request)
+    return JSONResponse({name: value for name, value in shown.items() if name != "place"})
+
+
+async def section_of(request: Request) -> dict[str, Any]:
+    """A section for the teacher, who also sees its ``place`` in a file."""
     service = service_of(request)
     wanted = {name: request.query_params.get(name, "") for name in ("passage", "searched")}
     searched = wanted["searched"][: service.settings.longest_question]
-    values = await asyncio.to_thread(
+    return await asyncio.to_thread(
         section_values, service.searching.searcher, request.path_params["id"], passage=wanted["passage"],
         searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, service.texts["solution"]),
-        pictures=service.pictures.of_document,
+        pictures=service.pictures.of_document, chapters=service.contents.chapters(),
     )  # fmt: skip
-    return JSONResponse(values)
 
 
 async def picture(request: Request) -> Response:
@@ -144,7 +193,8 @@ async def chat(request: Request) -> Response:
     question = checked_question(body.get("question"), service.settings.longest_question)
     await service.admit(request)
     asked = service.asked(question, request, "page")
-    page = PageAnswer(service.texts, asked.number, service.pictures.of_sources)
+    chapters = await asyncio.to_thread(service.contents.chapters)
+    page = PageAnswer(service.texts, asked.number, service.pictures.of_sources, chapters=chapters)
     stream = _stream(service, asked, _history(body.get("history", [])), page)
     return StreamingResponse(stream, media_type="text/event-stream", headers=NO_STORE)
 

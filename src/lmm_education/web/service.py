@@ -32,7 +32,7 @@ from lmm_education.answer.history import Exchange
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
 from lmm_education.config import ServeSettings
-from lmm_education.errors import Denied
+from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
 from lmm_education.exchange_log.log_file import LogWriter
 from lmm_education.parts import CourseParts
@@ -40,6 +40,7 @@ from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import can_write
 from lmm_education.search.run import CourseSearch
 from lmm_education.web.accounts import LoginFile, Sessions, Signer
+from lmm_education.web.chapters import course_title
 from lmm_education.web.guard import Guard, too_soon
 from lmm_education.web.http import Failure, failure_of
 from lmm_education.web.identity import Identity
@@ -90,8 +91,10 @@ class Service:
 
     @property
     def title(self) -> str:
-        """What students call the course."""
-        return self.settings.title or self.name
+        """What students call the course: as configured, else as it calls itself; its name where that is not known."""
+        with contextlib.suppress(StoreError):
+            return self.settings.title or course_title(self.contents.sections()) or self.name
+        return self.name
 
     @property
     def description(self) -> Markup:

@@ -223,7 +223,7 @@ async def section(request: Request) -> Response:
     """``GET /teacher/sections/ID``: a section, for the teacher, who need not have logged in as a student."""
     if await asyncio.to_thread(service_of(request).teacher.session, request) is None:
         return JSONResponse({}, 401, headers=NO_STORE)
-    return await page.section(request)
+    return JSONResponse(await page.section_of(request))
 
 
 def _range(request: Request) -> Range:

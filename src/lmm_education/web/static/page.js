@@ -153,7 +153,7 @@ async function* serverSent(stream) {
 function showSources(shown, sources) {
   const items = sources.map((source) => {
     const title = make("span", { class: "title", html: source.title });
-    const where = make("span", { class: "place" }, source.place + (source.type ? ` · ${source.type}` : ""));
+    const where = make("span", { class: "place" }, (source.type ? `${source.type} · ` : "") + (source.words ?? ""));
     const open = make("button", { type: "button", "data-number": source.number },
       make("span", { class: "number" }, source.number), title, where);
     open.addEventListener("click", () => openSection(source.section, source));
@@ -205,7 +205,7 @@ for (const dialog of document.querySelectorAll("dialog")) {
 
 async function readContents() {
   const { types = [], documents = [], message } = await fetchJson("contents");
-  $("#contents nav").replaceChildren(...(message ? [message] : documents.map(documentList)));
+  $("#contents nav").replaceChildren(message || make("ul", {}, ...documents.map(chapterLine)));
   const chips = types.map((type) => {
     const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, type);
     chip.addEventListener("click", () => toggle(type));
@@ -216,11 +216,19 @@ async function readContents() {
   markChips();
 }
 
-const documentList = ({ title, sections }) => make("details", { open: "" },
-  make("summary", { html: title }), make("ul", {}, ...sections.map(contentsLine)));
+// A chapter's title stands once: it opens the chapter's own text; what is below it folds.
+function chapterLine({ number, title, depth, section, sections }, _, { length }) {
+  const line = contentsLine({ number, title, depth: 0, section });
+  line.className = depth ? "part" : "chapter";
+  if (sections.length) {
+    line.append(make("details", length > 12 || sections.length > 12 ? {} : { open: "" },
+      make("summary", {}, texts.sections.replace("{n}", sections.length)), make("ul", {}, ...sections.map(contentsLine))));
+  }
+  return line;
+}
 
-function contentsLine({ title, depth, section }) {
-  const line = make(section ? "button" : "span", { html: title });
+function contentsLine({ number = "", title, depth, section }) {
+  const line = make(section ? "button" : "span", {}, make("span", { class: "number" }, number), make("span", { html: title }));
   if (section) {
     line.type = "button";
     line.addEventListener("click", () => openSection(section));
@@ -246,7 +254,15 @@ function markChips() {
 }
 
 question.addEventListener("input", markChips);
-$("#open-contents").addEventListener("click", () => { readContents(); $("#contents").showModal(); });
+const openContents = () => { readContents(); $("#contents").showModal(); };
+$("#open-contents").addEventListener("click", openContents);
+$("#all-contents")?.addEventListener("click", openContents);
+for (const button of document.querySelectorAll(".starter")) {
+  button.addEventListener("click", () => { question.value = button.textContent; form.requestSubmit(); });
+}
+for (const button of document.querySelectorAll(".chapters [data-section]")) {
+  button.addEventListener("click", () => openSection(button.dataset.section));
+}
 $("#new-chat").addEventListener("click", () => {
   conversation.replaceChildren();
   running?.abort();
