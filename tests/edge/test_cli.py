@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from lmm.cli.main import COMMANDS
+from lmm.cli.main import COMMANDS, CommandRow, load, main
 
 
 def lmm(*words: str, cwd: Path | None = None, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
@@ -21,13 +23,31 @@ def lmm(*words: str, cwd: Path | None = None, stdin: str = "", **env: str) -> su
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", [c.name for c in COMMANDS])
-def test_every_command_explains_itself(command: str) -> None:
-    """`lmm COMMAND --help` and `-h` exit with 0 and say what it is for."""
-    result = lmm(command, "--help")
-    assert result.returncode == 0
-    assert result.stdout.startswith(f"Usage: lmm {command}")
-    assert lmm(command, "-h").stdout == result.stdout
+def with_subcommands(words: list[str], command: click.Command) -> Iterator[list[str]]:
+    """The words of a command, and of those in it."""
+    yield words
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from with_subcommands([*words, name], inner) if not inner.hidden else ()
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=[c.name for c in COMMANDS])
+def test_every_command_explains_itself(row: CommandRow, capsys: pytest.CaptureFixture[str]) -> None:
+    """`lmm COMMAND --help` and `-h` exit with 0 and say what it is for; so do the commands in a group."""
+    for words in with_subcommands([row.name], load(row)):
+        assert main([*words, "--help"]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(f"Usage: lmm {' '.join(words)} ")
+        assert (main([*words, "-h"]), capsys.readouterr().out) == (0, told)
+
+
+def test_a_group_lists_its_commands_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    """As they were declared, the most useful first; without one, it says that one is missing."""
+    assert main(["log", "--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:")[2].split("\n  ")
+    assert [row.split()[0] for row in listed if row.strip()] == ["show", "export", "clear"]
+    assert main(["log"]) == 2
+    assert "Missing command" in capsys.readouterr().err
 
 
 def test_help_lists_all_commands() -> None:

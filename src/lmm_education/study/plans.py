@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from lmm.markdown.tree import count_words
+from lmm.terminal import count
 from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.outline import Heading, Text
 from lmm_education.study.study_documents import StudyDocument, is_special, type_of
@@ -383,7 +384,7 @@ def time_text(minutes: int) -> str:
 def plan_as_markdown(plan: StudyPlan) -> str:
     """The plan, a heading for each document, its sections as a list."""
     time = f"about {time_text(plan.minutes)} to read, at {plan.words_per_minute} words a minute"
-    parts = ["# Study plan", f"{len(plan.steps)} sections, {time}."]
+    parts = ["# Study plan", f"{count(len(plan.steps), 'section')}, {time}."]
     before = tuple(dict.fromkeys(name for step in plan.steps for name in step.beforehand))
     if before:
         parts.append(f"Before you begin: {', '.join(before)}.")
