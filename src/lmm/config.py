@@ -76,8 +76,8 @@ class ModelSettings(Table, frozen=True):
         "minor": "Summaries and annotations. Unset: the same provider's small model.",
         "aux": "Classification. Unset: as minor.",
         "embedding": (
-            "Vectors for search. Unset: OpenAI's if OPENAI_API_KEY is set, else the built-in model, which knows "
-            "English only.\n"
+            "Vectors for search. Unset: those of the course's store, else the built-in model's, which knows English "
+            "only; whatever keys there are.\n"
             "  Builtin/wordllama   Ollama/nomic-embed-text   OpenAI/text-embedding-3-small   Cohere/embed-v4.0\n"
             "  Voyage/voyage-4   FastEmbed/BAAI/bge-small-en-v1.5   Model2Vec/./my-model\n"
             "  SentenceTransformers/intfloat/multilingual-e5-small"
@@ -211,8 +211,8 @@ def load_settings(
 ) -> Settings:
     """Combine configuration text, environment, a document's header metadata, and command-line choices.
 
-    `overrides` maps tiers to model names. `config_file` and `document` name the sources in messages; what the file
-    asks for that reaches beyond its folder has to be approved, unless it is the user's `own`.
+    `overrides` maps tiers to model names, or to other tiers. `config_file` and `document` name the sources in
+    messages; what the file asks for that reaches beyond its folder has to be approved, unless it is the user's `own`.
 
     Raises:
         ConfigError: unreadable TOML, an unknown table, key, provider, or a value of the wrong kind.
@@ -222,6 +222,8 @@ def load_settings(
     ('Ollama/llama3.2', 'header of notes.md')
     >>> str(load_settings(env={}).minor.model)
     'Builtin/extractive'
+    >>> str(load_settings('minor = "Ollama/small"', {}, overrides={"major": "minor"}).major.model)
+    'Ollama/small'
     """
     env = env or {}
     config = Config(config_file, toml_text, own)
@@ -229,11 +231,14 @@ def load_settings(
     check_tables(config.toml, tables_of("lmm"), config.where)
     granted = find_powers(config, (key for table in tables_of("lmm") for key in keys_in(table)))
     chosen = header_models(header or {}, where=header_name)
-    picked = _Names(env, config, chosen, overrides or {}, header_name).resolve()
+    same = {tier: name.lower() for tier, name in (overrides or {}).items() if name.lower() in TIERS}
+    named = {tier: name for tier, name in (overrides or {}).items() if tier not in same}
+    picked = _Names(env, config, chosen, named, header_name).resolve()
     tiers: dict[str, ModelSettings] = {}
     for tier in TIERS:
         model, origin, follows = picked[tier]
         tiers[tier] = _tier(tier, model, origin, config, env, granted, tiers.get(follows))
+    tiers |= {tier: tiers[other].replace(origin=f"command line: {other}") for tier, other in same.items()}
     own_keys = read_keys(keys_of(Settings), config.toml, config.where)
     if "named_prompts" in own_keys:
         own_keys["named_prompts"] = (config_file.parent if config_file else Path()) / own_keys["named_prompts"]
@@ -292,6 +297,17 @@ def is_chosen(settings: Settings, tier: str) -> bool:
     return origin != "environment LMM_SOURCE" and not origin.startswith(("default", "follows"))
 
 
+def embedding_line(env: Mapping[str, str]) -> str:
+    """The one line that chooses another embedding model: of a provider whose key is there, else one that needs none.
+
+    >>> embedding_line({"OPENAI_API_KEY": "sk-…"})
+    'model = "OpenAI/text-embedding-3-small" under [embedding] in config.toml'
+    """
+    keyed = (p for p in PROVIDERS.values() if p.embedding and any(env.get(key) for key in p.keys))
+    name = next((f"{provider.name}/{provider.embedding}" for provider in keyed), "Builtin/minilm")
+    return f'model = "{name}" under [embedding] in config.toml'
+
+
 def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[str, Any]:
     """The ``model:`` part of a header, in either spelling of the seed, as one mapping.
 
@@ -345,7 +361,8 @@ class _Names:
             "follows major",
         )
         aux = self._explicit("aux", minor[0].provider) or (minor[0], "follows minor")
-        embedding = self._explicit("embedding", source.name) or (ModelName(source.name, source.embedding), reason)
+        builtin = PROVIDERS["builtin"]
+        embedding = self._explicit("embedding", builtin.name) or (ModelName(builtin.name, builtin.embedding), "default")
         return {
             "major": (*major, ""),
             "minor": (*minor, "major"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lmm import loop
+from lmm.config import is_chosen
 from lmm.errors import LmmError
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm.tables import Config
@@ -246,26 +247,31 @@ class Course(CourseParts):
 
     afetch = loop.threaded(fetch)
 
-    def _chat(self, model: str | ChatModel | None) -> ChatModel:
-        """The model that is named or given, else the one that answers questions about this course."""
+    def _chats(self, model: str | ChatModel | None, temperature: float | None = None) -> tuple[ChatModel, ChatModel]:
+        """The model that is named or given, else the one that answers about this course, and the one for what is asked
+        beside: one that its author chose for that, else one of the same provider."""
         from lmm.config_files import settings_for
         from lmm.models.chat import shared_chat
 
-        if isinstance(model, str):
-            return shared_chat(settings_for(config=self.config, overrides={"major": model}, env=self.env).major)
-        return model or self.major or shared_chat(self.models.major)
+        models = self.models
+        given = self.major if model is None else model
+        if isinstance(given, str):
+            models = settings_for(config=self.config, overrides={"major": given}, env=self.env)
+        elif given is not None:
+            return given, shared_chat(models.aux) if is_chosen(models, "aux") else given
+        if temperature is not None:
+            models = models.replace(major={"temperature": temperature})
+        return shared_chat(models.major), shared_chat(models.aux)
 
-    def _answering(self, options: AskOptions, model: str | ChatModel | None, budget: str | None) -> Answering:
+    def _answering(self, asked: AskOptions, options: _AskArguments) -> Answering:
         from lmm.models.budget import Budgeted, UsageTally, parse_budget
-        from lmm.models.chat import shared_chat
         from lmm_education.answer.run import Answering
 
-        if not budget:
-            return Answering(self, self._search, options, self._chat(model) if model else None)
-        tally = UsageTally(parse_budget(budget))
-        aux = Budgeted(shared_chat(self.models.aux), tally)
-        search = dataclasses.replace(self._search, chat=aux)
-        return Answering(self, search, options, Budgeted(self._chat(model), tally), aux)
+        major, aux = self._chats(options.get("model"), options.get("temperature"))
+        if budget := options.get("budget"):
+            tally = UsageTally(parse_budget(budget))
+            major, aux = Budgeted(major, tally), Budgeted(aux, tally)
+        return Answering(self, dataclasses.replace(self._search, chat=aux), asked, major, aux)
 
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
         search = SearchOptions(
@@ -283,7 +289,7 @@ class Course(CourseParts):
             Exchange(each.question, each.text) if isinstance(each, Answer) else Exchange(*each)
             for each in options.get("history", ())
         ]
-        answering = await asyncio.to_thread(self._answering, asked, options.get("model"), options.get("budget"))
+        answering = await asyncio.to_thread(self._answering, asked, options)
         async for event in answering.stream(question, earlier):
             yield event
 
@@ -308,7 +314,8 @@ class Course(CourseParts):
             context_tokens: how much of the material the model is shown, instead of the configured number.
             budget: what all its requests together may use: tokens (``20000``) or money (``0.50$``); what one request
                 takes is known after it.
-            model: a name, such as ``Ollama/llama3.2``, or a model; else the configured one.
+            model: a name, such as ``Ollama/llama3.2``, a tier (``minor``), or a model; else the configured one.
+            temperature: how free the model is in its words, instead of the configured number.
 
         Raises:
             StoreError: nothing was ingested, or the store cannot be read.
@@ -398,7 +405,7 @@ class Course(CourseParts):
             reading = self.read(*paths) if paths else Reading(self._material(()))
             return cards_of(reading, self.settings.study)
         if budget:
-            model = Budgeted(self._chat(model), UsageTally(parse_budget(budget)))
+            model = Budgeted(self._chats(model)[0], UsageTally(parse_budget(budget)))
         return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
 
     def exercises(self, *paths: str | Path | Reading, types: Collection[str] = ()) -> list[Exercise]:
@@ -627,6 +634,7 @@ class _AskArguments(TypedDict, total=False):
     context_tokens: int | None
     budget: str | None
     model: str | ChatModel | None
+    temperature: float | None
 
 
 def _values(where: Where | None) -> dict[str, Sequence[Value]]:

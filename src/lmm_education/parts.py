@@ -13,19 +13,24 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from lmm import config_files
-from lmm.config import Settings
+from lmm.config import ModelSettings, Settings, embedding_line, is_chosen
 from lmm.errors import FileReadError
+from lmm.models.embedders.encoder import options_of
 from lmm.models.port import ChatModel, Embedder
+from lmm.powers import KINDS
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import CourseSettings, StorageSettings, load_course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
+from lmm_education.errors import StoreError
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Store
 from lmm_education.withheld import WithheldStore
 
 T = TypeVar("T")
+FROM_STORE = "the store"
+"""The origin of an embedding model that a store was made with, and nobody chose since."""
 
 
 @dataclass
@@ -150,7 +155,35 @@ class CourseParts:
         Raises:
             ModelError: the embedding model cannot be opened.
         """
-        return self.once("encoder", lambda: open_encoder(self.settings, self.models.embedding, embedder=self.embedder))
+        return self.once("encoder", lambda: open_encoder(self.settings, self.embedding, embedder=self.embedder))
+
+    @property
+    def embedding(self) -> ModelSettings:
+        """The embedding model: the one that somebody chose, else that of the store, else the built-in one."""
+        return self.once("embedding", self._find_embedding)
+
+    def _find_embedding(self) -> ModelSettings:
+        own = self.models.embedding
+        if self.embedder is not None or is_chosen(self.models, "embedding"):
+            return own
+        try:
+            stored = self.store.manifest()
+        except StoreError:  # who needs the store will be told
+            return own
+        name, _, rest = stored.embedding.partition(" ") if stored else ("", "", "")
+        if name in ("", str(own.model)) or KINDS["model"](name, self.root, {}):  # a stranger's weights are not loaded
+            return own
+        models = config_files.settings_for(config=self.config, overrides={"embedding": name}, env=self.env)
+        return models.embedding.replace(origin=FROM_STORE, **options_of(f"{name} {rest}"))
+
+    @property
+    def embedding_note(self) -> str:
+        """Which embedding model is in force where nobody chose one, and the line that chooses another."""
+        if self.encoder.embedder is None or self.embedder is not None or is_chosen(self.models, "embedding"):
+            return ""
+        why = "as in the store" if self.embedding.origin == FROM_STORE else "the default"
+        then = " and lmm ingest --again" if self.store.manifest() else ""
+        return f"vectors by {self.embedding.model}, {why}; for others: {embedding_line(self.env)}{then}"
 
     def for_students(self) -> Self:
         """The same course without the texts that ``[serve] withhold`` names, whoever asks it for what.

@@ -108,7 +108,7 @@ def documents(help: str) -> Decorator:
 
 files = documents("Markdown, R Markdown or Quarto files, or folders with such files.")
 config = click.option("--config", metavar="FILE", type=PATH, help="Use this config.toml.")
-model = click.option("--model", metavar="NAME", help="Ask this model, such as Ollama/llama3.2.")
+model = click.option("--model", metavar="NAME", help="Ask this model, such as Ollama/llama3.2, or a tier's: minor.")
 again = flag("--again", help="Ask anew what an earlier run already got a reply to.")
 as_json = flag("--json", "as_json", help="Print JSON.")
 json_lines = flag("--json", "as_json", help="Report as JSON lines.")

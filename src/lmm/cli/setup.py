@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +60,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     settings = config_files.settings_for(file, header, config=found)
     check_tables(found.toml, TABLES, found.where)
     asked, written = all_powers(found), tuple(config_text.in_force(found))
-    tiers = {name: _describe(getattr(settings, name)) for name in TIERS}
+    tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     if as_json:
         about = {
             "config": str(found.path) if found.path else None,
@@ -77,6 +78,8 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
         if details:
             terminal.say(f"{'':<13}  {details}")
+        if tier["other"]:
+            terminal.say(f"{'':<13}  for another one: {tier['other']}")
     terminal.say(
         f"{'system':<13}  {settings.system[:60]}{'…' if len(settings.system) > 60 else ''} "
         f"({settings.origins['system']})"
@@ -97,14 +100,16 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     return DONE
 
 
-def _describe(tier: ModelSettings) -> dict[str, Any]:
+def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
+    from lmm.config import embedding_line
     from lmm.providers import PROVIDERS
 
     provider = PROVIDERS[tier.model.provider.lower()]
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
     if provider.keys and not tier.api_key:
         key = f"no key: export {provider.keys[0]}=…"
-    return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key}
+    other = embedding_line(os.environ) if name == "embedding" and tier.origin == "default" else ""
+    return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}
 
 
 def _as_json(power: Power) -> dict[str, Any]:

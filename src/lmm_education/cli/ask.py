@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 )
 @options.budget()
 @options.model
+@click.option(
+    "--temperature", metavar="NUMBER", type=click.FloatRange(min=0), help="How free the model is in its words."
+)
 @options.flag("--show-context", help="Print what the model is shown.")
 @options.as_json
 @course_options.course
@@ -50,6 +53,7 @@ def ask(
     context_tokens: int | None,
     budget: str,
     model: str | None,
+    temperature: float | None,
     show_context: bool,
     as_json: bool,
     course: str | None,
@@ -78,6 +82,7 @@ def ask(
             agent=agent,
             context_tokens=context_tokens,
             budget=budget,
+            temperature=temperature,
             listener=printer,
         )
     if as_json:

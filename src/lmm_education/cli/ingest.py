@@ -235,6 +235,9 @@ def _notices(course: Course, report: IngestReport, told: set[str] | None = None)
     for error in report.errors:
         terminal.tell_error(error)
     notices = [*report.notices, *(course.encoder.notices if report.location else ())]
+    new = report.count("new")
+    if report.location and new and not report.dry_run and new == len(course.documents()) and course.embedding_note:
+        notices.append(course.embedding_note)  # once: the store is new
     for notice in dict.fromkeys(notices):
         if told is None or notice not in told:
             terminal.say(notice, err=True)

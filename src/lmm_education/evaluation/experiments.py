@@ -89,7 +89,7 @@ def course_of(
 
 def _models(course: CourseParts, embedding: str) -> Settings:
     if not embedding:
-        return course.models
+        return course.models.replace(embedding=course.embedding)
     return settings_for(config=course.config, overrides={"embedding": embedding}, env=course.env)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from lmm.models.embedders.prefixes import Prefixes
 from lmm.models.port import Side
@@ -53,6 +55,20 @@ def identity_of(*parts: object) -> str:
     'Ollama/nomic-embed-text'
     """
     return " ".join(str(part) for part in parts if part)
+
+
+def options_of(identity: str) -> dict[str, Any]:
+    """What of a model's settings its identity tells.
+
+    >>> options_of("Ollama/nomic-embed-text dimensions=64 document_prefix='d: '")
+    {'dimensions': 64, 'document_prefix': 'd: '}
+    """
+    found: dict[str, Any] = {}
+    if named := re.search(r" dimensions=(\d+)\b", identity):
+        found["dimensions"] = int(named[1])
+    if named := re.search(r" document_prefix=(['\"].*)\Z", identity, re.DOTALL):
+        found["document_prefix"] = ast.literal_eval(named[1])
+    return found
 
 
 def batches(texts: Sequence[str], most: int, characters: int) -> Iterator[range]:
