@@ -94,7 +94,9 @@ def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedS
 
 def test_earlier_messages_are_the_history(client: openai.OpenAI, server: ScriptedServer) -> None:
     """The aux model reads the question in its conversation, without the lists of sources."""
-    server.queue("Because of chlorophyll [1].", "Why does chlorophyll make leaves green?", "It absorbs [1].")
+    server.queue(
+        "Because of chlorophyll [1].", '{"question": "Why does chlorophyll make leaves green?"}', "It absorbs [1]."
+    )
     first = ask(client, "Why is a leaf green?").choices[0].message.content
     assert ask(client, "Why is a leaf green?", first, "And why does it?").choices[0].message.content
     rewriting, answering = server.requests[1:]

@@ -14,6 +14,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lmm.errors import NoValidReply
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.port import Ask, Flow
 from lmm.models.structured import Schema, object_of, structured
@@ -51,7 +52,10 @@ def understanding(mode: str, question: str, history: Sequence[Exchange], prompts
     ask = Ask(ChatRequest((Message("user", prompt, (Attachment(conversation_text(history), LABEL),)),)))
     if mode != "rewrite":
         return understood(mode, question, (yield ask).text)
-    (said,) = yield from structured(ask, _rewritten(), tier="aux", retries=1)
+    try:
+        (said,) = yield from structured(ask, _rewritten(), tier="aux", retries=1)
+    except NoValidReply:  # a question that cannot be put in other words is looked up as it is
+        return Asked(question, question)
     return understood(mode, question, said["question"])
 
 
