@@ -29,6 +29,11 @@ from lmm_education import IngestReport, ingest
 
 REINGEST, EMBEDDED = 0.5, 2
 MEGABYTE = 1_000_000
+MANY = (500, 8_000)  # files
+SMALL = (
+    "# Note {number}\n\nThe note of number {number} is about word{word} and term{other}, which are things.\n\n"
+    "## More\n\nIt goes on for a while about word{other}, and comes to an end with number {number}.\n"
+)
 TYPED = "\n\nA paragraph, number {}, of some twenty words, typed into the middle of the book this very moment.\n\n"
 
 
@@ -63,7 +68,7 @@ def rows() -> list[Row]:
             cached = open_embedder(minilm)
             first_row("MiniLM", cached, cached, part)
             found.append(first_row("MiniLM, found in the cache", cached, cached, part))
-    return [*found, again_row(builtin)]
+    return [*found, again_row(builtin), *many_rows(builtin)]
 
 
 def first_row(name: str, embedder: Embedder, peers: Embedder, book: Book) -> Row:
@@ -145,6 +150,39 @@ def again_row(embedder: Embedder) -> Row:
         f"≤ {seconds(REINGEST)}, ≤ {EMBEDDED} chunks",
         taken <= REINGEST and most <= EMBEDDED,
     )
+
+
+def many_rows(embedder: Embedder) -> list[Row]:
+    """Courses of few and of many small files: what each file costs, in processor time of this process."""
+    few, many = (many_files(count, embedder) for count in MANY)
+    first, again = (f"{large / small:.2f} ×" for small, large in zip(few, many, strict=True))
+    name = " / ".join(f"{count:,}" for count in MANY)
+    even = many[0] <= 1.5 * few[0]
+    return [
+        Row(f"ingest {name} small files, each", _each(few[0]), _each(many[0]), first, "the same", even),
+        Row(f"ingest {name} unchanged files, each", _each(few[1]), _each(many[1]), again),
+    ]  # fmt: skip
+
+
+def _each(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms"
+
+
+def many_files(count: int, embedder: Embedder) -> tuple[float, float]:
+    """Seconds of processor time for each of so many small files, the first time and when nothing has changed."""
+    taken = []
+    with temporary_folder() as folder:
+        (folder / "config.toml").write_text("")
+        for number in range(count):
+            file = folder / f"part{number // 100}" / f"note{number}.md"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(SMALL.format(number=number, word=number % 997, other=number % 613), encoding="utf-8")
+        for _ in range(2):
+            start = time.process_time()
+            report = ingest(folder, config=folder / "config.toml", embedder=embedder)
+            taken.append((time.process_time() - start) / count)
+            assert not report.failed
+    return taken[0], taken[1]
 
 
 # -- material --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lmm_education.course import Course
     from lmm_education.ingestion.report import DocumentReport, Event, IngestReport, State
 
+_SOON = 5.0  # seconds
 _STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")
 
 
@@ -141,6 +143,7 @@ class IngestPrinter:
     def __init__(self, *, lines: bool, dry_run: bool) -> None:
         self.lines, self.dry_run = lines, dry_run
         self.total, self.done, self.doing = 0, 0, ""
+        self.left = TimeLeft()
 
     def __call__(self, event: Event) -> None:
         """Print what happens."""
@@ -148,16 +151,18 @@ class IngestPrinter:
 
         match event:
             case Begun(documents):
-                self.total, self.done, self.doing = documents, 0, ""
+                self.total, self.done, self.doing, self.left = documents, 0, "", TimeLeft()
             case Annotating(path):
                 self.doing = f"{path}: annotations"
             case Embedding(path, done, total):
                 self.doing = f"{path}: {done}/{total} chunks"
             case Ended(document):
                 self.done += document.state != "skipped"
+                self.left.ended(worked=document.state in ("new", "changed", "prepared"))
                 self._tell(document)
         if self.total:
-            terminal.show_bar(self.done, self.total, after=self.doing)
+            left = self.left.text(self.total - self.done)
+            terminal.show_bar(self.done, self.total, after=", ".join(filter(None, (left, self.doing))))
 
     def _tell(self, document: DocumentReport) -> None:
         if document.error is not None:
@@ -166,6 +171,35 @@ class IngestPrinter:
         elif self.lines and (line := describe(document, would=self.dry_run)):
             terminal.erase_bar()
             terminal.say(line)
+
+
+class TimeLeft:
+    """How long the rest of the documents takes, by how long those took that had to be worked on.
+
+    >>> left = TimeLeft(clock=iter([0.0, 10.0, 30.0]).__next__)
+    >>> left.ended(worked=False), left.ended(worked=True), left.ended(worked=True)
+    (None, None, None)
+    >>> left.text(30)
+    'about 5 min left'
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._worked, self._begun = clock, 0, clock()
+
+    def ended(self, *, worked: bool) -> None:
+        """A document is done."""
+        if worked:
+            self._worked += 1
+        elif not self._worked:  # what is unchanged comes first, and takes no time
+            self._begun = self._clock()
+
+    def text(self, documents: int) -> str:
+        """For so many more; nothing in the first seconds, or where next to nothing is left."""
+        taken = self._clock() - self._begun
+        seconds = taken / self._worked * documents if self._worked and taken > _SOON else 0
+        if seconds < _SOON:
+            return ""
+        return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
 
 
 def describe(document: DocumentReport, *, would: bool = False) -> str:
