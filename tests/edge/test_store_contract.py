@@ -43,7 +43,7 @@ def chunk(number: int, *words: int, dense: tuple[float, ...] = (1.0, 0.0, 0.0), 
     return Point(point_id(number), base | payload, {"dense": dense, "sparse": sparse(*words)})
 
 
-@pytest.fixture(params=["edge", "memory", "http", "server"])
+@pytest.fixture(params=["edge", "memory", "http", "strict", "server"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the store of this test; each call gives another reader of the same one."""
     if request.param == "edge":
@@ -53,8 +53,8 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 
         client = QdrantClient(":memory:")
         yield lambda: store_on(client, StorageSettings(course="course"))
-    elif request.param == "http":
-        with QdrantServer() as server:
+    elif request.param in ("http", "strict"):
+        with QdrantServer(strict=request.param == "strict") as server:
             yield lambda: open_store(StorageSettings(url=server.url, course="course"), env={})
     else:
         url = os.environ.get("LMM_TEST_QDRANT_URL")
@@ -220,8 +220,14 @@ def varied(store: Store) -> Store:
 
 
 @pytest.mark.parametrize(("where", "expected"), CONDITIONS, ids=[str(i) for i in range(len(CONDITIONS))])
-def test_conditions(varied: Store, where: Where, expected: list[int]) -> None:
-    """A condition means the same when scrolling, counting and searching."""
+def test_conditions(request: pytest.FixtureRequest, varied: Store, where: Where, expected: list[int]) -> None:
+    """A condition means the same when scrolling, counting and searching. In strict mode, a field without an index
+    cannot be asked for values of several kinds at once: a sentence says so."""
+    several = any(isinstance(each, Match) and len({type(value) for value in each.values}) > 1 for each in where)
+    if request.node.callspec.params["opening"] == "strict" and several:
+        with pytest.raises(StoreError, match="has none"):
+            found(varied, where)
+        return
     assert found(varied, where) == expected
     assert varied.count("chunks", where=where) == len(expected)
     assert sorted(leg_ids(varied, Leg("sparse", sparse(1), 10), where)) == expected

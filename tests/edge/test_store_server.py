@@ -222,7 +222,7 @@ def test_indexes_are_made_for_what_is_filtered(server: QdrantServer) -> None:
     store = store_at(server)
     fill(store, Point(point(1).id, {"metadata": {"topic": "Cells"}}), Point(point(2).id, {"metadata": {"topic": "x"}}))
     made = sum(seen.path.endswith("/index") for seen in server.seen)
-    assert made == 5 + 2 + 1
+    assert made == 5 + 3 + 1
     store.close()
 
 

@@ -47,10 +47,14 @@ class Seen:
 
 
 class QdrantServer:
-    """The server; `api_key` must come with every request, if one is set. Requests are recorded in `seen`."""
+    """The server; `api_key` must come with every request, if one is set. Requests are recorded in `seen`.
 
-    def __init__(self, api_key: str | None = None) -> None:
-        self.api_key, self.client = api_key, QdrantClient(":memory:")
+    In `strict` mode, as Qdrant's cloud has it, no filter may name a field without an index.
+    """
+
+    def __init__(self, api_key: str | None = None, *, strict: bool = False) -> None:
+        self.api_key, self.client, self.strict = api_key, QdrantClient(":memory:"), strict
+        self.indexes: dict[str, dict[str, str]] = {}
         self.seen: list[Seen] = []
         self._failures: deque[Failure] = deque()
         self._lock = threading.Lock()
@@ -95,7 +99,17 @@ class QdrantServer:
         try:
             with self._lock, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                result = handle(self.client, name, json.loads(body or b"null"))
+                values = json.loads(body or b"null")
+                if handle is _index:
+                    schema = values["field_schema"]
+                    kind = schema if isinstance(schema, str) else schema["type"]
+                    self.indexes.setdefault(name, {})[values["field_name"]] = kind
+                elif self.strict:
+                    _check_indexes(values, self.indexes.get(name, {}))
+                result = handle(self.client, name, values)
+                if handle is _describe:
+                    known = self.indexes.get(name, {})
+                    result["payload_schema"] = {key: {"data_type": kind, "points": 0} for key, kind in known.items()}
         except ValueError as error:
             missing = "not found" in str(error) and "Collection" in str(error)
             text = f"Not found: Collection `{name}` doesn't exist!" if missing else f"Wrong input: {error}"
@@ -141,6 +155,28 @@ _DONE = {"operation_id": 0, "status": "completed"}
 
 def _json(value: Any) -> Any:
     return value.model_dump(mode="json", exclude_none=True)
+
+
+def _check_indexes(value: Any, indexes: Mapping[str, str]) -> None:
+    """Refuse conditions on fields without an index that fits, in the words of Qdrant 1.18."""
+    if isinstance(value, list):
+        for each in value:
+            _check_indexes(each, indexes)
+    elif isinstance(value, dict):
+        if "key" in value and "match" in value and indexes.get(value["key"]) != _kind_of(value["match"]):
+            raise ValueError(
+                f'Bad request: Index required but not found for "{value["key"]}" of one of the following types: '
+                f"[{_kind_of(value['match'])}]. Help: Create an index for this key or use a different filter."
+            )
+        for inner in value.values():
+            _check_indexes(inner, indexes)
+
+
+def _kind_of(match: Mapping[str, Any]) -> str:
+    if "phrase" in match:
+        return "text"
+    sample = match["value"] if "value" in match else next(iter(match["any"]), "")
+    return "bool" if isinstance(sample, bool) else "integer" if isinstance(sample, int) else "keyword"
 
 
 def _describe(client: QdrantClient, name: str, _: Any) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreMismatch, StoreOutdated
 from lmm_education.store.manifest import FORMAT, Manifest, mismatch
-from lmm_education.store.port import CollectionName
+from lmm_education.store.port import CollectionName, Contains, Match
 
 COLLECTIONS: tuple[CollectionName, ...] = ("chunks", "documents")
 UNUSED = "none"
@@ -34,7 +35,11 @@ INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
         "section": Index("keyword", 20_000),
         "text": Index("text", 20_000),
     },
-    "documents": {"what": Index("keyword", 20_000), "document": Index("keyword", 20_000)},
+    "documents": {
+        "what": Index("keyword", 20_000),
+        "document": Index("keyword", 20_000),
+        "file": Index("keyword", 20_000),
+    },
 }
 LONGEST_KEYWORD = 64  # characters
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+(\[\])?")
@@ -132,6 +137,25 @@ def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         for key, found in kinds.items()
         if len(found) == 1 and "" not in found and not _UNINDEXED & set(key)
     }
+
+
+def index_kinds(condition: Match | Contains) -> set[str]:
+    """The kinds of index that a condition needs: one for each kind of its values.
+
+    >>> index_kinds(Match("metadata.week", (3,))), index_kinds(Contains("text", "leaf"))
+    ({'integer'}, {'text'})
+    """
+    if isinstance(condition, Contains):
+        return {"text"}
+    return {_kind(value) or "keyword" for value in condition.values} or {"keyword"}
+
+
+def fitting(condition: Match | Contains, kind: str) -> Match | Contains:
+    """A condition on a field that has values of one kind only: without values of other kinds, if any are left."""
+    if isinstance(condition, Contains):
+        return condition
+    values = tuple(value for value in condition.values if (_kind(value) or "keyword") == kind)
+    return replace(condition, values=values) if values else condition
 
 
 def _kind(value: Any) -> str:

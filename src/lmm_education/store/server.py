@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +25,9 @@ from lmm_education.store.layout import (
     as_stored,
     check_format,
     check_same,
+    engine_path,
+    fitting,
+    index_kinds,
     metadata_kinds,
     most_first,
     tally,
@@ -32,7 +35,18 @@ from lmm_education.store.layout import (
     vectors_of,
 )
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
+from lmm_education.store.port import (
+    CollectionName,
+    Contains,
+    Fields,
+    Leg,
+    Match,
+    Point,
+    Scored,
+    Stored,
+    StoreStatus,
+    Where,
+)
 from lmm_education.store.server_requests import Requests, missing_extra
 
 if TYPE_CHECKING:
@@ -42,6 +56,7 @@ MANIFEST_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:manifest"))
 STAMP_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:stamp"))
 """A point whose payload is another whenever the record of a document was written or removed."""
 PAGE = 256
+FACETS = 1000  # values that are asked for at once: servers with a `max_query_limit` refuse more
 POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
 _VISIBLE = Match("what", ("manifest", "stamp"), negate=True)
 T = TypeVar("T")
@@ -63,6 +78,49 @@ class ServerReader:
     def _call(self, name: str, collection: CollectionName, **arguments: Any) -> Any:
         """Call the client; None where the collection does not exist."""
         return self._requests.call(name, collection_name=self._names[collection], **arguments)
+
+    def _ask(
+        self, name: str, collection: CollectionName, where: Where, arguments: Callable[[Where], Mapping[str, Any]]
+    ) -> Any:
+        """Call the client with conditions. A server in strict mode filters by no field without an index: there, each
+        gets one. What has an index has values of one kind only; others are left out of the conditions."""
+        try:
+            return self._call(name, collection, **arguments(where))
+        except StoreError as error:
+            if not where or "index required" not in error.message.lower():
+                raise
+        return self._call(name, collection, **arguments(self._indexed(collection, where)))
+
+    def _indexed(self, collection: CollectionName, where: Where) -> list[Match | Contains]:
+        info = self._call("get_collection", collection)
+        schema = {key: found.data_type.value for key, found in ((info and info.payload_schema) or {}).items()}
+        found = []
+        for condition in where:
+            path = engine_path(condition.key)
+            if path not in schema:
+                kinds = index_kinds(condition)
+                if len(kinds) > 1:
+                    raise StoreError(
+                        f"the server filters by no field without an index, and '{path}' has none: "
+                        "no passage has it, or its values are of several kinds",
+                        where=self.location,
+                    )
+                schema[path] = kinds.pop()
+                self._make_index(collection, path, schema[path])
+            found.append(fitting(condition, schema[path]))
+        return found
+
+    def _make_index(self, collection: CollectionName, path: str, kind: str) -> None:
+        try:
+            schema = values.index_schema(kind)
+            self._call("create_payload_index", collection, field_name=path, field_schema=schema, wait=True)
+        except StoreError as error:
+            raise StoreError(
+                f"the server filters by no field without an index, and does not let us make one for '{path}': "
+                f"{error.message}",
+                where=self.location,
+                hint="it may have as many as it allows (100), or the key may only be read with",
+            ) from error
 
     def _there(self, answer: T | None) -> T:
         if answer is None:
@@ -99,8 +157,12 @@ class ServerReader:
         Raises:
             StoreMissing: nothing was ever stored.
         """
-        requests = [values.to_request(leg, where, fields) for leg in legs if leg.limit > 0]
-        found = iter(self._there(self._call("query_batch_points", "chunks", requests=requests)) if requests else [])
+        wanted = [leg for leg in legs if leg.limit > 0]
+
+        def arguments(where: Where) -> Mapping[str, Any]:
+            return {"requests": [values.to_request(leg, where, fields) for leg in wanted]}
+
+        found = iter(self._there(self._ask("query_batch_points", "chunks", where, arguments)) if wanted else [])
         return [values.to_scored(next(found)) if leg.limit > 0 else [] for leg in legs]
 
     def get(
@@ -120,17 +182,19 @@ class ServerReader:
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
     ) -> Iterator[Stored]:
         """See `port.Reader.scroll`."""
-        condition, offset = values.to_filter(_visible(collection, where)), None
+        offset = None
+
+        def arguments(where: Where) -> Mapping[str, Any]:
+            return {
+                "scroll_filter": values.to_filter(where),
+                "limit": PAGE,
+                "offset": offset,
+                "with_payload": values.to_selector(fields),
+                "with_vectors": vectors,
+            }
+
         while True:
-            page = self._call(
-                "scroll",
-                collection,
-                scroll_filter=condition,
-                limit=PAGE,
-                offset=offset,
-                with_payload=values.to_selector(fields),
-                with_vectors=vectors,
-            )
+            page = self._ask("scroll", collection, _visible(collection, where), arguments)
             records, offset = page or ([], None)
             yield from map(values.to_stored, records)
             if offset is None:
@@ -138,8 +202,11 @@ class ServerReader:
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
         """See `port.Reader.count`."""
-        condition = values.to_filter(_visible(collection, where))
-        answer = self._call("count", collection, count_filter=condition, exact=True)
+
+        def arguments(where: Where) -> Mapping[str, Any]:
+            return {"count_filter": values.to_filter(where), "exact": True}
+
+        answer = self._ask("count", collection, _visible(collection, where), arguments)
         return answer.count if answer else 0
 
     def facet(self, key: str, *, where: Where = (), limit: int = 100) -> dict[str, int]:
@@ -149,9 +216,14 @@ class ServerReader:
             StoreMissing: nothing was ever stored.
         """
         if key in INDEXED["chunks"] and INDEXED["chunks"][key].kind == "keyword":
-            arguments = {"key": key, "facet_filter": values.to_filter(where), "limit": limit + 1, "exact": True}
-            answer = self._there(self._call("facet", "chunks", **arguments))
-            return most_first({str(hit.value): hit.count for hit in answer.hits}, limit)
+            most = min(limit + 1, FACETS)
+
+            def arguments(where: Where) -> Mapping[str, Any]:
+                return {"key": key, "facet_filter": values.to_filter(where), "limit": most, "exact": True}
+
+            hits = self._there(self._ask("facet", "chunks", where, arguments)).hits
+            if len(hits) < FACETS:
+                return most_first({str(hit.value): hit.count for hit in hits}, limit)
         self._there(self._call("count", "chunks"))
         found = self.scroll("chunks", where=where, fields=(key,))
         return tally((value for point in found for value in values_at(point.payload, key)), limit)
