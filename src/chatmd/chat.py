@@ -30,7 +30,7 @@ from chatmd.refine.search import Progress, RefineOptions
 from chatmd.rendering import Rendered, render_text
 from chatmd.runtime.agents import AskUser, Hooks, RunOptions, prepared
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.live_text import TextTranscript, TranscriptFile, open_transcript
+from chatmd.runtime.live_text import Transcript, open_transcript
 from chatmd.runtime.rewind import Draft, rewind_file, rewound
 from chatmd.runtime.runner import Runner, open_run, open_text, replied, write_copy
 from chatmd.runtime.turns import Conversation
@@ -287,7 +287,7 @@ class Chat:
         self.reload()
         with contextlib.ExitStack() as stack:
             if self.path is None:
-                transcript: TextTranscript | TranscriptFile = TextTranscript(self.text)
+                transcript: Transcript = Transcript(self.text)
             else:
                 transcript = stack.enter_context(open_transcript(self.path, locked=self._locked))
             Conversation(self._prepared(), transcript).say(said)

@@ -22,7 +22,7 @@ from chatmd.language.transcript import gap, user_text
 from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, judged, verdict
 from chatmd.refine.versions import CaseResult, Version, read_versions
 from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
-from chatmd.runtime.live_text import TextTranscript
+from chatmd.runtime.live_text import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.consent import declared_by
 from lmm.disk import journal
@@ -250,7 +250,7 @@ class Runs:
         text = agent + gap(agent) + user_text(case.input)
         async with self._folder(agent) as shared:
             run = replace(shared, open_model=lambda one: JournaledModel(shared.open_model(one), case.name, self.again))
-            conversation = Conversation(run, TextTranscript(text), user_turn="")
+            conversation = Conversation(run, Transcript(text), user_turn="")
             error = await self._run(conversation, run.tally)
         answer = conversation.answer if not error else ""
         return RunOutcome(answer, _calls(conversation.items), count_tokens(answer), run.tally.usage, error)

@@ -19,7 +19,7 @@ from chatmd.language.agent import read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.repair import repair
 from chatmd.language.transcript import gap, parsed, said
-from chatmd.runtime.live_text import TextTranscript
+from chatmd.runtime.live_text import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded, keep_record
 from chatmd.tools.consent import consent
@@ -51,7 +51,7 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     text = found.text
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + said(request.input)
-    transcript = TextTranscript(text)
+    transcript = Transcript(text)
     recorded = Recorded(Path(found.name), only=True) if run.replay and not found.remote else None
     conversation = Conversation(below, transcript, recorded=recorded, remote=found.remote, user_turn="")
     try:

@@ -12,11 +12,10 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from chatmd.language.repair import repair
 from chatmd.language.transcript import gap
@@ -32,165 +31,91 @@ _BLANK_TURN = re.compile(r"(?:\A|(?<=>))\s*<user>\s*</user>\s*\Z")
 _LONGEST_TURN = 1000
 
 
-class Mark(NamedTuple):
-    """A place in a transcript that one can go back to."""
+class Transcript:
+    """A text that is appended to, in memory, where nobody else writes; see `TranscriptFile`.
 
-    pieces: int
-    size: int
-
-
-class Transcript(Protocol):
-    """A text that is appended to. `folder` is where its payloads go; None keeps them in the text.
-
-    `path` is the file, if there is one.
+    `folder` is where its payloads go; None keeps them in the text. `path` is the file, if there is one. A *mark* is a
+    place that one can go back to: how many pieces were appended before it.
     """
 
-    @property
-    def path(self) -> Path | None: ...
+    path: Path | None = None
+    folder: Path | None = None
+
+    def __init__(self, text: str = "") -> None:
+        self._begin, self._tail = text, ""
+        self._pieces: list[str] = []
 
     @property
     def text(self) -> str:
-        """All of it, as it is now."""
-        ...
-
-    @property
-    def folder(self) -> Path | None: ...
+        """All of it, as it is now: what was there, what we wrote, what others wrote behind that."""
+        return self._begin + "".join(self._pieces) + self._tail
 
     @property
     def newline(self) -> str:
         """What a line of it ends with, as the first one does."""
-        ...
+        return newline_of(self._begin)
 
     @property
     def end(self) -> str:
         """The last characters of what stands before the next piece."""
-        ...
+        return (self._begin[-4:] + "".join(self._pieces[-4:]))[-4:]
 
     @property
     def tail(self) -> str:
         """What others wrote behind what we wrote."""
-        ...
+        return self._tail
 
     def append(self, text: str) -> None:
-        """Add to the end of what we wrote."""
-        ...
+        """Add to the end of what we wrote.
 
-    def since(self, mark: Mark) -> str:
+        Raises:
+            FileWriteError: it cannot be written; what was appended before stays.
+        """
+        if text:
+            self._pieces.append(text)
+
+    def since(self, mark: int) -> str:
         """What was appended since."""
-        ...
+        return "".join(self._pieces[mark:])
 
     def drop_blank_turn(self) -> None:
-        """Remove a ``<user>`` without content from the end, if there is one."""
-        ...
+        """Remove a ``<user>`` without content from the end, if there is one, and what follows it."""
+        self._begin, self._pieces = without_blank_turn(self.text), []
 
-    def mark(self) -> Mark:
+    def mark(self) -> int:
         """The present end of what we wrote."""
-        ...
+        return len(self._pieces)
 
-    def take_back(self, mark: Mark) -> None:
+    def take_back(self, mark: int) -> None:
         """Remove what was appended since."""
-        ...
+        del self._pieces[mark:]
 
     def is_still(self) -> bool:
         """Whether nobody else is in the middle of writing."""
-        ...
+        return True
 
     @property
     def changed(self) -> bool:
         """Whether others changed the text since `settle` was last asked."""
-        ...
+        return False
 
     def settle(self) -> bool:
         """What was appended is to stay, and what others wrote behind it: the next piece comes after that.
 
         Whether others changed the text since this was last asked.
+
+        Raises:
+            FileReadError: the file was emptied, or made unreadable; what we have is kept beside it.
         """
-        ...
+        return False
 
     def hand_over(self) -> None:
         """It is others' turn to write: what they do to what we wrote is meant, and marks are void."""
-        ...
 
     def restart(self, was: str, text: str) -> bool:
         """Put `text` in the place of all there is, and make marks void; False if it is not `was` any more."""
-        ...
-
-
-@dataclass(slots=True)
-class TextTranscript:
-    """A transcript in memory; `listener` is told of each piece."""
-
-    begin: str = ""
-    folder: Path | None = None
-    path: Path | None = None
-    _pieces: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """All of it."""
-        return self.begin + "".join(self._pieces)
-
-    @property
-    def newline(self) -> str:
-        """What its first line ends with."""
-        return newline_of(self.begin)
-
-    @property
-    def end(self) -> str:
-        """Its last characters."""
-        return last_of(self.begin, self._pieces)
-
-    @property
-    def tail(self) -> str:
-        """Nobody else writes."""
-        return ""
-
-    def append(self, text: str) -> None:
-        """Add to the end."""
-        if text:
-            self._pieces.append(text)
-
-    def since(self, mark: Mark) -> str:
-        """What was appended since."""
-        return "".join(self._pieces[mark.pieces :])
-
-    def drop_blank_turn(self) -> None:
-        """Remove a ``<user>`` without content from the end."""
-        self.begin, self._pieces = without_blank_turn(self.text), []
-
-    def mark(self) -> Mark:
-        """The present end."""
-        return Mark(len(self._pieces), 0)
-
-    def take_back(self, mark: Mark) -> None:
-        """Remove what was appended since."""
-        del self._pieces[mark.pieces :]
-
-    def is_still(self) -> bool:
-        """Nobody else writes."""
+        self._begin, self._pieces = text, []
         return True
-
-    @property
-    def changed(self) -> bool:
-        """Nobody else can change it."""
-        return False
-
-    def settle(self) -> bool:
-        """Nobody else can change it."""
-        return False
-
-    def hand_over(self) -> None:
-        """Nobody else can write."""
-
-    def restart(self, was: str, text: str) -> bool:
-        """Put `text` in the place of all there is."""
-        self.begin, self._pieces = text, []
-        return True
-
-
-def last_of(begin: str, pieces: list[str]) -> str:
-    """The last four characters of a text and the pieces behind it."""
-    return (begin[-4:] + "".join(pieces[-4:]))[-4:]
 
 
 def newline_of(text: str) -> str:
@@ -346,14 +271,13 @@ class _Signature(NamedTuple):
     changed: int
 
 
-class TranscriptFile:
+class TranscriptFile(Transcript):
     """A transcript on disk, open and locked (see `open_transcript`). `notes` tell what was repaired."""
 
     def __init__(self, path: Path, text: str, notes: tuple[str, ...]) -> None:
-        self.path, self.notes = path, notes
-        self.folder: Path | None = path.resolve().parent
-        self._begin, self._tail = text, ""
-        self._pieces: list[str] = []
+        super().__init__(text)
+        self.path: Path = path
+        self.folder, self.notes = path.resolve().parent, notes
         self._written = 0  # pieces that are on disk; fewer than there are while they are kept back
         self._elsewhere = False  # what is on disk is not what we have, but for the pieces that are kept back
         self._changed, self._theirs = False, True  # `_theirs`: what others write now, we come after
@@ -366,17 +290,8 @@ class TranscriptFile:
 
     # -- the text --------------------------------------------------------------------------------
 
-    @property
-    def text(self) -> str:
-        """All of it: what was there, what we wrote, what others wrote behind that."""
-        return self._begin + "".join(self._pieces) + self._tail
-
     def append(self, text: str) -> None:
-        """Write to the file; nothing of it stays there if the disk is full.
-
-        Raises:
-            FileWriteError: it cannot be written; what was appended before stays.
-        """
+        # Nothing of it stays there if the disk is full.
         if not text:
             return
         self._look()
@@ -386,27 +301,11 @@ class TranscriptFile:
         self._pieces.append(text)
 
     @property
-    def newline(self) -> str:
-        """What its first line ends with."""
-        return newline_of(self._begin)
-
-    @property
-    def end(self) -> str:
-        """The last characters before the next piece."""
-        return last_of(self._begin, self._pieces)
-
-    @property
     def tail(self) -> str:
-        """What others wrote behind what we wrote."""
         self._look()
         return self._tail
 
-    def since(self, mark: Mark) -> str:
-        """What was appended since."""
-        return "".join(self._pieces[mark.pieces :])
-
     def drop_blank_turn(self) -> None:
-        """Remove a ``<user>`` without content from the end, and what follows it."""
         self._changed = self.settle()
         text = self.text
         kept = without_blank_turn(text)
@@ -415,46 +314,36 @@ class TranscriptFile:
             self._seen = self._signature()
             self._begin, self._pieces, self._written = kept, [], 0
 
-    def mark(self) -> Mark:
-        """The present end of what we wrote."""
+    def mark(self) -> int:
         self._look()
         self._theirs = False
-        return Mark(len(self._pieces), self._seen.size)
+        return len(self._pieces)
 
-    def take_back(self, mark: Mark) -> None:
-        """Remove what was appended since."""
-        if len(self._pieces) == mark.pieces:
+    def take_back(self, mark: int) -> None:
+        if len(self._pieces) == mark:
             return
         self._look()
-        size = len("".join(self._pieces[mark.pieces :]).encode("utf-8"))
-        del self._pieces[mark.pieces :]
-        if self._tail or self._behind or self._written < mark.pieces:
-            self._elsewhere = self._elsewhere or self._written > mark.pieces
-            self._written = min(self._written, mark.pieces)
+        size = len("".join(self._pieces[mark:]).encode("utf-8"))
+        del self._pieces[mark:]
+        if self._tail or self._behind or self._written < mark:
+            self._elsewhere = self._elsewhere or self._written > mark
+            self._written = min(self._written, mark)
             return
         os.ftruncate(self._file, self._seen.size - size)
-        self._seen, self._written = self._signature(), mark.pieces
+        self._seen, self._written = self._signature(), mark
 
     def is_still(self) -> bool:
-        """Whether nobody else has written for a moment."""
         self._look()
         return not self._trouble and time.monotonic() - self._moved > _STILL
 
     @property
     def changed(self) -> bool:
-        """Whether others changed the text since `settle` was last asked."""
         self._look()
         return self._changed
 
     def settle(self) -> bool:
-        """What was appended is to stay, and what others wrote behind it; whether others changed the file meanwhile.
-
-        Whoever can wait does so before, until it `is_still`. A power failure loses the last second at most, and what
-        it tears is mended.
-
-        Raises:
-            FileReadError: the file was emptied, or made unreadable; what we have is kept beside it.
-        """
+        # Whoever can wait does so before, until it `is_still`. A power failure loses the last second at most, and what
+        # it tears is mended.
         self._look()
         if self._trouble:
             raise self._kept_aside()
@@ -473,12 +362,10 @@ class TranscriptFile:
         return changed
 
     def hand_over(self) -> None:
-        """What was written so far is not put back if others remove it, and what they write, we come after."""
         self._changed = self.settle()
         self._begin, self._pieces, self._written, self._theirs = self.text, [], 0, True
 
     def restart(self, was: str, text: str) -> bool:
-        """Put `text` in the place of all there is, in one step; False if it is not `was` any more."""
         self._look()
         if self.text != was:
             return False

@@ -16,7 +16,7 @@ from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.live_text import TextTranscript, open_transcript, without_blank_turn
+from chatmd.runtime.live_text import Transcript, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
 from lmm import loop
@@ -33,7 +33,7 @@ class Runner:
     """
 
     def __init__(
-        self, path: Path, context: Run, options: RunOptions, hooks: Hooks, memory: TextTranscript | None = None
+        self, path: Path, context: Run, options: RunOptions, hooks: Hooks, memory: Transcript | None = None
     ) -> None:
         self.path, self.context, self.options, self.hooks, self.memory = path, context, options, hooks, memory
         self.locked = False
@@ -237,7 +237,7 @@ def open_text(text: str, folder: Path, options: RunOptions = RunOptions(), hooks
     """`open_run` for a text that is in no file; what it names is relative to `folder`, and nothing is written."""
     folder = folder.resolve()
     run = agreed(prepared(None, folder, options, hooks), text, options, hooks)
-    return Runner(folder / "text", run, options, hooks, TextTranscript(text))
+    return Runner(folder / "text", run, options, hooks, Transcript(text))
 
 
 def _copied(path: Path, text: str, run: Run, options: RunOptions) -> Run:
@@ -356,7 +356,7 @@ async def replied(
     text += gap(text) + user_text(input) if input.strip() else ""
     run = await asyncio.to_thread(prepared, file, folder, options, hooks)
     run = await asyncio.to_thread(agreed, run, text, options, hooks)
-    transcript = TextTranscript(text)
+    transcript = Transcript(text)
     conversation = Conversation(run, transcript, user_turn="")
     try:
         async with asyncio.timeout(options.timeout) as limit, AsyncExitStack() as stack:

@@ -46,7 +46,7 @@ from chatmd.language.transcript import (
     user_text,
 )
 from chatmd.runtime import events
-from chatmd.runtime.live_text import Mark, Transcript
+from chatmd.runtime.live_text import Transcript
 from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools, with_notes
 from chatmd.tools.command import scrubber
@@ -283,7 +283,7 @@ class Conversation:
         where = f"; the original: {done.original}" if done.original else ""
         self.run.tell(Notice(f"compacted by {made.model}: {made.before:,} tokens became {made.after:,}{where}"))
 
-    async def _ask(self, mark: Mark) -> tuple[ToolCall, ...]:
+    async def _ask(self, mark: int) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript at `mark`; the calls that the model asks for."""
         assert self._model is not None
         messages = await self._messages()
@@ -324,7 +324,7 @@ class Conversation:
             raise RuntimeError(f"{self._model.name} ended its stream without a reply")
         return reply.calls
 
-    async def _finish(self, reply: Reply, writer: ReplyWriter, mark: Mark) -> None:
+    async def _finish(self, reply: Reply, writer: ReplyWriter, mark: int) -> None:
         """The end of a reply: the calls, or whose turn it is, in one piece with the closing tag."""
         usage = self.run.tally.add(reply.model, reply.usage)
         calls = [self._payloads.call(call) for call in reply.calls]
@@ -347,7 +347,7 @@ class Conversation:
         if reply.cut:
             self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
-    def _cut(self, writer: ReplyWriter, mark: Mark) -> None:
+    def _cut(self, writer: ReplyWriter, mark: int) -> None:
         """A reply that was cancelled: what it said stays, and says that it is not all."""
         self.transcript.take_back(mark)
         if writer.text.strip():
@@ -408,7 +408,7 @@ class Conversation:
         self.transcript.append(gap(self.transcript.end, self.transcript.newline) + text)
         self._reread(mark)
 
-    async def _refresh(self) -> Mark:
+    async def _refresh(self) -> int:
         """Read what others have made of the text; the place where the next piece comes."""
         mark = self.transcript.mark()
         while self.transcript.changed:
@@ -429,7 +429,7 @@ class Conversation:
         document = parse(self.transcript.text)
         return any(problem.severity == "error" for problem in (*document.problems, *interpret(document)[1]))
 
-    def _reread(self, mark: Mark) -> None:
+    def _reread(self, mark: int) -> None:
         """The items of what was appended since `mark`; of all, if others changed the text."""
         if self.transcript.settle():
             self.run.tell(Notice("the file was changed meanwhile, and is read again"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.runtime.live_text import TextTranscript, open_transcript
+from chatmd.runtime.live_text import Transcript, open_transcript
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 BEGIN = "<user>Why?</user>\n"
@@ -25,7 +25,7 @@ def make(folder: Path, text: str = BEGIN) -> Path:
 def test_it_grows_and_can_be_taken_back(tmp_path: Path) -> None:
     """Every byte as given, on disk at once; the same in memory."""
     path = make(tmp_path)
-    memory = TextTranscript(BEGIN)
+    memory = Transcript(BEGIN)
     with open_transcript(path) as transcript:
         for one in (transcript, memory):
             one.append("a\r\n")
