@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -34,6 +34,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chatmd.mcp_server.library import Library
+from chatmd.tools.calling import misfit
 from lmm.errors import LmmError
 from lmm.listening import patient_protocol
 from lmm.messages import Image, Message, ToolOutput, render
@@ -140,7 +141,7 @@ class Publisher:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool '{params.name}'")
         arguments = params.arguments or {}
         if problem := misfit(tool, arguments):
-            return _result(ToolOutput(problem, failed=True))
+            return _result(ToolOutput(f"The arguments do not fit: {problem}", failed=True))
         beating = asyncio.create_task(_beat(ctx.session))
         try:
             async with self._calls:
@@ -222,17 +223,6 @@ def uri_of(course: str, file: str) -> str:
     'course://biology/week%201/cells.md'
     """
     return f"{_SCHEME}{quote(course, safe='')}/{quote(file)}"
-
-
-def misfit(tool: RunnableTool, arguments: Mapping[str, Any]) -> str:
-    """What is wrong with arguments; empty if they fit the tool's schema."""
-    from jsonschema.validators import Draft202012Validator
-
-    errors = sorted(Draft202012Validator(dict(tool.definition.parameters)).iter_errors(arguments), key=str)
-    if not errors:
-        return ""
-    place = ".".join(map(str, errors[0].absolute_path))
-    return f"The arguments do not fit: {place + ': ' if place else ''}{errors[0].message[:500]}"
 
 
 def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:

@@ -32,7 +32,7 @@ from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult
 from lmm.models.port import RunnableTool
 
 if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
+    pass
 
 
 # -- Another ChatMD file as a tool: the model gives it an input, and gets its answer --------------------------
@@ -204,7 +204,6 @@ class ToolCaller:
     approve: Approve | None = None
     began: Callable[[ToolCall], None] = lambda call: None
     ended: Callable[[ToolResult], None] = lambda result: None
-    _validators: dict[str, Validator] = field(default_factory=dict)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _stopped: bool = False
 
@@ -264,7 +263,7 @@ class ToolCaller:
             arguments = read(call.arguments or "{}")
         except (ValueError, RecursionError) as error:
             return ToolOutput(f"The arguments are no JSON: {error}. Call again with correct JSON.", failed=True)
-        if problem := self._misfit(known.tool, arguments):
+        if problem := misfit(known.tool, arguments):
             return ToolOutput(f"The arguments do not fit the schema of {call.name}: {problem}", failed=True)
         if self.approve is not None:
             async with self._asking:
@@ -294,31 +293,28 @@ class ToolCaller:
         meant = f" Did you mean {close[0]}?" if close else ""
         return f"There is no tool '{name}'.{meant} There are: {', '.join(self.tools) or 'none'}."
 
-    def _misfit(self, tool: RunnableTool, arguments: object) -> str:
-        """What is wrong with arguments, and where; empty if they fit."""
-        if not isinstance(arguments, dict):
-            return "they must be a JSON object"
-        error = next(iter(sorted(self._validator(tool).iter_errors(arguments), key=str)), None)
-        if error is None:
-            return ""
-        place = ".".join(str(key) for key in error.absolute_path)
-        message = error.message if len(error.message) <= _LONGEST_MESSAGE else error.message[:_LONGEST_MESSAGE] + "…"
-        return f"{place}: {message}" if place else message
-
-    def _validator(self, tool: RunnableTool) -> Validator:
-        name = tool.definition.name
-        if name not in self._validators:
-            from jsonschema.validators import Draft202012Validator, validator_for
-            from referencing import Registry
-
-            schema = dict(tool.definition.parameters)
-            kind = validator_for(schema, default=Draft202012Validator)
-            self._validators[name] = kind(schema, registry=Registry())  # which fetches nothing
-        return self._validators[name]
-
     def _clean(self, text: str) -> str:
         """What a tool returned, as it is sent and written: it cannot pass for something that the user said."""
         return _NOTE_TAG.sub("&lt;", self.scrub(storable(text)))
+
+
+def misfit(tool: RunnableTool, arguments: object) -> str:
+    """What is wrong with arguments, and where; empty if they fit the schema of a tool."""
+    from jsonschema.validators import Draft202012Validator, validator_for
+    from referencing import Registry
+
+    if not isinstance(arguments, dict):
+        return "they must be a JSON object"
+    schema = dict(tool.definition.parameters)
+    validator = validator_for(schema, default=Draft202012Validator)(
+        schema, registry=Registry()
+    )  # which fetches nothing
+    error = next(iter(sorted(validator.iter_errors(arguments), key=str)), None)
+    if error is None:
+        return ""
+    place = ".".join(str(key) for key in error.absolute_path)
+    message = error.message if len(error.message) <= _LONGEST_MESSAGE else error.message[:_LONGEST_MESSAGE] + "…"
+    return f"{place}: {message}" if place else message
 
 
 def with_notes(result: ToolResult, notes: Sequence[str]) -> ToolResult:
