@@ -149,7 +149,9 @@ def keys_of(kind: type[Table]) -> tuple[Declared, ...]:
         if key is not None:
             name, written = key.name or field.name, key.written or _plain(hints[field.name])
             for table in key.tables or kind.ABOUT:
-                found.append(Declared(table, name, field.name, written, field.default, key))
+                found.append(
+                    Declared(table=table, name=name, field=field.name, type=written, default=field.default, key=key)
+                )
     return tuple(found)
 
 

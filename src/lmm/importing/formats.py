@@ -25,7 +25,7 @@ class Format:
 
 
 def _by_pandoc(name: str, reader: str, help: str) -> Format:
-    return Format(name, "lmm.importing.pandoc", (), 200_000_000, help, reader)
+    return Format(name=name, module="lmm.importing.pandoc", needs=(), most=200_000_000, help=help, reader=reader)
 
 
 _HTML = Format("HTML", "lmm.importing.read_html", ("selectolax",), 40_000_000, "web pages that were saved")

@@ -158,7 +158,7 @@ def read(data: bytes, context: Context) -> Imported:
     if not body.strip():
         raise FileReadError("there is no text in this document", hint="text in drawings cannot be imported")
     title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
-    return Imported(body, title, language, taken, warnings, values)
+    return Imported(body=body, title=title, language=language, images=taken, notes=warnings, values=values)
 
 
 def _run(data: bytes, context: Context, folder: str) -> tuple[str, tuple[str, ...]]:

@@ -57,7 +57,7 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
         page.close()
     except pdfium.PdfiumError as error:
         raise FileReadError(f"page {number + 1} is damaged", hint="qpdf can repair some: qpdf IN OUT") from error
-    return Page(number + 1, width, height, chars, rules, pictures, tags)
+    return Page(number=number + 1, width=width, height=height, chars=chars, rules=rules, pictures=pictures, tags=tags)
 
 
 def _placing(page: Any, width: float, height: float) -> Point:
@@ -107,7 +107,18 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Ch
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
         if not letter:
             continue  # the first half of a letter that UTF-16 writes in two
-        yield Char(letter, x0, x1, top, bottom, base, run.style, run.mark, link, spaced)
+        yield Char(
+            text=letter,
+            x0=x0,
+            x1=x1,
+            top=top,
+            bottom=bottom,
+            base=base,
+            style=run.style,
+            mark=run.mark,
+            link=link,
+            spaced=spaced,
+        )
         spaced = False
 
 
@@ -204,7 +215,9 @@ def _drawn(
             continue
         number = keep(item, round(x1 - x0), round(y1 - y0))
         if number is not None:
-            pictures.append(Picture(x0, y0, x1, y1, number, c.FPDFPageObj_GetMarkedContentID(item)))
+            pictures.append(
+                Picture(x0=x0, top=y0, x1=x1, bottom=y1, number=number, mark=c.FPDFPageObj_GetMarkedContentID(item))
+            )
     return tuple(rules), tuple(pictures)
 
 

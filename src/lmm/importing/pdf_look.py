@@ -48,7 +48,14 @@ def look_of(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Look:
     entries = {(mark.page, _letters(mark.title)): min(6, mark.level) for mark in outline if _letters(mark.title)}
     headings = (segment for segment in every if _looks_like_heading(segment, body))
     sizes = {round(heading.style.size) for heading in headings if heading.style.size >= _LARGE * body}
-    return Look(body, tuple(sorted(sizes, reverse=True)), entries, _running(pages, lines), words, lines)
+    return Look(
+        body=body,
+        sizes=tuple(sorted(sizes, reverse=True)),
+        outline=entries,
+        running=_running(pages, lines),
+        words=words,
+        lines=lines,
+    )
 
 
 def _running(pages: Sequence[Page], lines: Mapping[int, Sequence[Segment]]) -> frozenset[str]:

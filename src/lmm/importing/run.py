@@ -136,7 +136,9 @@ def read_source(source: Path, format: Format, *, prefix: str = "", timeout: floa
     with tempfile.TemporaryDirectory(prefix="lmm-import-") as name:
         folder = Path(name)
         program = find_pandoc(format.reader).program if format.reader else ""
-        context = Context(source.name, prefix, format.name, format.reader, program, timeout)
+        context = Context(
+            name=source.name, prefix=prefix, kind=format.name, reader=format.reader, pandoc=program, timeout=timeout
+        )
         task = {"path": str(source.resolve()), "module": format.module, "context": asdict(context), "folder": name,
                 "memory": MEMORY}  # fmt: skip
         # -P: no module is taken from the current folder, which came from anywhere

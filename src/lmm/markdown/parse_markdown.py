@@ -132,7 +132,14 @@ class _Parser:
         closing = _METADATA_CLOSE.search(text, text.index("\n", at), end)
         nearest = closing or _HEADING_AHEAD.search(text, at, end)
         end = nearest.end() if nearest else end
-        return ErrorBlock(text[start:end], line, reason, hint, error_line, error_column)
+        return ErrorBlock(
+            source=text[start:end],
+            line=line,
+            reason=reason,
+            hint=hint,
+            error_line=error_line,
+            error_column=error_column,
+        )
 
     # -- text ------------------------------------------------------------------------------------
 

@@ -76,13 +76,30 @@ def _whole(found: FoundSection, number: int) -> Source | None:
     if special:  # what was asked for by its type is shown as such, not inside a section
         return None
     return Source(
-        number, found.id, "section", found.place, found.text, found.id, found.title,
-        level=found.level, before=found.before, after=found.after,
-    )  # fmt: skip
+        number=number,
+        id=found.id,
+        what="section",
+        place=found.place,
+        text=found.text,
+        section=found.id,
+        title=found.title,
+        level=found.level,
+        before=found.before,
+        after=found.after,
+    )
 
 
 def _passage(found: FoundSection, hit: Hit, number: int) -> Source:
     return Source(
-        number, hit.id, hit.what, hit.place, hit.text, found.id, hit.title or found.title, hit.kind,
-        found.level, found.before, found.after,
-    )  # fmt: skip
+        number=number,
+        id=hit.id,
+        what=hit.what,
+        place=hit.place,
+        text=hit.text,
+        section=found.id,
+        title=hit.title or found.title,
+        kind=hit.kind,
+        level=found.level,
+        before=found.before,
+        after=found.after,
+    )

@@ -232,9 +232,18 @@ class _Turn:
 def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
     cleaned = turn.cleaned
     return Answer(
-        result.question, cleaned.text, result.text, tuple(sources), sources.cited(cleaned.cited), cleaned.removed,
-        result.types, turn.done.model, turn.done.usage, cut=turn.done.cut, notices=result.notices,
-    )  # fmt: skip
+        question=result.question,
+        text=cleaned.text,
+        searched=result.text,
+        offered=tuple(sources),
+        cited=sources.cited(cleaned.cited),
+        removed=cleaned.removed,
+        types=result.types,
+        model=turn.done.model,
+        usage=turn.done.usage,
+        cut=turn.done.cut,
+        notices=result.notices,
+    )
 
 
 def _passages(result: SearchResult, sources: Sources) -> Iterator[Passage]:

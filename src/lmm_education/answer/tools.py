@@ -137,11 +137,27 @@ class CourseTools:
     def _passage(self, hit: Hit, around: str = "") -> Source:
         text = excerpt(hit.text, around) if around else hit.text
         number = self.sources.next_number
-        return Source(number, hit.id, hit.what, hit.place, text, hit.section, hit.title, hit.kind)
+        return Source(
+            number=number,
+            id=hit.id,
+            what=hit.what,
+            place=hit.place,
+            text=text,
+            section=hit.section,
+            title=hit.title,
+            kind=hit.kind,
+        )
 
     def _section(self, section: Section, title: str, text: str) -> Source:
         return Source(
-            self.sources.next_number, section.id, "section", section.place, text, section.id, title, level=section.level
+            number=self.sources.next_number,
+            id=section.id,
+            what="section",
+            place=section.place,
+            text=text,
+            section=section.id,
+            title=title,
+            level=section.level,
         )
 
     def _shown(self, sources: Sequence[Source]) -> str:

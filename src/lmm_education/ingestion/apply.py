@@ -146,7 +146,15 @@ def _leave(run: Run, planned: Planned) -> None:
         return
     chunks, sections = (stored.chunks, stored.sections) if stored else (0, 0)
     run.end(
-        DocumentReport(document.source.path, document.file, document.id, "unchanged", chunks, sections, saved=saved)
+        DocumentReport(
+            path=document.source.path,
+            file=document.file,
+            id=document.id,
+            state="unchanged",
+            chunks=chunks,
+            sections=sections,
+            saved=saved,
+        )
     )
 
 

@@ -67,7 +67,15 @@ def passages_of(
 
 def _passage(text: Text, overlap: str = "") -> Passage:
     kind = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
-    return Passage(text.text, text.lines, text.heading, text.own, text.values, kind, overlap)
+    return Passage(
+        text=text.text,
+        lines=text.lines,
+        heading=text.heading,
+        own=text.own,
+        values=text.values,
+        kind=kind,
+        overlap=overlap,
+    )
 
 
 def _summary(heading: Heading) -> Iterator[Passage]:
@@ -75,7 +83,7 @@ def _summary(heading: Heading) -> Iterator[Passage]:
     text = "\n".join(map(str, summary)) if isinstance(summary, list) else str(summary or "")
     if text.strip():
         lines = Lines(min(heading.metadata_line, heading.line), heading.line)
-        yield Passage(text.strip(), lines, heading, {}, {}, SUMMARY, is_summary=True)
+        yield Passage(text=text.strip(), lines=lines, heading=heading, own={}, values={}, kind=SUMMARY, is_summary=True)
 
 
 def _runs(items: Iterable[Item]) -> Iterator[Heading | list[Text]]:
@@ -132,7 +140,7 @@ def _as_one(part: Part, items: Sequence[Item]) -> Iterator[Passage]:
     if texts:
         one = Part(part.heading, tuple(items), by_size=True)
         kind = next(iter(types_in(part.heading.all)), "text")
-        yield Passage(one.text, one.lines, part.heading, {}, {}, kind)
+        yield Passage(text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, kind=kind)
 
 
 def _tail(text: str, size: int, limits: Limits) -> str:

@@ -121,7 +121,7 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Ite
             lines = Lines(line, line + text.count("\n"))
             own = {**around.get(id(node), {}), **properties(values)}
             around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
-            yield Text(text, lines, above, key, values, own)
+            yield Text(text=text, lines=lines, heading=above, key=key, values=values, own=own)
 
 
 def _is_one_text(rest: Sequence[Node]) -> bool:
@@ -146,7 +146,17 @@ def _heading(node: HeadingNode, above: Heading | None) -> Heading:
     path = (*above.path, title) if above is not None else ()
     first, last = _extent(node.metadata_block)
     source, line = (block.content, block.line) if block is not None else ("", last)
-    return Heading(title, node.level, path, line, source, first or line, values, own, everything)
+    return Heading(
+        title=title,
+        level=node.level,
+        path=path,
+        line=line,
+        source=source,
+        metadata_line=first or line,
+        values=values,
+        own=own,
+        all=everything,
+    )
 
 
 def _extent(block: MetadataBlock | None) -> tuple[int, int]:

@@ -190,7 +190,14 @@ def _with_headings(part: Part, passages: Iterable[Passage]) -> Iterator[Item]:
         while any(heading is passage.heading for heading in headings):
             yield headings.pop(0)
         text = passage.text
-        yield Text(text, passage.lines, passage.heading, key_of(text), passage.values, passage.own)
+        yield Text(
+            text=text,
+            lines=passage.lines,
+            heading=passage.heading,
+            key=key_of(text),
+            values=passage.values,
+            own=passage.own,
+        )
     yield from headings
 
 
@@ -257,7 +264,9 @@ def read_steps(text: str, *, count: Count | None = None) -> Steps:
         (part, tuple(passages_of(part, limits, whole=whole, packed=packed, overlap=overlap)))
         for part in _parts(outline, items, settings, step)
     )
-    return Steps(str(header["docid"]), mark["file"], settings, outline, items, parts)
+    return Steps(
+        docid=str(header["docid"]), file=mark["file"], settings=settings, outline=outline, pooled=items, parts=parts
+    )
 
 
 def _read_header(text: str) -> dict[str, Any]:

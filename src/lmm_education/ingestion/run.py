@@ -233,4 +233,14 @@ def _only_prepare(run: Run, document: DocumentFile) -> None:
     if found := prepare_file(run, document):
         read, prepared, saved = found
         chunks, sections = len(prepared.chunks), len(prepared.sections)
-        run.end(DocumentReport(read.source.path, read.file, read.id, "prepared", chunks, sections, saved=saved))
+        run.end(
+            DocumentReport(
+                path=read.source.path,
+                file=read.file,
+                id=read.id,
+                state="prepared",
+                chunks=chunks,
+                sections=sections,
+                saved=saved,
+            )
+        )

@@ -397,13 +397,13 @@ class EdgeStore(EdgeReader):
                 details |= {"generation": view.generation.name, "generations": self._generations.kept()}
                 details |= view.shard("chunks").details()
             return StoreStatus(
-                self.location,
-                view.manifest if view else None,
-                self.count("documents", where=[Match("what", ("document",))]),
-                self.count("documents", where=[Match("what", ("section",))]),
-                self.count("chunks"),
-                size_on_disk(self._generations.folder) if view else 0,
-                details,
+                location=self.location,
+                manifest=view.manifest if view else None,
+                documents=self.count("documents", where=[Match("what", ("document",))]),
+                sections=self.count("documents", where=[Match("what", ("section",))]),
+                chunks=self.count("chunks"),
+                size=size_on_disk(self._generations.folder) if view else 0,
+                details=details,
             )
 
     def close(self) -> None:

@@ -86,7 +86,14 @@ class Contents:
 def section_titles(section: Section, title: str) -> SectionTitles:
     """The same from the catalogue; `title` is the document's."""
     place = section.place
-    return SectionTitles(section.id, place.document, place.file, title or place.file, section.order, place.headings)
+    return SectionTitles(
+        id=section.id,
+        document=place.document,
+        file=place.file,
+        title=title or place.file,
+        order=section.order,
+        headings=place.headings,
+    )
 
 
 def _values(chapter: Chapter) -> dict[str, Any]:

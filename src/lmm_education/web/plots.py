@@ -92,7 +92,9 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Nu
                 top, bottom = scale.y(base + value), scale.y(base)
                 tip = _printable(f"{labels[i]}: {one.name} {number(value)}")
                 width, height = _rounded(place * (1 - _GAP)), _rounded(bottom - top)
-                drawn.append(Shape(one.style, _rounded(left), _rounded(top), tip, width, height))
+                drawn.append(
+                    Shape(style=one.style, x=_rounded(left), y=_rounded(top), tip=tip, width=width, height=height)
+                )
             base += value
     return Plot(_printable(title), scale.marks(number), _marks(labels), bars=drawn)
 

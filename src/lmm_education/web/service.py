@@ -362,7 +362,14 @@ class Asked:
 def logged_source(source: Source, cited: bool) -> LoggedSource:
     """What the log keeps of a source."""
     place = source.place
-    return LoggedSource(source.number, source.section or source.id, place.file, place.headings, source.title, cited)
+    return LoggedSource(
+        number=source.number,
+        section=source.section or source.id,
+        file=place.file,
+        headings=place.headings,
+        title=source.title,
+        cited=cited,
+    )
 
 
 class CallerLeft(Exception):

@@ -174,14 +174,14 @@ def make_report(
     """The report on the exchanges of a range; `down` are those with thumbs down, with their answers."""
     missing = [e for e in exchanges if e.outcome == "not found" or (e.outcome == "answered" and not e.is_answered)]
     return Report(
-        range,
-        figures(exchanges),
-        over_time(exchanges, range.first, range.last, zone),
-        group_questions(exchanges, words),
-        group_questions(missing, words),
-        tuple(reversed(down)),
-        _failures(exchanges),
-        section_uses(exchanges, sections),
+        range=range,
+        total=figures(exchanges),
+        bins=over_time(exchanges, range.first, range.last, zone),
+        asked=group_questions(exchanges, words),
+        unanswered=group_questions(missing, words),
+        down=tuple(reversed(down)),
+        failures=_failures(exchanges),
+        uses=section_uses(exchanges, sections),
     )
 
 
