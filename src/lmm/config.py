@@ -7,6 +7,7 @@ for the file.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from lmm.tables import (
     Config,
     Count,
     CountOrZero,
+    Declared,
     Key,
     Positive,
     Table,
@@ -28,6 +30,7 @@ from lmm.tables import (
     keys_in,
     keys_of,
     read_keys,
+    refuse_unknown,
     tables_of,
 )
 
@@ -53,6 +56,15 @@ class Secret:
         return self.value
 
 
+class Parameters(dict[str, Any]):
+    """What a provider is sent besides, as it is written."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # settings are keys of caches; nobody changes them
+        return hash(json.dumps(self, sort_keys=True, default=str))
+
+
+_OURS = frozenset(("model", "messages", "input", "instructions", "system", "stream", "stream_options", "tools"))
+"""What every request says by itself."""
 _EFFORT = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 _ONLY_EMBEDDING = ("embedding",)
 
@@ -126,6 +138,15 @@ class ModelSettings(Table, frozen=True):
     api: Annotated[
         Literal["chat", "responses"], Key('"responses": OpenAI\'s newer protocol, instead of Chat Completions')
     ] = "chat"
+    parameters: Annotated[
+        Parameters,
+        Key(
+            "sent to the provider as they are; also as a table of its own, such as [major.parameters]",
+            {"top_p": 0.9, "seed": 1},
+            tables=("major", "minor", "aux"),
+            written=dict[str, Any],
+        ),
+    ] = msgspec.field(default_factory=Parameters)
     dimensions: Annotated[
         Count | None, Key("shorter vectors, where the model can make them", 512, tables=_ONLY_EMBEDDING)
     ] = None
@@ -231,13 +252,16 @@ def load_settings(
     check_tables(config.toml, tables_of("lmm"), config.where)
     granted = find_powers(config, (key for table in tables_of("lmm") for key in keys_in(table)))
     chosen = header_models(header or {}, where=header_name)
+    said = {tier: chosen[tier] for tier in TIERS if isinstance(chosen.get(tier), Mapping)}
+    chosen |= {tier: options.get("model", "") for tier, options in said.items()}
     same = {tier: name.lower() for tier, name in (overrides or {}).items() if name.lower() in TIERS}
     named = {tier: name for tier, name in (overrides or {}).items() if tier not in same}
     picked = _Names(env, config, chosen, named, header_name).resolve()
     tiers: dict[str, ModelSettings] = {}
     for tier in TIERS:
         model, origin, follows = picked[tier]
-        tiers[tier] = _tier(tier, model, origin, config, env, granted, tiers.get(follows))
+        settings = _tier(tier, model, origin, config, env, granted, tiers.get(follows))
+        tiers[tier] = _with_header(settings, tier, said.get(tier, {}), header_name)
     tiers |= {tier: tiers[other].replace(origin=f"command line: {other}") for tier, other in same.items()}
     own_keys = read_keys(keys_of(Settings), config.toml, config.where)
     if "named_prompts" in own_keys:
@@ -333,9 +357,30 @@ def header_models(header: Mapping[str, Any], *, where: str = "header") -> dict[s
             raise ConfigError(
                 f"unknown key '{key}' under 'model:'", where=where, hint=nearest(key, (*TIERS, "system", "RAG"))
             )
-        if key != "RAG" and value is not None and not isinstance(value, str):
+        if isinstance(value, Mapping) and key in TIERS:
+            refuse_unknown(key, value, _header_keys(key), lambda table, key: where)
+        elif key != "RAG" and value is not None and not isinstance(value, str):
             raise ConfigError(f"'{key}' under 'model:' must be text, not {value!r}", where=where)
     return {key: value for key, value in merged.items() if value not in (None, "default", "")}
+
+
+def _header_keys(tier: str) -> tuple[Declared, ...]:
+    """What a header may say of a tier: all but where its server is, and which variable holds its key."""
+    keys = (key for key in keys_of(ModelSettings) if key.table == tier)
+    return tuple(key for key in keys if key.name == "model" or not key.key.power)
+
+
+def _with_header(settings: ModelSettings, tier: str, said: Mapping[str, Any], where: str) -> ModelSettings:
+    """The settings of a tier with what a header says of it; its parameters join the configured ones."""
+    options = read_keys(_header_keys(tier), {tier: said}, lambda table, key: where)
+    options.pop("model", None)
+    if "parameters" in options:
+        options["parameters"] = Parameters(settings.parameters | options["parameters"])
+    if ours := _OURS & {*settings.parameters, *options.get("parameters", ())}:
+        raise ConfigError(
+            f"'{min(ours)}' is no parameter of [{tier}]: every request says it by itself", where=where if said else tier
+        )
+    return settings.replace(**options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +468,8 @@ def _tier(
     options = read_keys((key for key in keys_of(ModelSettings) if key.table == tier), config.toml, config.where)
     written, variable = options.pop("model", None), options.pop("api_key", "")
     same_provider = written in (None, "default") or parse_name(written).provider == model.provider
+    parameters = options.pop("parameters", {})
+    parameters = Parameters(parameters if same_provider else {})
     followed = follows if follows is not None and follows.model.provider == model.provider else None
     base_url = options.pop("base_url", "") if same_provider else ""
     options.pop("base_url", None)
@@ -448,4 +495,4 @@ def _tier(
     settings = ModelSettings(model, origin, base_url, tuple(powers), key)
     if origin.startswith("follows") and followed is not None and followed.model == model:
         settings = followed.replace(origin=origin)
-    return settings.replace(**options)
+    return settings.replace(parameters=parameters or settings.parameters, **options)

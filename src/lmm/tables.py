@@ -332,6 +332,8 @@ def line_of(text: str, table: str, key: str = "") -> int:
     for number, line in enumerate(text.split("\n"), 1):
         if head := re.match(r"""\s*\[\s*["']?([^\]"'\s]+)""", line):
             here = head[1]
+            if here == f"{table}.{key}":
+                return number
         begins = head and here == table
         if begins or (not here and re.match(rf"\s*{re.escape(table)}\s*[.=]", line)):
             of_table = of_table or number

@@ -14,6 +14,7 @@ from edge.support import exchanges_of, wait_until
 from fakes.openai_server import Action, ScriptedServer, hang
 
 from lmm import loop
+from lmm.errors import ModelRejected
 from lmm.messages import Attachment, ChatRequest, Message, Reply, TextDelta, Usage
 from lmm.models.port import ask
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
@@ -42,6 +43,25 @@ def test_options_go_out_under_names_that_local_servers_know(
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("qwen3:0.6b", 77, 0.25)
     assert "max_completion_tokens" not in body
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
+
+
+def test_parameters_go_out_as_they_are(server: ScriptedServer, folder: Path) -> None:
+    """Those of the file and of the header, whatever their names; the header's count more."""
+    (folder / "config.toml").write_text(
+        f'[major]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n'
+        "[major.parameters]\ntop_p = 0.5\nnum_ctx = 8192\nmirostat = {tau = 5.0}\n"
+    )
+    header = "---\nmodel: {major: {temperature: 0.1, parameters: {top_p: 0.9, seed: 7}}}\n---\n\n"
+    talking.answered(header + DOCUMENT)
+    body = server.requests[0].body
+    assert [body[key] for key in ("top_p", "num_ctx", "seed", "temperature")] == [0.9, 8192, 7, 0.1]
+    assert (body["mirostat"], body["model"]) == ({"tau": 5.0}, "m")
+
+
+def test_parameters_of_a_provider_whose_library_sends_only_some() -> None:
+    """The others are refused before anything is sent."""
+    with pytest.raises(ModelRejected, match=r"takes no parameter 'top_o' .did you mean 'top_p'"):
+        PydanticAIModel(ModelName("Google", "gemini"), api_key="k", parameters={"top_o": 1})
 
 
 def test_options_that_are_not_set_are_not_sent(server: ScriptedServer) -> None:

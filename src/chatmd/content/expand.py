@@ -117,7 +117,10 @@ def inputs_of(request: AgentRequest, run: Run) -> str:
 
 def _of_models(run: Run) -> list[Any]:
     tiers = (run.settings.major, run.settings.minor, run.settings.aux)
-    return [[str(t.model), t.base_url, t.temperature, t.max_tokens, t.reasoning_effort, t.api] for t in tiers]
+    return [
+        [str(t.model), t.base_url, t.temperature, t.max_tokens, t.reasoning_effort, t.api, *t.parameters.items()]
+        for t in tiers
+    ]
 
 
 def _of_agent(path: Path, run: Run, depth: int) -> Iterator[Any]:

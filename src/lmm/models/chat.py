@@ -74,4 +74,5 @@ def _open(settings: ModelSettings) -> ChatModel:
         max_tokens=settings.max_tokens,
         reasoning_effort=settings.reasoning_effort,
         api=settings.api,
+        parameters=settings.parameters,
     )

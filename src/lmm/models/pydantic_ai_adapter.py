@@ -13,9 +13,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from pydantic_ai import exceptions
@@ -112,6 +113,8 @@ OPENERS: dict[str, Opener] = {
 }
 # Providers that speak OpenAI's protocols: `reasoning_effort` goes out under its own name.
 _OPENAI_LIKE = (_openai, _compatible, _responses)
+PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
+"""What can be sent to Google and Mistral, whose libraries send no other keys."""
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
@@ -131,6 +134,7 @@ class PydanticAIModel:
         max_tokens: int | None = None,
         reasoning_effort: str = "",
         api: Literal["chat", "responses"] = "chat",
+        parameters: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._name = name
         self._base_url = base_url
@@ -147,6 +151,7 @@ class PydanticAIModel:
         if self._api == "responses":
             opener = _responses
         self._settings |= _effort(name, reasoning_effort, openai_like=opener in _OPENAI_LIKE)
+        self._settings |= _sent_as_is(name, parameters, takes_all=opener in (*_OPENAI_LIKE, _anthropic))
         try:
             self._model = opener(name.model, base_url, api_key)
         except ImportError as error:
@@ -348,6 +353,17 @@ def _summary(error: exceptions.ModelAPIError) -> str:
         body = body.get("message", body) if isinstance(body, dict) else body
     text = " ".join(str(body if body else error).split())
     return status + (text if len(text) <= 300 else text[:300] + "…")
+
+
+def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> ModelSettings:
+    """The settings that send these parameters; of a provider that does not take all, those that its adapter knows."""
+    if takes_all:
+        return ModelSettings(extra_body=dict(parameters)) if parameters else ModelSettings()
+    if unknown := sorted(set(parameters) - set(PARAMETERS)):
+        raise errors.ModelRejected(
+            f"{name} takes no parameter '{unknown[0]}'", hint=errors.nearest(unknown[0], PARAMETERS)
+        )
+    return cast(ModelSettings, dict(parameters))
 
 
 def _effort(name: ModelName, effort: str, *, openai_like: bool) -> ModelSettings:

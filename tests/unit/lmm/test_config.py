@@ -146,6 +146,11 @@ def test_spellings_of_the_header(header: dict[str, object]) -> None:
         ("", {"model": {"RAG": ["question"]}}, "unknown annotation 'question' (did you mean 'questions'?)"),
         ("", {"model": "gpt-4"}, "'model:' must hold 'key: value' lines, not 'gpt-4'"),
         ("", {"model": {"majr": "x/y"}}, "unknown key 'majr' under 'model:' (did you mean 'major'?)"),
+        ("", {"model": {"major": {"modle": "x"}}}, "unknown key 'modle' in [major] (did you mean 'model'?)"),
+        ("", {"model": {"major": {"base_url": "http://x"}}}, "unknown key 'base_url' in [major]"),
+        ("", {"model": {"major": {"parameters": {"tools": []}}}}, "'tools' is no parameter of [major]"),
+        ("[major.parameters]\nmessages = []\n", {}, "'messages' is no parameter of [major]"),
+        ("[major]\nparameters = 3\n", {}, "'parameters' in [major] must be a table, not 3"),
         ("", {"model": {"major": ["x"]}}, "'major' under 'model:' must be text"),
         ("", {"model": {"major": "something like mistral tiniest"}}, "is not a model name"),
     ],
@@ -177,6 +182,16 @@ def test_annotations_are_chosen_in_the_table_or_the_header() -> None:
     assert on("[RAG]\nquestions = True # seed\nsummaries = true\n", {}) == ["titles", "summary", "questions"]
     assert on("[RAG]\nquestions = true\n", {"model": {"RAG": ["summary", "keywords"]}}) == ["summary", "keywords"]
     assert "lower case" in load_settings("[RAG]\nquestions = True\n", {}).hints[0]
+
+
+def test_parameters_belong_to_the_provider_that_they_were_written_for() -> None:
+    """Another one gets none of them; a tier that follows with the same model gets them."""
+    toml = '[major]\nmodel = "Ollama/o"\nparameters = { num_ctx = 9 }\n'
+    settings = load_settings(toml, {})
+    assert (settings.major.parameters, settings.aux.parameters) == ({"num_ctx": 9}, {"num_ctx": 9})
+    assert hash(settings.major) != hash(load_settings(toml.replace("9", "8"), {}).major)
+    other = load_settings(toml, {}, {"model": {"major": {"model": "Mistral/m", "parameters": {"seed": 1}}}}).major
+    assert (str(other.model), other.parameters) == ("Mistral/m", {"seed": 1})
 
 
 def test_options_of_embedding_models() -> None:
