@@ -30,7 +30,7 @@ HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class MarkupElement:
     """An element: its tag in lower case, attributes, and children, which are elements and texts."""
 
     tag: str
@@ -47,33 +47,33 @@ class Element:
         return frozenset(self.get("class").split())
 
     @property
-    def elements(self) -> Iterator[Element]:
+    def elements(self) -> Iterator[MarkupElement]:
         """The children that are elements."""
-        return (child for child in self.children if isinstance(child, Element))
+        return (child for child in self.children if isinstance(child, MarkupElement))
 
 
-Node = Element | str
+Node = MarkupElement | str
 
 
-def element(tag: str, *children: Node, **attributes: str) -> Element:
+def element(tag: str, *children: Node, **attributes: str) -> MarkupElement:
     """An element, written shortly.
 
     >>> text_of(element("p", "a ", element("em", "b")))
     'a b'
     """
-    return Element(tag, attributes, children)
+    return MarkupElement(tag, attributes, children)
 
 
-def walk(node: Element) -> Iterator[Element]:
+def walk(node: MarkupElement) -> Iterator[MarkupElement]:
     """An element and all below it, in the order of the document."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += [child for child in reversed(node.children) if isinstance(child, Element)]
+        waiting += [child for child in reversed(node.children) if isinstance(child, MarkupElement)]
 
 
-def find(node: Element, *tags: str) -> Iterator[Element]:
+def find(node: MarkupElement, *tags: str) -> Iterator[MarkupElement]:
     """The elements below (or at) `node` with one of these tags."""
     return (found for found in walk(node) if found.tag in tags)
 
@@ -112,7 +112,7 @@ def check_depth(depth: int) -> None:
         raise FileReadError(f"its elements are nested more than {MAX_DEPTH} deep", hint=hint)
 
 
-def rewrite(node: Element, change: Callable[[Element], Iterable[Node]]) -> tuple[Node, ...]:
+def rewrite(node: MarkupElement, change: Callable[[MarkupElement], Iterable[Node]]) -> tuple[Node, ...]:
     """The tree with each element replaced by what `change` gives for it, from the leaves up."""
     children: list[Node] = []
     for child in node.children:
@@ -121,4 +121,4 @@ def rewrite(node: Element, change: Callable[[Element], Iterable[Node]]) -> tuple
         else:
             children += rewrite(child, change)
     kept = len(children) == len(node.children) and all(map(is_, children, node.children))
-    return tuple(change(node if kept else Element(node.tag, node.attributes, tuple(children))))
+    return tuple(change(node if kept else MarkupElement(node.tag, node.attributes, tuple(children))))

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lmm.importing.elements import Element, Node, element, find, rewrite, walk, words_of
+from lmm.importing.elements import MarkupElement, Node, element, find, rewrite, walk, words_of
 
 _NOTES = frozenset({"li", "aside", "p", "div", "dd"})
 _MARK = re.compile(r"[\[(]?[\w*†‡§¶]{1,4}[\])]?\Z")
 _HOLDERS = frozenset({"ol", "ul", "section", "aside", "div", "hr"})
 
 
-def with_footnotes(root: Element) -> Element:
+def with_footnotes(root: MarkupElement) -> MarkupElement:
     """The tree with ``footnote-mark`` where notes are called, and the notes as ``footnote`` at its end.
 
     >>> mark = element("p", "a", element("a", "1", href="#n", id="r"))
@@ -28,7 +28,7 @@ def with_footnotes(root: Element) -> Element:
     if not calls:
         return root
 
-    def change(node: Element) -> Iterable[Node]:
+    def change(node: MarkupElement) -> Iterable[Node]:
         if node.tag == "a" and node.get("id") in calls:
             return [element("footnote-mark", label=labels[calls[node.get("id")]])]
         if node.tag in _NOTES and node.get("id") in labels:
@@ -42,7 +42,7 @@ def with_footnotes(root: Element) -> Element:
     return replace(body, children=(*_without_empty_end(body.children), *written))
 
 
-def _with_own_id(node: Element) -> Iterable[Node]:
+def _with_own_id(node: MarkupElement) -> Iterable[Node]:
     """Some programs give the mark's id to what stands around the link."""
     inner = list(node.elements)
     if node.tag in ("sup", "span") and node.get("id") and len(inner) == 1 and inner[0].tag == "a":
@@ -51,7 +51,7 @@ def _with_own_id(node: Element) -> Iterable[Node]:
     return [node]
 
 
-def _calls(root: Element, notes: Mapping[str, Element]) -> dict[str, str]:
+def _calls(root: MarkupElement, notes: Mapping[str, MarkupElement]) -> dict[str, str]:
     """The id of each link that calls a note, and the note's id: both link to each other."""
     back = {id: {link.get("href") for link in find(note, "a")} for id, note in notes.items()}
     links = (link for link in find(root, "a") if link.get("id") and link.get("href")[:1] == "#")
@@ -62,10 +62,10 @@ def _calls(root: Element, notes: Mapping[str, Element]) -> dict[str, str]:
     }
 
 
-def _note(note: Element, calls: Mapping[str, str]) -> tuple[Node, ...]:
+def _note(note: MarkupElement, calls: Mapping[str, str]) -> tuple[Node, ...]:
     """A note's content without its number and the links back."""
 
-    def change(node: Element) -> Iterable[Node]:
+    def change(node: MarkupElement) -> Iterable[Node]:
         is_back = node.tag == "a" and node.get("href")[1:] in calls
         return [] if is_back or "label" in node.classes or "mw-cite-backlink" in node.classes else [node]
 
@@ -77,7 +77,7 @@ def _without_empty_end(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     end = len(nodes)
     while end and _is_empty(nodes[end - 1]):
         end -= 1
-    if end and isinstance(last := nodes[end - 1], Element) and last.tag in _HOLDERS:
+    if end and isinstance(last := nodes[end - 1], MarkupElement) and last.tag in _HOLDERS:
         return (*nodes[: end - 1], replace(last, children=_without_empty_end(last.children)))
     return nodes[:end]
 
@@ -88,5 +88,5 @@ def _is_empty(node: Node) -> bool:
     return node.tag in _HOLDERS and not words_of(node) and next(find(node, "img", "math"), None) is None
 
 
-def _one(nodes: tuple[Node, ...]) -> Element:
-    return next(node for node in nodes if isinstance(node, Element))
+def _one(nodes: tuple[Node, ...]) -> MarkupElement:
+    return next(node for node in nodes if isinstance(node, MarkupElement))

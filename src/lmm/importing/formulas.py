@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from lmm.importing.elements import Element, text_of
+from lmm.importing.elements import MarkupElement, text_of
 from lmm.importing.tex_symbols import ACCENTS, FUNCTIONS, OPERATORS, SYMBOLS
 
-Parts = Sequence[Element]
+Parts = Sequence[MarkupElement]
 
 
-def to_tex(node: Element) -> str:
+def to_tex(node: MarkupElement) -> str:
     """The TeX of a ``math`` element whose tags have no prefix.
 
     >>> from lmm.importing.elements import element as e
@@ -25,7 +25,7 @@ def to_tex(node: Element) -> str:
     return annotation if annotation is not None else _tidy(_tex(node))
 
 
-def _annotation(node: Element) -> str | None:
+def _annotation(node: MarkupElement) -> str | None:
     """The TeX that a MathML formula was made from, if it says so."""
     for child in node.elements:
         if child.tag == "annotation" and "tex" in child.get("encoding").lower():
@@ -41,7 +41,7 @@ def _without_style(tex: str) -> str:
     return match[1].strip() if match else tex
 
 
-def _tex(node: Element) -> str:
+def _tex(node: MarkupElement) -> str:
     write = _WRITERS.get(node.tag)
     return write(node) if write else _row(list(node.elements))
 
@@ -68,7 +68,7 @@ def _group(tex: str) -> str:
     return tex if re.fullmatch(r"[A-Za-z0-9]|\\[A-Za-z]+", tex) else f"{{{tex}}}"
 
 
-def _child(number: int, node: Element) -> str:
+def _child(number: int, node: MarkupElement) -> str:
     """A child by its place."""
     parts = list(node.elements)
     return _tex(parts[number]) if number < len(parts) else ""
@@ -81,7 +81,7 @@ def _symbols(text: str) -> str:
     return _side_by_side([SYMBOLS.get(char, char) for char in text])
 
 
-def _identifier(node: Element) -> str:
+def _identifier(node: MarkupElement) -> str:
     text = text_of(node).strip()
     if text in FUNCTIONS:
         return f"\\{text}"
@@ -95,18 +95,18 @@ def _variant(tex: str, variant: str) -> str:
     return f"\\{command}{{{tex}}}" if command and tex else tex
 
 
-def _number(node: Element) -> str:
+def _number(node: MarkupElement) -> str:
     return _symbols(text_of(node).strip())
 
 
-def _operator(node: Element) -> str:
+def _operator(node: MarkupElement) -> str:
     text = text_of(node).strip()
     if text in OPERATORS:
         return OPERATORS[text]
     return f"\\{text} " if text in FUNCTIONS else _symbols(text)
 
 
-def _words(node: Element) -> str:
+def _words(node: MarkupElement) -> str:
     text = re.sub(r"([\\{}$&#^_%~])", r"\\\1", text_of(node).replace("\\", ""))
     return f"\\text{{{text}}}" if text.strip() else (r"\ " if text else "")
 
@@ -165,16 +165,16 @@ def _matrix(rows: Sequence[Sequence[str]], kind: str = "matrix") -> str:
     return f"\\begin{{{kind}}} {body} \\end{{{kind}}}"
 
 
-def _fence_attributes(node: Element) -> str:
+def _fence_attributes(node: MarkupElement) -> str:
     parts = [_tex(part) for part in node.elements]
     return _fenced(",".join(parts), node.attributes.get("open", "("), node.attributes.get("close", ")"))
 
 
-def _mathml_table(node: Element) -> str:
+def _mathml_table(node: MarkupElement) -> str:
     return _matrix([[_row(list(cell.elements)) for cell in row.elements] for row in node.elements if row.tag == "mtr"])
 
 
-_WRITERS: dict[str, Callable[[Element], str]] = {
+_WRITERS: dict[str, Callable[[MarkupElement], str]] = {
     "mi": _identifier,
     "mn": _number,
     "mo": _operator,

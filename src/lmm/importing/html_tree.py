@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import Element, Node, check_depth, tags
+from lmm.importing.elements import MarkupElement, Node, check_depth, tags
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -49,7 +49,7 @@ def decode_html(data: bytes) -> str:
         return data.decode("cp1252", "replace")
 
 
-def parse_html(text: str, *, xhtml: bool = False) -> Element:
+def parse_html(text: str, *, xhtml: bool = False) -> MarkupElement:
     """The ``html`` element of a page; in XHTML any element may close itself (``<a id="x"/>``).
 
     Raises:
@@ -64,7 +64,7 @@ def parse_html(text: str, *, xhtml: bool = False) -> Element:
         text = _SELF_CLOSED.sub(r"<\1\2></\1>", text)
     _check_open(text)
     root = LexborHTMLParser(text).root
-    return _convert(root, 0) if root is not None else Element("html")
+    return _convert(root, 0) if root is not None else MarkupElement("html")
 
 
 def _check_open(text: str) -> None:
@@ -78,10 +78,10 @@ def _check_open(text: str) -> None:
                 raise FileReadError(f"more than {_MAX_OPEN:,} elements are open at once", hint=hint)
 
 
-def _convert(node: LexborNode, depth: int) -> Element:
+def _convert(node: LexborNode, depth: int) -> MarkupElement:
     check_depth(depth)
     attributes = {name: value or "" for name, value in node.attributes.items()}
-    return Element((node.tag or "").lower(), attributes, tuple(_children(node, depth)))
+    return MarkupElement((node.tag or "").lower(), attributes, tuple(_children(node, depth)))
 
 
 def _children(node: LexborNode, depth: int) -> Iterable[Node]:

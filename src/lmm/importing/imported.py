@@ -18,7 +18,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class ImportedImage:
     """An image: its bytes, and the ending of its name, such as ``.png``."""
 
     data: bytes
@@ -35,7 +35,7 @@ class Imported:
     body: str
     title: str = ""
     language: str = ""
-    images: tuple[Image, ...] = ()
+    images: tuple[ImportedImage, ...] = ()
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
 
@@ -56,7 +56,7 @@ class Context:
     timeout: float = 300.0
 
 
-def image_name(number: int, image: Image) -> str:
+def image_name(number: int, image: ImportedImage) -> str:
     """The file name of an image; `number` counts from 0."""
     return f"image-{number + 1}{image.suffix}"
 
@@ -87,7 +87,7 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     return f"{header}\n{link_images(serialize(blocks), document.images, folder)}"
 
 
-def link_images(body: str, images: Sequence[Image], folder: str) -> str:
+def link_images(body: str, images: Sequence[ImportedImage], folder: str) -> str:
     """The markdown with the addresses that its images have in `folder`."""
 
     def address(match: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 from lmm.errors import ConfigError, FileReadError
 from lmm.importing.archive import Archive, local
-from lmm.importing.imported import Context, Image, Imported
+from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
 from lmm.markdown.blocks import HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -149,7 +149,9 @@ def read(data: bytes, context: Context) -> Imported:
                 (Path(folder) / f"notes-{number}.txt").write_text(text, encoding="utf-8")
         markdown, warnings = _run(data, context, folder)
         images = [path for path in Path(folder).iterdir() if path.stem.isdigit()]
-        taken = tuple(Image(path.read_bytes(), path.suffix) for path in sorted(images, key=lambda path: int(path.stem)))
+        taken = tuple(
+            ImportedImage(path.read_bytes(), path.suffix) for path in sorted(images, key=lambda path: int(path.stem))
+        )
     blocks = parse_markdown_text(markdown)
     if blocks and isinstance(blocks[0], HeaderBlock):
         values |= blocks[0].values()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmm.errors import FileReadError
-from lmm.importing.pdf_page import Char, Page, Picture, Rule, Style, Tag
+from lmm.importing.pdf_page import Char, PdfPage, PdfTag, Picture, Rule, Style
 
 _BOLD_NAME = re.compile(r"bold|black|heavy|semibold|demi|\bBX\d|CMBX|SFBX", re.IGNORECASE)
 _ITALIC_NAME = re.compile(r"italic|oblique|slanted|CMTI|CMSL|CMMI|SFTI", re.IGNORECASE)
@@ -37,7 +37,7 @@ class _Run:
     upright: bool
 
 
-def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | None]) -> Page:
+def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | None]) -> PdfPage:
     """Page `number`, from 0. `keep` is given PDFium's images and their size; it returns their number, if any.
 
     Raises:
@@ -57,7 +57,9 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
         page.close()
     except pdfium.PdfiumError as error:
         raise FileReadError(f"page {number + 1} is damaged", hint="qpdf can repair some: qpdf IN OUT") from error
-    return Page(number=number + 1, width=width, height=height, chars=chars, rules=rules, pictures=pictures, tags=tags)
+    return PdfPage(
+        number=number + 1, width=width, height=height, chars=chars, rules=rules, pictures=pictures, tags=tags
+    )
 
 
 def _placing(page: Any, width: float, height: float) -> Point:
@@ -240,7 +242,7 @@ def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:
 # -- structure -------------------------------------------------------------------------------------------
 
 
-def _tags(page: Any) -> tuple[Tag, ...]:
+def _tags(page: Any) -> tuple[PdfTag, ...]:
     """The logical structure of what is on the page."""
     import pypdfium2.raw as c
 
@@ -255,11 +257,11 @@ def _tags(page: Any) -> tuple[Tag, ...]:
         c.FPDF_StructTree_Close(tree)
 
 
-def _tag(node: Any, seen: list[int], depth: int) -> Tag:
+def _tag(node: Any, seen: list[int], depth: int) -> PdfTag:
     import pypdfium2.raw as c
 
     seen[0] += 1
-    children: list[Tag | int] = []
+    children: list[PdfTag | int] = []
     if depth < 60 and seen[0] < _MAX_TAGS:
         for index in range(c.FPDF_StructElement_CountChildren(node)):
             child = c.FPDF_StructElement_GetChildAtIndex(node, index)
@@ -267,7 +269,9 @@ def _tag(node: Any, seen: list[int], depth: int) -> Tag:
                 children.append(_tag(child, seen, depth + 1))
             elif (mark := c.FPDF_StructElement_GetChildMarkedContentID(node, index)) >= 0:
                 children.append(mark)
-    return Tag(_wide(c.FPDF_StructElement_GetType, node), tuple(children), _wide(c.FPDF_StructElement_GetAltText, node))
+    return PdfTag(
+        _wide(c.FPDF_StructElement_GetType, node), tuple(children), _wide(c.FPDF_StructElement_GetAltText, node)
+    )
 
 
 def _wide(function: Any, node: Any) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lmm.importing.elements import Element, Node, element
+from lmm.importing.elements import MarkupElement, Node, element
 from lmm.importing.imported import IMAGE
 from lmm.importing.pdf_columns import columns_in_order
 from lmm.importing.pdf_lines import Segment, code_lines, inline_nodes, make_segment, segments_of
 from lmm.importing.pdf_look import Look, heading_level, rows_of, without_contents, without_running
-from lmm.importing.pdf_page import Page, Picture
+from lmm.importing.pdf_page import PdfPage, Picture
 from lmm.importing.pdf_tables import Region, aligned_table, columns_of, tables_of
 
 _BULLET = re.compile(r"[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8]")
@@ -34,14 +34,14 @@ class _Draft:
     marker: str = ""
 
 
-def elements_of_layout(page: Page, look: Look) -> list[Element]:
+def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
     """The blocks of a page in reading order: columns from left to right, each from top to bottom."""
     regions = tables_of(page, look.words)
     segments = look.lines.get(page.number) or ()
     if regions:
         segments = segments_of(char for char in page.chars if not any(region.holds(char) for region in regions))
     lines = without_running(page, rows_of(segments), look)
-    blocks: list[Element] = []
+    blocks: list[MarkupElement] = []
     pictures = list(page.pictures)
     for column in columns_in_order(lines, page.width):
         placed = _with_tables(column, regions, pictures, page, look)
@@ -51,13 +51,13 @@ def elements_of_layout(page: Page, look: Look) -> list[Element]:
 
 
 def _with_tables(
-    lines: Sequence[Segment], regions: list[Region], pictures: list[Picture], page: Page, look: Look
-) -> list[Element]:
+    lines: Sequence[Segment], regions: list[Region], pictures: list[Picture], page: PdfPage, look: Look
+) -> list[MarkupElement]:
     """The blocks of a column with its tables and pictures between them, which are taken off the lists."""
     if not lines:
         return []
     x0, x1 = min(line.x0 for line in lines) - 20, max(line.x1 for line in lines) + 20
-    here: list[tuple[float, Element]] = []
+    here: list[tuple[float, MarkupElement]] = []
     for region in [r for r in regions if x0 <= (r.x0 + r.x1) / 2 <= x1]:
         here.append((region.top, region.table))
         regions.remove(region)
@@ -65,7 +65,7 @@ def _with_tables(
         here.append((picture.top, _image(picture)))
         pictures.remove(picture)
     here.sort(key=lambda pair: pair[0])
-    blocks: list[Element] = []
+    blocks: list[MarkupElement] = []
     rest = list(lines)
     for top, inserted in here:
         above = [line for line in rest if line.base <= top + 2]
@@ -74,19 +74,19 @@ def _with_tables(
     return blocks + _blocks(rest, page, look)
 
 
-def _image(picture: Picture) -> Element:
+def _image(picture: Picture) -> MarkupElement:
     return element("p", element("img", src=f"{IMAGE}{picture.number}"))
 
 
-def _blocks(lines: Sequence[Segment], page: Page, look: Look) -> list[Element]:
+def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[MarkupElement]:
     drafts = list(_drafts(_merged_rows(lines, look), page, look))
     return list(_finished(drafts, look))
 
 
-def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | Element]:
+def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | MarkupElement]:
     """Lines, and tables made of those that stand side by side; what is side by side and no table is one line."""
     rows = without_contents(rows_of(lines))
-    merged: list[Segment | Element] = []
+    merged: list[Segment | MarkupElement] = []
     at = 0
     while at < len(rows):
         end = at
@@ -112,14 +112,14 @@ def _is_item(row: Sequence[Segment]) -> bool:
 # -- blocks ----------------------------------------------------------------------------------------------
 
 
-def _drafts(lines: Sequence[Segment | Element], page: Page, look: Look) -> Iterator[_Draft | Element]:
+def _drafts(lines: Sequence[Segment | MarkupElement], page: PdfPage, look: Look) -> Iterator[_Draft | MarkupElement]:
     """Lines put together into blocks."""
     segments = [line for line in lines if isinstance(line, Segment)]
     right = max((line.x1 for line in segments), default=0.0)
     leading = _leading(segments, look.body)
     draft: _Draft | None = None
     for line in lines:
-        if isinstance(line, Element):
+        if isinstance(line, MarkupElement):
             if draft:
                 yield draft
             draft = None
@@ -136,7 +136,7 @@ def _drafts(lines: Sequence[Segment | Element], page: Page, look: Look) -> Itera
         yield draft
 
 
-def _kind(line: Segment, page: Page, look: Look) -> tuple[str, int, str]:
+def _kind(line: Segment, page: PdfPage, look: Look) -> tuple[str, int, str]:
     """What a line begins, or goes on with: its kind, a heading's level, an item's marker."""
     text = line.text.strip()
     level = heading_level(line, page, look)
@@ -178,7 +178,7 @@ def _leading(lines: Sequence[Segment], body: float) -> float:
     return float(steps.most_common(1)[0][0]) if steps else 1.2 * body
 
 
-def _finished(drafts: Sequence[_Draft | Element], look: Look) -> Iterator[Element]:
+def _finished(drafts: Sequence[_Draft | MarkupElement], look: Look) -> Iterator[MarkupElement]:
     """Drafts as elements; items that follow each other are a list."""
     items: list[_Draft] = []
     for draft in drafts:
@@ -188,12 +188,12 @@ def _finished(drafts: Sequence[_Draft | Element], look: Look) -> Iterator[Elemen
         if items:
             yield _list(items, look)
             items = []
-        yield draft if isinstance(draft, Element) else _block(draft, look)
+        yield draft if isinstance(draft, MarkupElement) else _block(draft, look)
     if items:
         yield _list(items, look)
 
 
-def _block(draft: _Draft, look: Look) -> Element:
+def _block(draft: _Draft, look: Look) -> MarkupElement:
     lines = [line.chars for line in draft.lines]
     if draft.kind == "heading":
         return element(f"h{draft.level}", *inline_nodes(lines, look.words, plain=True))
@@ -202,11 +202,11 @@ def _block(draft: _Draft, look: Look) -> Element:
     return element("p", *inline_nodes(lines, look.words))
 
 
-def _list(items: Sequence[_Draft], look: Look) -> Element:
+def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
     """A list; items that stand further right are lists within."""
     first = items[0]
     number = re.search(r"\d+", first.marker)
-    children: list[Element] = []
+    children: list[MarkupElement] = []
     at = 0
     while at < len(items):
         end = at + 1
@@ -215,7 +215,7 @@ def _list(items: Sequence[_Draft], look: Look) -> Element:
         inner = [_list(items[at + 1 : end], look)] if end > at + 1 else []
         children.append(element("li", *_without_marker(items[at], look), *inner))
         at = end
-    return Element("ol" if number else "ul", {"start": number[0]} if number else {}, tuple(children))
+    return MarkupElement("ol" if number else "ul", {"start": number[0]} if number else {}, tuple(children))
 
 
 def _without_marker(item: _Draft, look: Look) -> tuple[Node, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from lmm.importing.elements import Element, Node
+from lmm.importing.elements import MarkupElement, Node
 from lmm.importing.pdf_page import Char, Style
 
 _SPACE = 0.18  # of the size of the letters: narrower is kerning, wider is a space
@@ -230,7 +230,7 @@ def _wrapped(format: tuple[str, ...], text: str) -> Node:
     node: Node = text
     for name in reversed(format):
         tag, _, target = name.partition(" ")
-        node = Element(tag, {"href": target} if target else {}, (node,))
+        node = MarkupElement(tag, {"href": target} if target else {}, (node,))
     return node
 
 

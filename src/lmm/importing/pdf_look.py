@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lmm.importing.pdf_lines import NO_WORDS, Segment, Words, segments_of
-from lmm.importing.pdf_page import Bookmark, Page
+from lmm.importing.pdf_page import Bookmark, PdfPage
 
 _SECTION = re.compile(
     r"(?:(?:chapter|part|appendix|kapitel|teil)\s+)?(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+\S", re.I
@@ -36,7 +36,7 @@ class Look:
     lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
 
 
-def look_of(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Look:
+def look_of(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> Look:
     """What can only be seen from all pages."""
     counts: Counter[float] = Counter()
     for page in pages:
@@ -58,7 +58,7 @@ def look_of(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Look:
     )
 
 
-def _running(pages: Sequence[Page], lines: Mapping[int, Sequence[Segment]]) -> frozenset[str]:
+def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]]) -> frozenset[str]:
     """Heads and feet: lines near the edge of the paper that stand on several pages, apart from numbers."""
     seen: Counter[str] = Counter()
     for page in pages:
@@ -83,7 +83,7 @@ def text_of_row(row: Sequence[Segment]) -> str:
     return " ".join(segment.text for segment in row)
 
 
-def _at_edge(page: Page, segment: Segment) -> bool:
+def _at_edge(page: PdfPage, segment: Segment) -> bool:
     return segment.bottom < _EDGE * page.height or segment.top > (1 - _EDGE) * page.height
 
 
@@ -100,7 +100,7 @@ def _without_number(text: str) -> str:
     return text[number.end(1) :].lstrip(". ") if number else text
 
 
-def heading_level(segment: Segment, page: Page, look: Look) -> int:
+def heading_level(segment: Segment, page: PdfPage, look: Look) -> int:
     """The level of a heading, or 0 if a line is none: by the outline, else by its looks."""
     text = segment.text.strip()
     for title in (text, _without_number(text)):
@@ -133,7 +133,7 @@ def _looks_like_heading(segment: Segment, body: float) -> bool:
     return bold and not small and (numbered or not text.endswith((".", ",", ";", ":")))
 
 
-def without_running(page: Page, rows: Sequence[Sequence[Segment]], look: Look) -> list[Segment]:
+def without_running(page: PdfPage, rows: Sequence[Sequence[Segment]], look: Look) -> list[Segment]:
     """The lines of a page without running heads and its number."""
     kept: list[Segment] = []
     for place, row in enumerate(rows):

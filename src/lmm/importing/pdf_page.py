@@ -64,16 +64,16 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class PdfTag:
     """A node of the logical structure: its type, and children, which are nodes and marks of content."""
 
     type: str
-    children: tuple[Tag | int, ...] = ()
+    children: tuple[PdfTag | int, ...] = ()
     alt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PdfPage:
     """A page; `number` counts from 1."""
 
     number: int
@@ -82,7 +82,7 @@ class Page:
     chars: tuple[Char, ...]
     rules: tuple[Rule, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    tags: tuple[Tag, ...] = ()
+    tags: tuple[PdfTag, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

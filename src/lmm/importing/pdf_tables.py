@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lmm.importing.elements import Element, element
+from lmm.importing.elements import MarkupElement, element
 from lmm.importing.pdf_lines import Segment, Words, inline_nodes, segments_of
-from lmm.importing.pdf_page import Char, Page, Rule
+from lmm.importing.pdf_page import Char, PdfPage, Rule
 
 _NEAR = 3.0
 _MAX_COLUMNS = 40
@@ -22,7 +22,7 @@ class Region:
     top: float
     x1: float
     bottom: float
-    table: Element
+    table: MarkupElement
 
     def holds(self, char: Char) -> bool:
         """Whether a character stands in it."""
@@ -30,7 +30,7 @@ class Region:
         return self.x0 - 1 <= middle <= self.x1 + 1 and self.top - 1 <= (char.top + char.bottom) / 2 <= self.bottom + 1
 
 
-def tables_of(page: Page, words: Words) -> list[Region]:
+def tables_of(page: PdfPage, words: Words) -> list[Region]:
     """The tables of a page: those with a grid of lines, then those between rules, as books set them."""
     found = list(_grids(page, words))
     inside = [char for char in page.chars if not any(region.holds(char) for region in found)]
@@ -40,7 +40,7 @@ def tables_of(page: Page, words: Words) -> list[Region]:
 # -- grids -----------------------------------------------------------------------------------------------
 
 
-def _grids(page: Page, words: Words) -> Iterable[Region]:
+def _grids(page: PdfPage, words: Words) -> Iterable[Region]:
     for rules in _connected(page.rules):
         xs = _positions(rule.x0 for rule in rules if not rule.horizontal)
         ys = _positions(rule.y0 for rule in rules if rule.horizontal)
@@ -100,7 +100,7 @@ def _is_head(cells: dict[tuple[int, int], list[Char]], columns: int) -> bool:
 # -- columns between rules -------------------------------------------------------------------------------
 
 
-def _ruled(page: Page, chars: Sequence[Char], found: Sequence[Region], words: Words) -> Iterable[Region]:
+def _ruled(page: PdfPage, chars: Sequence[Char], found: Sequence[Region], words: Words) -> Iterable[Region]:
     """Tables between horizontal rules of one width: at the top, below the header, and at the bottom."""
     rules = sorted((r for r in page.rules if r.horizontal and r.x1 - r.x0 > 40), key=lambda r: (r.y0, r.x0))
     used: set[int] = set()
@@ -122,7 +122,9 @@ def _ruled(page: Page, chars: Sequence[Char], found: Sequence[Region], words: Wo
             yield Region(first.x0, first.y0, first.x1, last.y0, table)
 
 
-def aligned_table(segments: Sequence[Segment], words: Words, *, head_above: float | None = None) -> Element | None:
+def aligned_table(
+    segments: Sequence[Segment], words: Words, *, head_above: float | None = None
+) -> MarkupElement | None:
     """A table of segments that stand in columns, or None if they don't; rows end above `head_above` are the header."""
     columns = columns_of(segments)
     if not 2 <= len(columns) <= _MAX_COLUMNS:
@@ -174,22 +176,22 @@ def _with_continued(rows: Sequence[tuple[float, list[list[Segment]]]]) -> list[t
 # -- cells -----------------------------------------------------------------------------------------------
 
 
-def _cell(chars: Sequence[Char], words: Words) -> Element:
+def _cell(chars: Sequence[Char], words: Words) -> MarkupElement:
     return _segments_cell(segments_of(chars), words)
 
 
-def _segments_cell(segments: Sequence[Segment], words: Words) -> Element:
+def _segments_cell(segments: Sequence[Segment], words: Words) -> MarkupElement:
     return element("td", *inline_nodes([segment.chars for segment in segments], words))
 
 
-def _table(rows: Sequence[Sequence[Element]], *, head: bool) -> Element:
+def _table(rows: Sequence[Sequence[MarkupElement]], *, head: bool) -> MarkupElement:
     lines = [element("tr", *(_plain(cell) if head and number == 0 else cell for cell in row))
              for number, row in enumerate(rows)]  # fmt: skip
     return element("table", *lines)
 
 
-def _plain(cell: Element) -> Element:
+def _plain(cell: MarkupElement) -> MarkupElement:
     """A header cell: bold by its place."""
     children = (child for node in cell.children for child in (node.children if not isinstance(node, str) and
                 node.tag == "strong" else (node,)))  # fmt: skip
-    return Element("th", {}, tuple(children))
+    return MarkupElement("th", {}, tuple(children))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lmm.importing.elements import Element, Node, element, text_of
+from lmm.importing.elements import MarkupElement, Node, element, text_of
 from lmm.importing.imported import IMAGE
 from lmm.importing.pdf_lines import Words, code_lines, inline_nodes
-from lmm.importing.pdf_page import Char, Page, Tag
+from lmm.importing.pdf_page import Char, PdfPage, PdfTag
 
 # PDF 32000-1, 14.8.4: our name for each type; None for what only groups, "" for what is not shown.
 _TYPES: dict[str, str | None] = {
@@ -27,19 +27,19 @@ _INLINE_PARENTS = frozenset(
 )
 
 
-def is_tagged(pages: Sequence[Page]) -> bool:
+def is_tagged(pages: Sequence[PdfPage]) -> bool:
     """Whether the document's tags say more than that there is text."""
     return any(tag.type in _STRUCTURE for page in pages for root in page.tags for tag in _walk(root))
 
 
-def covers(page: Page) -> bool:
+def covers(page: PdfPage) -> bool:
     """Whether the tags know most of a page's text; what they leave out are running heads and page numbers."""
     marks = {mark for root in page.tags for tag in _walk(root) for mark in tag.children if isinstance(mark, int)}
     printed = [char for char in page.chars if char.text.strip()]
     return sum(char.mark in marks for char in printed) >= _COVERED * len(printed)
 
 
-def elements_of_tags(page: Page, words: Words) -> list[Element]:
+def elements_of_tags(page: PdfPage, words: Words) -> list[MarkupElement]:
     """The blocks of a tagged page in the order of its structure."""
     return _Reader(page, words).blocks()
 
@@ -47,7 +47,7 @@ def elements_of_tags(page: Page, words: Words) -> list[Element]:
 class _Reader:
     """Turns the tags of one page into elements."""
 
-    def __init__(self, page: Page, words: Words) -> None:
+    def __init__(self, page: PdfPage, words: Words) -> None:
         self.words = words
         self.chars: dict[int, list[Char]] = {}
         for char in page.chars:
@@ -55,13 +55,16 @@ class _Reader:
         self.pictures: Mapping[int, list[int]] = _by_mark(page)
         self.tags = page.tags
 
-    def blocks(self) -> list[Element]:
+    def blocks(self) -> list[MarkupElement]:
         """All blocks; loose text is a paragraph."""
         nodes = [node for tag in self.tags for node in self.nodes(tag, parent="")]
-        return [node if isinstance(node, Element) else element("p", node) for node in nodes if text_of(node).strip() or
-                isinstance(node, Element)]  # fmt: skip
+        return [
+            node if isinstance(node, MarkupElement) else element("p", node)
+            for node in nodes
+            if text_of(node).strip() or isinstance(node, MarkupElement)
+        ]
 
-    def nodes(self, tag: Tag, parent: str) -> Iterator[Node]:
+    def nodes(self, tag: PdfTag, parent: str) -> Iterator[Node]:
         """What a tag stands for."""
         if tag.type == "Figure":
             yield from self.figure(tag)
@@ -77,9 +80,9 @@ class _Reader:
             if name is None:
                 yield from children
             elif children or name in ("td", "th"):
-                yield Element(name, {}, tuple(children))
+                yield MarkupElement(name, {}, tuple(children))
 
-    def children(self, tag: Tag, *, plain: bool = False) -> list[Node]:
+    def children(self, tag: PdfTag, *, plain: bool = False) -> list[Node]:
         """The children of a tag; text that stands side by side in the structure is one run of lines."""
         nodes: list[Node] = []
         run: list[Char] = []
@@ -103,7 +106,7 @@ class _Reader:
         run.clear()
         return [*before, *(element("img", src=f"{IMAGE}{number}") for number in found)]
 
-    def _within_line(self, tag: Tag, parent: str) -> list[Char] | None:
+    def _within_line(self, tag: PdfTag, parent: str) -> list[Char] | None:
         """The characters of a tag that is a part of a line of text, formatted as it says; None if it is a block."""
         if tag.type in _TYPES or tag.type == "Figure" or (tag.type == "Code" and parent not in _INLINE_PARENTS):
             return None
@@ -125,17 +128,17 @@ class _Reader:
     def _text(self, chars: Sequence[Char], plain: bool) -> Iterable[Node]:
         return inline_nodes(_lines(chars), self.words, plain=plain)
 
-    def figure(self, tag: Tag) -> Iterator[Node]:
+    def figure(self, tag: PdfTag) -> Iterator[Node]:
         """A figure: its images, else the text in it; its description is theirs."""
         numbers = [n for part in _walk(tag) for mark in part.children if isinstance(mark, int)
                    for n in self.pictures.get(mark, ())]  # fmt: skip
         alt = next((part.alt for part in _walk(tag) if part.alt), "")
         for number in numbers:
-            yield Element("img", {"src": f"{IMAGE}{number}", "alt": alt})
+            yield MarkupElement("img", {"src": f"{IMAGE}{number}", "alt": alt})
         if not numbers:
             yield from self.children(tag)
 
-    def code(self, tag: Tag, parent: str) -> Iterator[Node]:
+    def code(self, tag: PdfTag, parent: str) -> Iterator[Node]:
         """Code within a line, or lines of it."""
         chars = [char for part in _walk(tag) for mark in part.children if isinstance(mark, int)
                  for char in self.chars.get(mark, ())]  # fmt: skip
@@ -145,15 +148,15 @@ class _Reader:
         elif lines:
             yield element("code", text_of(element("p", *inline_nodes(lines, plain=True))))
 
-    def list(self, tag: Tag) -> Element:
+    def list(self, tag: PdfTag) -> MarkupElement:
         """A list; it is numbered if its first label is."""
-        label = next((text for child in tag.children if isinstance(child, Tag) if (text := self._label(child))), "")
+        label = next((text for child in tag.children if isinstance(child, PdfTag) if (text := self._label(child))), "")
         number = re.match(r"\W?(\d{1,6})\W?\Z", label)
-        items = [node for child in tag.children if isinstance(child, Tag) for node in self.nodes(child, "L")]
+        items = [node for child in tag.children if isinstance(child, PdfTag) for node in self.nodes(child, "L")]
         attributes = {"start": number[1]} if number else {}
-        return Element("ol" if number else "ul", attributes, tuple(items))
+        return MarkupElement("ol" if number else "ul", attributes, tuple(items))
 
-    def _label(self, item: Tag) -> str:
+    def _label(self, item: PdfTag) -> str:
         labels = (part for part in _walk(item) if part.type == "Lbl")
         chars = [
             c for part in labels for mark in part.children if isinstance(mark, int) for c in self.chars.get(mark, ())
@@ -165,7 +168,7 @@ def _formatted(char: Char, type: str) -> Char:
     return char._replace(style=char.style._replace(**{_FORMATS[type]: True}))
 
 
-def _by_mark(page: Page) -> dict[int, list[int]]:
+def _by_mark(page: PdfPage) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for picture in page.pictures:
         found.setdefault(picture.mark, []).append(picture.number)
@@ -189,8 +192,8 @@ def _lines(chars: Sequence[Char]) -> list[list[Char]]:
     return lines
 
 
-def _walk(tag: Tag) -> Iterator[Tag]:
+def _walk(tag: PdfTag) -> Iterator[PdfTag]:
     yield tag
     for child in tag.children:
-        if isinstance(child, Tag):
+        if isinstance(child, PdfTag):
             yield from _walk(child)

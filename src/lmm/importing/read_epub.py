@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
-from lmm.importing.elements import Element, Node, element, rewrite, words_of
+from lmm.importing.elements import MarkupElement, Node, element, rewrite, words_of
 from lmm.importing.html_tree import decode_html, parse_html
-from lmm.importing.imported import IMAGE, Context, Image, Imported
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.read_html import SUFFIXES
 from lmm.importing.to_markdown import to_markdown
 from lmm.importing.web_page import read_page
@@ -41,7 +41,7 @@ def read(data: bytes, context: Context) -> Imported:
         book = _book(archive)
         images: dict[str, int] = {}
         chapters = [_chapter(archive, name, number, images) for number, name in enumerate(book.chapters)]
-        pictures = tuple(Image(archive.read(name), PurePosixPath(name).suffix.lower()) for name in images)
+        pictures = tuple(ImportedImage(archive.read(name), PurePosixPath(name).suffix.lower()) for name in images)
     body = element("body", *chapters)
     if not words_of(body):
         hint = "the pages of this book are pictures: convert it to PDF and recognise the text, with ocrmypdf for one"
@@ -83,11 +83,11 @@ def _member(base: str, address: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), unquote(address.split("#")[0])))
 
 
-def _chapter(archive: Archive, name: str, number: int, images: dict[str, int]) -> Element:
+def _chapter(archive: Archive, name: str, number: int, images: dict[str, int]) -> MarkupElement:
     """A chapter; ids in it get its number, as every chapter may have the same ones."""
     page = read_page(parse_html(decode_html(archive.page(name)), xhtml=True))
 
-    def change(node: Element) -> Iterable[Node]:
+    def change(node: MarkupElement) -> Iterable[Node]:
         attributes = dict(node.attributes)
         if attributes.get("id"):
             attributes["id"] = _id(number, attributes["id"])
@@ -101,7 +101,7 @@ def _chapter(archive: Archive, name: str, number: int, images: dict[str, int]) -
             attributes["src"] = f"{IMAGE}{images.setdefault(target, len(images))}" if known else ""
         return [replace(node, attributes=attributes)]
 
-    changed = (node for node in rewrite(page.body, change) if isinstance(node, Element))
+    changed = (node for node in rewrite(page.body, change) if isinstance(node, MarkupElement))
     return replace(next(changed), tag="section")
 
 

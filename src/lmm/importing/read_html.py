@@ -10,9 +10,9 @@ from dataclasses import replace
 from urllib.parse import unquote_to_bytes
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import Element, Node, element, find, rewrite, words_of
+from lmm.importing.elements import MarkupElement, Node, element, find, rewrite, words_of
 from lmm.importing.html_tree import decode_html, parse_html
-from lmm.importing.imported import IMAGE, Context, Image, Imported
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.to_markdown import to_markdown
 from lmm.importing.web_page import read_page
 
@@ -37,11 +37,11 @@ def read(data: bytes, context: Context) -> Imported:
     return Imported(to_markdown(body), page.title, page.language, images, page.notes)
 
 
-def take_images(body: Element) -> tuple[Element, tuple[Image, ...]]:
+def take_images(body: MarkupElement) -> tuple[MarkupElement, tuple[ImportedImage, ...]]:
     """The tree with the images that its ``data:`` addresses hold taken out."""
-    images: list[Image] = []
+    images: list[ImportedImage] = []
 
-    def change(node: Element) -> Iterable[Node]:
+    def change(node: MarkupElement) -> Iterable[Node]:
         if node.tag != "img" or not node.get("src").lstrip().startswith("data:"):
             return [node]
         image = image_of(node.get("src"))
@@ -51,14 +51,14 @@ def take_images(body: Element) -> tuple[Element, tuple[Image, ...]]:
         return [replace(node, attributes={**node.attributes, "src": f"{IMAGE}{len(images) - 1}"})]
 
     nodes = rewrite(body, change)
-    return next((node for node in nodes if isinstance(node, Element)), element("body")), tuple(images)
+    return next((node for node in nodes if isinstance(node, MarkupElement)), element("body")), tuple(images)
 
 
-def image_of(address: str) -> Image | None:
+def image_of(address: str) -> ImportedImage | None:
     """The image in a ``data:`` address, or None if it holds none that can be read.
 
     >>> image_of("data:image/gif;base64,R0lGODlh")
-    Image(data=b'GIF89a', suffix='.gif')
+    ImportedImage(data=b'GIF89a', suffix='.gif')
     """
     match = _DATA.match(address.strip())
     if match is None or match[1] not in SUFFIXES:
@@ -68,4 +68,4 @@ def image_of(address: str) -> Image | None:
         data = base64.b64decode(raw, validate=False) if ";base64" in match[2] else raw
     except (binascii.Error, ValueError):
         return None
-    return Image(data, SUFFIXES[match[1]])
+    return ImportedImage(data, SUFFIXES[match[1]])

@@ -13,7 +13,7 @@ from lmm.errors import FileReadError
 from lmm.importing import escape
 from lmm.importing.elements import find, words_of
 from lmm.importing.html_tree import parse_html
-from lmm.importing.imported import IMAGE, Context, Image, Imported
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, front_matter
 from lmm.importing.read_html import SUFFIXES, image_of, take_images
 from lmm.importing.to_markdown import to_markdown
@@ -72,7 +72,7 @@ class _Reader:
 
     def __init__(self, language: str) -> None:
         self.language = language
-        self.images: list[Image] = []
+        self.images: list[ImportedImage] = []
         self.shortened = self.skipped = 0
 
     def notes(self) -> Iterator[str]:
@@ -115,7 +115,7 @@ class _Reader:
 
         return defused(_INLINE_IMAGE.sub(take, source)).strip("\n")
 
-    def _keep(self, image: Image) -> str:
+    def _keep(self, image: ImportedImage) -> str:
         self.images.append(image)
         return f"{IMAGE}{len(self.images) - 1}"
 
@@ -162,15 +162,15 @@ class _Reader:
         return escape.fence(code, "text") if code.strip() else ""
 
 
-def _bundled(data: Json) -> Image | None:
+def _bundled(data: Json) -> ImportedImage | None:
     """The image in a bundle of forms by their types."""
     for kind in _IMAGES:
         if kind in data:
             text = _text(data[kind])
             if kind == "image/svg+xml" and "<" in text:
-                return Image(text.encode(), ".svg")
+                return ImportedImage(text.encode(), ".svg")
             try:
-                return Image(base64.b64decode(text), SUFFIXES[kind.removeprefix("image/")])
+                return ImportedImage(base64.b64decode(text), SUFFIXES[kind.removeprefix("image/")])
             except (binascii.Error, ValueError):
                 return None
     return None

@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import HEADINGS, Element, Node, text_of, words_of
-from lmm.importing.imported import Context, Image, Imported
+from lmm.importing.elements import HEADINGS, MarkupElement, Node, text_of, words_of
+from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.pdf_chars import read_page
 from lmm.importing.pdf_layout import elements_of_layout
 from lmm.importing.pdf_look import look_of
-from lmm.importing.pdf_page import Bookmark, Page
+from lmm.importing.pdf_page import Bookmark, PdfPage
 from lmm.importing.pdf_tags import covers, elements_of_tags, is_tagged
 from lmm.importing.to_markdown import to_markdown
 
@@ -103,7 +103,7 @@ def _language(document: Any) -> str:
     return bytes(buffer)[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")
 
 
-def _check_text(pages: Sequence[Page]) -> tuple[str, ...]:
+def _check_text(pages: Sequence[PdfPage]) -> tuple[str, ...]:
     """Notes about pages without text.
 
     Raises:
@@ -139,7 +139,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 # -- pages to one document -------------------------------------------------------------------------------
 
 
-def _body(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Element:
+def _body(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> MarkupElement:
     look = look_of(pages, outline)
     tagged = is_tagged(pages)
     blocks: list[Node] = []
@@ -149,20 +149,20 @@ def _body(pages: Sequence[Page], outline: Sequence[Bookmark]) -> Element:
         if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
             blocks[-1], found = joined, found[1:]
         blocks += found
-    return Element("body", {}, tuple(blocks if tagged else _with_levels_in_a_row(blocks)))
+    return MarkupElement("body", {}, tuple(blocks if tagged else _with_levels_in_a_row(blocks)))
 
 
 def _with_levels_in_a_row(blocks: Sequence[Node]) -> Iterator[Node]:
     """Headings without gaps between their levels: a size of letters that is no heading's after all took one."""
-    used = sorted({block.tag for block in blocks if isinstance(block, Element) and block.tag in HEADINGS})
+    used = sorted({block.tag for block in blocks if isinstance(block, MarkupElement) and block.tag in HEADINGS})
     tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
     for block in blocks:
-        yield replace(block, tag=tags.get(block.tag, block.tag)) if isinstance(block, Element) else block
+        yield replace(block, tag=tags.get(block.tag, block.tag)) if isinstance(block, MarkupElement) else block
 
 
-def _joined(before: Node, after: Node) -> Element | None:
+def _joined(before: Node, after: Node) -> MarkupElement | None:
     """A block that goes on on the next page, as one; None if the second is another one."""
-    if not isinstance(before, Element) or not isinstance(after, Element) or before.tag != after.tag:
+    if not isinstance(before, MarkupElement) or not isinstance(after, MarkupElement) or before.tag != after.tag:
         return None
     if before.tag == "p":
         first, second = text_of(before).rstrip(), text_of(after).lstrip()
@@ -172,15 +172,15 @@ def _joined(before: Node, after: Node) -> Element | None:
         children = before.children
         if first.endswith("-") and isinstance(children[-1], str):
             children = (*children[:-1], children[-1].rstrip().removesuffix("-"))
-        return Element("p", {}, (*children, gap, *after.children))
+        return MarkupElement("p", {}, (*children, gap, *after.children))
     if before.tag == "table":
         return _joined_tables(before, after)
     if before.tag == "pre":
-        return Element("pre", {}, (f"{text_of(before)}\n{text_of(after)}",))
+        return MarkupElement("pre", {}, (f"{text_of(before)}\n{text_of(after)}",))
     return None
 
 
-def _joined_tables(before: Element, after: Element) -> Element | None:
+def _joined_tables(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
     """Two tables of the same columns as one; a header that is repeated is left out."""
     from_rows = [row for table in (before, after) for row in table.elements if row.tag in ("tr", "tbody", "thead")]
     widths = {len(list(row.elements)) for row in from_rows if row.tag == "tr"}
@@ -192,7 +192,7 @@ def _joined_tables(before: Element, after: Element) -> Element | None:
         rows = rows[1:]
     elif any(cell.tag == "th" for cell in rows[0].elements):
         return None
-    return Element("table", before.attributes, (*before.children, *rows))
+    return MarkupElement("table", before.attributes, (*before.children, *rows))
 
 
 # -- images ----------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class _Images:
     """The images of a document, each once."""
 
     def __init__(self) -> None:
-        self.kept: list[Image] = []
+        self.kept: list[ImportedImage] = []
         self._known: dict[bytes, int] = {}
         self._bytes = self._too_large = 0
 
@@ -229,7 +229,7 @@ class _Images:
         return self._known[digest]
 
 
-def _image(item: Any) -> Image | None:
+def _image(item: Any) -> ImportedImage | None:
     """An image as the file holds it if it is a JPEG in RGB or grey, else as PNG."""
     import pypdfium2 as pdfium
 
@@ -237,14 +237,14 @@ def _image(item: Any) -> Image | None:
         if item.get_filters() == ["DCTDecode"]:
             data = bytes(item.get_data(decode_simple=False))
             if _is_plain_jpeg(data):
-                return Image(data, ".jpg")
+                return ImportedImage(data, ".jpg")
         bitmap = item.get_bitmap(render=False)
     except (pdfium.PdfiumError, ValueError):
         return None
     modes = {"L": 0, "RGB": 2, "RGBA": 6, "BGR": 2, "BGRA": 6, "BGRX": 2}
     if bitmap.mode not in modes:
         return None
-    return Image(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode), ".png")
+    return ImportedImage(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode), ".png")
 
 
 def _is_plain_jpeg(data: bytes) -> bool:

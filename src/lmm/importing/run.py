@@ -16,7 +16,7 @@ from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.importing.child import DOCUMENT, ERROR
 from lmm.importing.formats import EXTRA, Format, format_of
-from lmm.importing.imported import Context, Image, Imported, compose, image_name
+from lmm.importing.imported import Context, Imported, ImportedImage, compose, image_name
 from lmm.importing.pandoc import find_pandoc
 
 MEMORY = 3_000_000_000  # bytes that reading a file may take
@@ -169,9 +169,9 @@ def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[byt
 
 def _load(folder: Path) -> Imported:
     values = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
-    images = [Image(b"", suffix) for suffix in values["images"]]
+    images = [ImportedImage(b"", suffix) for suffix in values["images"]]
     data = [(folder / image_name(number, image)).read_bytes() for number, image in enumerate(images)]
-    values["images"] = tuple(Image(content, image.suffix) for content, image in zip(data, images, strict=True))
+    values["images"] = tuple(ImportedImage(content, image.suffix) for content, image in zip(data, images, strict=True))
     return Imported(**{**values, "notes": tuple(values["notes"])})
 
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from lmm.errors import FileReadError
 from lmm.importing import escape
-from lmm.importing.elements import Element, Node, find, has_blocks, text_of
-from lmm.importing.to_inline import Place, inline
+from lmm.importing.elements import MarkupElement, Node, find, has_blocks, text_of
+from lmm.importing.to_inline import InlinePlace, inline
 
 _MAX_CELLS = 1_000_000
 _MAX_LETTERS = 20_000_000  # of a table in which cells are repeated
 _MAX_SPAN = 200
 _ALIGNMENTS = {"left": ":--", "right": "--:", "center": ":-:"}
-Grid = list[list[Element]]
+Grid = list[list[MarkupElement]]
 
 
-def is_layout(table: Element) -> bool:
+def is_layout(table: MarkupElement) -> bool:
     """Whether a table only places things on a page: it says so, has one cell, or holds tables or headings."""
     if table.get("role") in ("presentation", "none"):
         return True
@@ -28,7 +28,7 @@ def is_layout(table: Element) -> bool:
     return sum(len(list(cells_of(row))) for row in rows) <= 1
 
 
-def rows_of(table: Element) -> Iterator[Element]:
+def rows_of(table: MarkupElement) -> Iterator[MarkupElement]:
     """The rows of a table, without those of tables inside it; the foot comes last wherever it stands."""
     parts = sorted(table.elements, key=lambda part: {"thead": 0, "tfoot": 2}.get(part.tag, 1))
     for part in parts:
@@ -38,22 +38,22 @@ def rows_of(table: Element) -> Iterator[Element]:
             yield from (row for row in part.elements if row.tag == "tr")
 
 
-def cells_of(row: Element) -> Iterator[Element]:
+def cells_of(row: MarkupElement) -> Iterator[MarkupElement]:
     """The cells of a row."""
     return (cell for cell in row.elements if cell.tag in ("td", "th"))
 
 
-def caption_of(table: Element) -> Element | None:
+def caption_of(table: MarkupElement) -> MarkupElement | None:
     """A table's caption."""
     return next((part for part in table.elements if part.tag == "caption"), None)
 
 
-def write_table(table: Element, place: Place) -> str:
+def write_table(table: MarkupElement, place: InlinePlace) -> str:
     """A table as a pipe table; what spans several cells is repeated in each, so that every row says all of it.
 
     >>> from lmm.importing.elements import element as e
     >>> head, row = e("tr", e("th", "A"), e("th", "B")), e("tr", e("td", "1|2", colspan="2"))
-    >>> print(write_table(e("table", head, row), Place()))
+    >>> print(write_table(e("table", head, row), InlinePlace()))
     | A | B |
     | --- | --- |
     | 1\\|2 | 1\\|2 |
@@ -62,7 +62,7 @@ def write_table(table: Element, place: Place) -> str:
     width = max(map(len, grid), default=0)
     if not width:
         return ""
-    here = Place(line_break="<br>", cell=True, targets=place.targets)
+    here = InlinePlace(line_break="<br>", cell=True, targets=place.targets)
     written: dict[int, str] = {}
     texts = [[_cached(cell, here, written) for cell in row] + [""] * (width - len(row)) for row in grid]
     if sum(len(text) for row in texts for text in row) > _MAX_LETTERS:
@@ -71,23 +71,23 @@ def write_table(table: Element, place: Place) -> str:
     marks = [_alignment([row[column] for row in grid if column < len(row)]) for column in range(width)]
     lines = [_line(header), _line(marks), *map(_line, texts[heads:])]
     caption = caption_of(table)
-    title = inline(caption.children, Place(line_break=" ", targets=place.targets)) if caption else ""
+    title = inline(caption.children, InlinePlace(line_break=" ", targets=place.targets)) if caption else ""
     return "\n".join(lines) + (f"\n\nTable: {title}" if title else "")
 
 
-def _grid(table: Element) -> tuple[Grid, int]:
+def _grid(table: MarkupElement) -> tuple[Grid, int]:
     """Cells by row and column, and how many of the rows are headers.
 
     Raises:
         FileReadError: there are more cells than any table has.
     """
     grid: Grid = []
-    hanging: dict[int, tuple[int, Element]] = {}  # column: rows that a cell still reaches into
+    hanging: dict[int, tuple[int, MarkupElement]] = {}  # column: rows that a cell still reaches into
     heads, count = 0, 0
     rows = list(rows_of(table))
     in_head = sum(1 for part in table.elements if part.tag == "thead" for row in part.elements if row.tag == "tr")
     for number, row in enumerate(rows):
-        line: list[Element] = []
+        line: list[MarkupElement] = []
         cells = list(cells_of(row))
         for cell in cells:
             _fill(line, hanging)
@@ -107,7 +107,7 @@ def _grid(table: Element) -> tuple[Grid, int]:
     return grid, min(heads, len(grid))
 
 
-def _fill(line: list[Element], hanging: dict[int, tuple[int, Element]]) -> None:
+def _fill(line: list[MarkupElement], hanging: dict[int, tuple[int, MarkupElement]]) -> None:
     """Cells from the rows above that reach into this one."""
     while len(line) in hanging:
         rows, cell = hanging.pop(len(line))
@@ -116,23 +116,23 @@ def _fill(line: list[Element], hanging: dict[int, tuple[int, Element]]) -> None:
         line.append(cell)
 
 
-def _span(cell: Element, name: str) -> int:
+def _span(cell: MarkupElement, name: str) -> int:
     digits = re.match(r"\s*(\d{1,6})", cell.get(name))
     return min(int(digits[1]), _MAX_SPAN) if digits else 1
 
 
-def _cached(cell: Element, place: Place, written: dict[int, str]) -> str:
+def _cached(cell: MarkupElement, place: InlinePlace, written: dict[int, str]) -> str:
     if id(cell) not in written:
         written[id(cell)] = _cell(cell.children, place)
     return written[id(cell)]
 
 
-def _cell(nodes: Sequence[Node], place: Place) -> str:
+def _cell(nodes: Sequence[Node], place: InlinePlace) -> str:
     """What is in a cell on one line: paragraphs and items are parted by ``<br>``."""
     parts: list[str] = []
     run: list[Node] = []
     for node in nodes:
-        if has_blocks(node) and isinstance(node, Element):
+        if has_blocks(node) and isinstance(node, MarkupElement):
             parts += [inline(run, place), _block(node, place)]
             run = []
         else:
@@ -141,7 +141,7 @@ def _cell(nodes: Sequence[Node], place: Place) -> str:
     return place.line_break.join(part for part in parts if part)
 
 
-def _block(node: Element, place: Place) -> str:
+def _block(node: MarkupElement, place: InlinePlace) -> str:
     if node.tag == "pre":
         lines = escape.plain(text_of(node)).strip("\n").split("\n")
         return place.line_break.join(filter(None, map(escape.code_span, lines)))
@@ -154,12 +154,12 @@ def _stacked(column: Sequence[str]) -> str:
     return " – ".join(dict.fromkeys(text for text in column if text))
 
 
-def _alignment(column: Sequence[Element]) -> str:
+def _alignment(column: Sequence[MarkupElement]) -> str:
     found = {_align(cell) for cell in column}
     return _ALIGNMENTS.get(found.pop(), "---") if len(found) == 1 else "---"
 
 
-def _align(cell: Element) -> str:
+def _align(cell: MarkupElement) -> str:
     styled = re.search(r"text-align\s*:\s*(\w+)", cell.get("style"))
     return (styled[1] if styled else cell.get("align")).lower()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from lmm.importing import escape
-from lmm.importing.elements import Element, Node, text_of, words_of
+from lmm.importing.elements import MarkupElement, Node, text_of, words_of
 
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
 _END = 1000  # characters at the end of a text that may change with what follows
@@ -15,7 +15,7 @@ _SKIPPED = frozenset({"input", "wbr", "col", "colgroup", "rp", "source", "track"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InlinePlace:
     """What the place in the document allows: how a line is broken there, and which ids can be linked to."""
 
     line_break: str = "\\\n"
@@ -23,10 +23,10 @@ class Place:
     targets: frozenset[str] = frozenset()
 
 
-PARAGRAPH = Place()
+PARAGRAPH = InlinePlace()
 
 
-def inline(nodes: Iterable[Node], place: Place = PARAGRAPH) -> str:
+def inline(nodes: Iterable[Node], place: InlinePlace = PARAGRAPH) -> str:
     """Nodes as markdown within a line, with single spaces and none at the ends.
 
     >>> from lmm.importing.elements import element
@@ -42,7 +42,7 @@ def inline(nodes: Iterable[Node], place: Place = PARAGRAPH) -> str:
     return text[start:end]
 
 
-def _inline(nodes: Iterable[Node], place: Place) -> str:
+def _inline(nodes: Iterable[Node], place: InlinePlace) -> str:
     parts, end = list[str](), ""
     for node in nodes:
         end = _join(end, _text(node, place) if isinstance(node, str) else _element(node, place))
@@ -52,7 +52,7 @@ def _inline(nodes: Iterable[Node], place: Place) -> str:
     return "".join([*parts, end])
 
 
-def _text(text: str, place: Place) -> str:
+def _text(text: str, place: InlinePlace) -> str:
     text = escape.inline(_BLANKS.sub(" ", escape.plain(text)))
     return text.replace("|", "\\|") if place.cell else text
 
@@ -86,17 +86,17 @@ def _merge(before: str, after: str, mark: str) -> str:
     return before[: -len(mark)] + after[len(mark) :]
 
 
-def _element(node: Element, place: Place) -> str:
+def _element(node: MarkupElement, place: InlinePlace) -> str:
     if node.tag in _SKIPPED:
         return ""
     write = _WRITERS.get(node.tag)
     return write(node, place) if write else _inline(node.children, place)
 
 
-def _around(mark: str) -> Callable[[Element, Place], str]:
+def _around(mark: str) -> Callable[[MarkupElement, InlinePlace], str]:
     """Text between two marks; spaces at its ends stand outside them."""
 
-    def write(node: Element, place: Place) -> str:
+    def write(node: MarkupElement, place: InlinePlace) -> str:
         text = _inline(node.children, place)
         body = text.strip(" \n")
         if not body or body.startswith(mark) or body.endswith((mark, place.line_break.strip() or " ")):
@@ -107,10 +107,10 @@ def _around(mark: str) -> Callable[[Element, Place], str]:
     return write
 
 
-def _raised(mark: str) -> Callable[[Element, Place], str]:
+def _raised(mark: str) -> Callable[[MarkupElement, InlinePlace], str]:
     """Sub- or superscript: Pandoc wants its spaces escaped."""
 
-    def write(node: Element, place: Place) -> str:
+    def write(node: MarkupElement, place: InlinePlace) -> str:
         text = inline(node.children, place)
         if not text or text.startswith("[") or mark in text:
             return text
@@ -119,13 +119,13 @@ def _raised(mark: str) -> Callable[[Element, Place], str]:
     return write
 
 
-def _code(node: Element, place: Place) -> str:
+def _code(node: MarkupElement, place: InlinePlace) -> str:
     if any(child.tag in ("math", "img") for child in node.elements):
         return _inline(node.children, place)
     return escape.code_span(escape.plain(text_of(node)))
 
 
-def _link(node: Element, place: Place) -> str:
+def _link(node: MarkupElement, place: InlinePlace) -> str:
     address = node.get("href").strip()
     text = inline(node.children, replace(place, line_break=" "))
     if not text or not address or not _is_link(address, place):
@@ -136,18 +136,18 @@ def _link(node: Element, place: Place) -> str:
     return f"[{text}]({target})"
 
 
-def _is_link(address: str, place: Place) -> bool:
+def _is_link(address: str, place: InlinePlace) -> bool:
     if address.startswith("#"):
         return address[1:] in place.targets
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", address)
     return scheme is None or scheme[1].lower() in ("http", "https", "ftp", "mailto", "doi", "tel", "file")
 
 
-def _ends_with_space(node: Element) -> bool:
+def _ends_with_space(node: MarkupElement) -> bool:
     return text_of(node)[-1:].isspace()
 
 
-def image(node: Element, place: Place = PARAGRAPH, *, caption: str = "") -> str:
+def image(node: MarkupElement, place: InlinePlace = PARAGRAPH, *, caption: str = "") -> str:
     """An image, or nothing if it has no address or is smaller than a letter (it counts who reads the page)."""
     address = node.get("src").strip()
     tiny = all(node.get(side).rstrip("px") in ("0", "1", "2") for side in ("width", "height"))
@@ -157,31 +157,31 @@ def image(node: Element, place: Place = PARAGRAPH, *, caption: str = "") -> str:
     return f"![{text}]({escape.url(address)})"
 
 
-def _math(node: Element, place: Place) -> str:
+def _math(node: MarkupElement, place: InlinePlace) -> str:
     tex = text_of(node)
     if place.cell:  # a bar would end the cell
         tex = re.sub(r"(?<!\\)\|", r"\\vert ", tex.replace("\\|", "\\Vert "))
     return escape.formula(tex, display=node.get("display") == "block" and not place.cell)
 
 
-def _line_break(node: Element, place: Place) -> str:
+def _line_break(node: MarkupElement, place: InlinePlace) -> str:
     return place.line_break
 
 
-def _quotation(node: Element, place: Place) -> str:
+def _quotation(node: MarkupElement, place: InlinePlace) -> str:
     return f"“{inline(node.children, place)}”"
 
 
-def _reading(node: Element, place: Place) -> str:
+def _reading(node: MarkupElement, place: InlinePlace) -> str:
     """Ruby text, in parentheses."""
     return f" ({inline(node.children, place)})"
 
 
-def _footnote_mark(node: Element, place: Place) -> str:
+def _footnote_mark(node: MarkupElement, place: InlinePlace) -> str:
     return f"[^{node.get('label')}]"
 
 
-_WRITERS: dict[str, Callable[[Element, Place], str]] = {
+_WRITERS: dict[str, Callable[[MarkupElement, InlinePlace], str]] = {
     **dict.fromkeys(("strong", "b"), _around("**")),
     **dict.fromkeys(("em", "i", "cite", "dfn"), _around("*")),
     **dict.fromkeys(("del", "s", "strike"), _around("~~")),

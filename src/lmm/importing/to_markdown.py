@@ -8,17 +8,17 @@ from dataclasses import replace
 from itertools import groupby
 
 from lmm.importing import escape
-from lmm.importing.elements import HEADINGS, Element, Node, element, find, has_blocks, text_of, walk, words_of
+from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, find, has_blocks, text_of, walk, words_of
 from lmm.importing.footnotes import with_footnotes
 from lmm.importing.tables import caption_of, cells_of, is_layout, rows_of, write_table
-from lmm.importing.to_inline import Place, image, inline
+from lmm.importing.to_inline import InlinePlace, image, inline
 
 _LANGUAGE = re.compile(r"(?:language|lang|brush|highlight-source|highlight)[-:]\s*([\w+#.-]+)")
 _NO_LANGUAGE = frozenset({"default", "none", "text", "plaintext", "plain", "notranslate", "highlight", "sourceCode"})
 _BOXES = {"☐ ": "[ ] ", "☒ ": "[x] ", "☑ ": "[x] "}
 
 
-def to_markdown(root: Element) -> str:
+def to_markdown(root: MarkupElement) -> str:
     """The markdown of a tree: blocks with one blank line between them, and a newline at the end of any.
 
     >>> print(to_markdown(element("body", element("h1", "A"), element("p", "# b"), element("hr"))), end="")
@@ -29,39 +29,39 @@ def to_markdown(root: Element) -> str:
     * * *
     """
     root = with_footnotes(root)
-    blocks = list(_blocks(root.children, Place(targets=_targets(root))))
+    blocks = list(_blocks(root.children, InlinePlace(targets=_targets(root))))
     return "".join("\n\n".join(blocks) + "\n" if blocks else "")
 
 
-def _targets(root: Element) -> frozenset[str]:
+def _targets(root: MarkupElement) -> frozenset[str]:
     """The ids of headings that something in the document links to."""
     linked = {link.get("href")[1:] for link in find(root, "a") if link.get("href").startswith("#")}
     return frozenset(id for heading in find(root, *HEADINGS) if (id := _id(heading)) in linked and id)
 
 
-def _id(heading: Element) -> str:
+def _id(heading: MarkupElement) -> str:
     """A heading's id, or that of an anchor in it, if it can be written."""
     ids = (node.get("id") or (node.get("name") if node.tag == "a" else "") for node in walk(heading))
     return next((id for id in ids if re.fullmatch(r"[^\W\d][\w:.-]*", id)), "")
 
 
-def _blocks(nodes: Iterable[Node], place: Place) -> Iterator[str]:
+def _blocks(nodes: Iterable[Node], place: InlinePlace) -> Iterator[str]:
     """The blocks of some nodes; what stands within lines between them is a paragraph."""
     for block, run in groupby(nodes, has_blocks):
         if not block:
             yield from filter(None, _paragraph(list(run), place))
             continue
         for node in run:
-            if isinstance(node, Element):
+            if isinstance(node, MarkupElement):
                 write = _WRITERS.get(node.tag, _container)
                 yield from (text for text in write(node, place) if text)
 
 
-def _container(node: Element, place: Place) -> Iterator[str]:
+def _container(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     return _blocks(node.children, place)
 
 
-def _paragraph(nodes: Sequence[Node], place: Place) -> Iterator[str]:
+def _paragraph(nodes: Sequence[Node], place: InlinePlace) -> Iterator[str]:
     """A paragraph; a display formula in it stands on lines of its own."""
     for alone, run in groupby(nodes, _is_display):
         if alone:
@@ -72,10 +72,10 @@ def _paragraph(nodes: Sequence[Node], place: Place) -> Iterator[str]:
 
 
 def _is_display(node: Node) -> bool:
-    return isinstance(node, Element) and node.tag == "math" and node.get("display") == "block"
+    return isinstance(node, MarkupElement) and node.tag == "math" and node.get("display") == "block"
 
 
-def _heading(node: Element, place: Place) -> Iterator[str]:
+def _heading(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     title = escape.heading(inline(node.children, replace(place, line_break=" ")))
     id = _id(node)
     anchor = f" {{#{id}}}" if id in place.targets else ""
@@ -83,13 +83,13 @@ def _heading(node: Element, place: Place) -> Iterator[str]:
         yield f"{'#' * HEADINGS[node.tag]} {title}{anchor}"
 
 
-def _code(node: Element, place: Place) -> Iterator[str]:
+def _code(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     code = escape.plain(text_of(node)).replace("\xa0", " ").strip("\n")
     if code.strip():
         yield escape.fence("\n".join(line.rstrip() for line in code.split("\n")), _language(node))
 
 
-def _language(node: Element) -> str:
+def _language(node: MarkupElement) -> str:
     """The language that a code block's classes name, in the ways of the usual highlighters."""
     inner = list(node.elements)
     for part in (node, *(inner if len(inner) == 1 else ())):
@@ -105,11 +105,11 @@ def _language(node: Element) -> str:
     return ""
 
 
-def _rule(node: Element, place: Place) -> Iterator[str]:
+def _rule(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     yield "* * *"  # never ---, which may begin metadata
 
 
-def _quote(node: Element, place: Place) -> Iterator[str]:
+def _quote(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     text = "\n\n".join(_blocks(node.children, place))
     if text:
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
@@ -118,7 +118,7 @@ def _quote(node: Element, place: Place) -> Iterator[str]:
 # -- lists -------------------------------------------------------------------------------------------
 
 
-def _list(node: Element, place: Place) -> Iterator[str]:
+def _list(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     items = [_item(item, place) for item in _items(node)]
     items = [blocks for blocks in items if blocks]
     if not items:
@@ -133,20 +133,20 @@ def _list(node: Element, place: Place) -> Iterator[str]:
     yield ("\n" if tight else "\n\n").join(lines)
 
 
-def _items(node: Element) -> Iterator[Element]:
+def _items(node: MarkupElement) -> Iterator[MarkupElement]:
     """The items of a list; what stands outside of them belongs to the one before."""
-    items: list[tuple[Element, list[Node]]] = []
+    items: list[tuple[MarkupElement, list[Node]]] = []
     for child in node.children:
-        if isinstance(child, Element) and child.tag == "li":
+        if isinstance(child, MarkupElement) and child.tag == "li":
             items.append((child, list(child.children)))
-        elif items and (isinstance(child, Element) or child.strip()):
+        elif items and (isinstance(child, MarkupElement) or child.strip()):
             items[-1][1].append(child)
-        elif isinstance(child, Element):
+        elif isinstance(child, MarkupElement):
             items.append((element("li"), [child]))
     return (replace(item, children=tuple(children)) for item, children in items)
 
 
-def _item(item: Element, place: Place) -> list[str]:
+def _item(item: MarkupElement, place: InlinePlace) -> list[str]:
     box = next((box for box in find(item, "input") if box.get("type") == "checkbox"), None)
     blocks = list(_blocks(map(_plain_heading, item.children), place))
     if box is not None and blocks:
@@ -158,7 +158,7 @@ def _item(item: Element, place: Place) -> list[str]:
 
 def _plain_heading(node: Node) -> Node:
     """In a list a heading would be none; it is a bold paragraph there."""
-    if isinstance(node, Element) and node.tag in HEADINGS:
+    if isinstance(node, MarkupElement) and node.tag in HEADINGS:
         return element("p", element("strong", *node.children))
     return node
 
@@ -173,7 +173,7 @@ def _indented(text: str, marker: str) -> str:
     return "\n".join([marker + lines[0], *(" " * len(marker) + line if line else "" for line in lines[1:])])
 
 
-def _definitions(node: Element, place: Place) -> Iterator[str]:
+def _definitions(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     """Terms and definitions, as Pandoc writes them."""
     parts = [part for child in node.elements for part in (child.elements if child.tag == "div" else (child,))]
     lines: list[str] = []
@@ -193,7 +193,7 @@ def _definitions(node: Element, place: Place) -> Iterator[str]:
 # -- tables, figures -----------------------------------------------------------------------------------
 
 
-def _table(node: Element, place: Place) -> Iterator[str]:
+def _table(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     code = next((cell for cell in find(node, "td") if "code" in cell.classes), None)
     if code is not None and {"highlighttable", "rouge-table", "highlight"} & node.classes:  # numbered lines beside code
         yield from _blocks(code.children, place)
@@ -207,12 +207,12 @@ def _table(node: Element, place: Place) -> Iterator[str]:
         yield from _blocks(part.children, place)
 
 
-def _figure(node: Element, place: Place) -> Iterator[str]:
+def _figure(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     """A figure of one image is that image with its caption; of anything else, that and the caption below."""
     captions = list(find(node, "figcaption"))
     caption = inline(captions[0].children, replace(place, line_break=" ")) if captions else ""
-    inside = [child for child in node.children if not (isinstance(child, Element) and child.tag == "figcaption")]
-    images = [found for child in inside if isinstance(child, Element) for found in find(child, "img")]
+    inside = [child for child in node.children if not (isinstance(child, MarkupElement) and child.tag == "figcaption")]
+    images = [found for child in inside if isinstance(child, MarkupElement) for found in find(child, "img")]
     if len(images) == 1 and not any(words_of(child) for child in inside):
         yield image(images[0], place, caption=caption) or caption
         return
@@ -221,17 +221,17 @@ def _figure(node: Element, place: Place) -> Iterator[str]:
         yield from _blocks([element("p", *captions[0].children)], place)
 
 
-def _summary(node: Element, place: Place) -> Iterator[str]:
+def _summary(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     return _paragraph([element("strong", *node.children)], place)
 
 
-def _footnote(node: Element, place: Place) -> Iterator[str]:
+def _footnote(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     text = "\n\n".join(_blocks(node.children, place))
     lines = text.split("\n")
     yield "\n".join([f"[^{node.get('label')}]: {lines[0]}", *("    " + line if line else "" for line in lines[1:])])
 
 
-_WRITERS: dict[str, Callable[[Element, Place], Iterator[str]]] = {
+_WRITERS: dict[str, Callable[[MarkupElement, InlinePlace], Iterator[str]]] = {
     **dict.fromkeys(HEADINGS, _heading),
     **dict.fromkeys(("ul", "ol", "menu", "dir"), _list),
     "pre": _code,

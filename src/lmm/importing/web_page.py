@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import urljoin
 
-from lmm.importing.elements import Element, Node, element, find, rewrite, tags, text_of, words_of
+from lmm.importing.elements import MarkupElement, Node, element, find, rewrite, tags, text_of, words_of
 from lmm.importing.formulas import to_tex
 
 _DROPPED = tags(
@@ -26,16 +26,16 @@ _LITERAL = frozenset({"pre", "code", "math", "script", "style", "textarea", "kbd
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """The document in a page, what it calls itself and its language, and what was left out."""
 
-    body: Element
+    body: MarkupElement
     title: str
     language: str
     notes: tuple[str, ...]
 
 
-def read_page(root: Element, *, prefix: str = "") -> Page:
+def read_page(root: MarkupElement, *, prefix: str = "") -> WebPage:
     """The document in a page; relative links get `prefix` before them, which leads to the page's folder.
 
     With the page's URL for a prefix, they become whole URLs.
@@ -53,10 +53,10 @@ def read_page(root: Element, *, prefix: str = "") -> Page:
     if drawings:
         notes += (f"left out: {drawings} drawing{'s' * (drawings > 1)} (SVG)",)
     clean = _only(rewrite(formulas, _cleaner(prefix, title)))
-    return Page(clean, title, root.get("lang") or root.get("xml:lang"), notes)
+    return WebPage(clean, title, root.get("lang") or root.get("xml:lang"), notes)
 
 
-def _main(body: Element) -> tuple[Element, tuple[str, ...]]:
+def _main(body: MarkupElement) -> tuple[MarkupElement, tuple[str, ...]]:
     """The main part of a page, if the page says which one that is, and a note of what is not in it."""
     mains = [node for node in find(body, "main") if not _is_hidden(node)]
     mains = mains or [node for node in find(body, "div", "section") if node.get("role") == "main"]
@@ -70,23 +70,23 @@ def _main(body: Element) -> tuple[Element, tuple[str, ...]]:
     return mains[0], (f"left out: {all_text - inside:,} characters outside the page's main part",)
 
 
-def _dropping(node: Element) -> Iterable[Node]:
+def _dropping(node: MarkupElement) -> Iterable[Node]:
     return [] if _is_dropped(node) else [node]
 
 
-def _is_dropped(node: Element) -> bool:
+def _is_dropped(node: MarkupElement) -> bool:
     if node.tag in _DROPPED and not node.get("type").startswith("math/"):
         return True
     return node.get("role") in _DROPPED_ROLES or _is_hidden(node)
 
 
-def _is_hidden(node: Element) -> bool:
+def _is_hidden(node: MarkupElement) -> bool:
     hidden = "hidden" in node.attributes and node.get("hidden") != "until-found"
     return hidden or node.get("aria-hidden") == "true" or _HIDDEN.search(node.get("style")) is not None
 
 
-def _cleaner(prefix: str, title: str) -> Callable[[Element], Iterable[Node]]:
-    def clean(node: Element) -> Iterable[Node]:
+def _cleaner(prefix: str, title: str) -> Callable[[MarkupElement], Iterable[Node]]:
+    def clean(node: MarkupElement) -> Iterable[Node]:
         if node.tag == "script" and node.get("type").startswith("math/tex"):
             return [element("math", text_of(node), display="block" if "display" in node.get("type") else "inline")]
         if node.tag == "math":
@@ -107,13 +107,13 @@ def _cleaner(prefix: str, title: str) -> Callable[[Element], Iterable[Node]]:
     return clean
 
 
-def _is_bare_tex(node: Element) -> bool:
+def _is_bare_tex(node: MarkupElement) -> bool:
     """Whether this is TeX without marks around it, as Pandoc writes it for KaTeX."""
     named = "math" in node.classes and bool(node.classes & {"inline", "display"})
     return named and node.tag == "span" and not any(node.elements) and bool(words_of(node))
 
 
-def _formula(node: Element) -> Iterable[Node]:
+def _formula(node: MarkupElement) -> Iterable[Node]:
     """MathML as TeX; what was made here already stays."""
     if not any(node.elements):
         return [node]
@@ -122,24 +122,24 @@ def _formula(node: Element) -> Iterable[Node]:
     return [element("math", tex, display=display)] if tex else []
 
 
-def _without_title(header: Element, title: str) -> Iterable[Node]:
-    kept = [c for c in header.children if not (isinstance(c, Element) and c.tag == "h1" and words_of(c) == title)]
+def _without_title(header: MarkupElement, title: str) -> Iterable[Node]:
+    kept = [c for c in header.children if not (isinstance(c, MarkupElement) and c.tag == "h1" and words_of(c) == title)]
     return [replace(header, children=tuple(kept))]
 
 
-def _named_code(node: Element) -> Element:
+def _named_code(node: MarkupElement) -> MarkupElement:
     """A box around code that names its language, as GitHub and Sphinx write it: the code says it itself then."""
     named = _CODE_BOX.search(node.get("class"))
     if named is None or named[1] in ("default", "none", "text"):
         return node
 
-    def change(inner: Element) -> Iterable[Node]:
+    def change(inner: MarkupElement) -> Iterable[Node]:
         return [replace(inner, attributes={"class": f"language-{named[1]}"}) if inner.tag == "pre" else inner]
 
     return _only(rewrite(node, change))
 
 
-def _lazy(node: Element) -> Element:
+def _lazy(node: MarkupElement) -> MarkupElement:
     """An image that a script would have loaded has its address elsewhere."""
     later = node.get("data-src") or node.get("data-original")
     if node.tag == "img" and later and (not node.get("src") or node.get("src").startswith("data:")):
@@ -147,7 +147,7 @@ def _lazy(node: Element) -> Element:
     return node
 
 
-def _relinked(node: Element, prefix: str) -> Element:
+def _relinked(node: MarkupElement, prefix: str) -> MarkupElement:
     node = _lazy(node)
     name = "href" if node.tag == "a" else "src"
     address = node.get(name).strip()
@@ -160,7 +160,7 @@ def _relinked(node: Element, prefix: str) -> Element:
     return replace(node, attributes={**node.attributes, name: posixpath.normpath(f"{prefix}/{path}") + mark + rest})
 
 
-def _with_base(url: str, root: Element) -> str:
+def _with_base(url: str, root: MarkupElement) -> str:
     """What the links of a page are relative to, if it says so itself."""
     base = next((node.get("href") for node in find(root, "base") if node.get("href")), "")
     return _joined(url, base)
@@ -173,13 +173,13 @@ def _joined(url: str, address: str) -> str:
         return address
 
 
-def with_marked_formulas(node: Element) -> Element:
+def with_marked_formulas(node: MarkupElement) -> MarkupElement:
     """Text with ``\\(…\\)``, ``\\[…\\]`` or ``$$…$$`` in it, as formulas; not in code."""
     if node.tag in _LITERAL:
         return node
     children: list[Node] = []
     for child in node.children:
-        if isinstance(child, Element):
+        if isinstance(child, MarkupElement):
             children.append(with_marked_formulas(child))
         else:
             children += _split_formulas(child)
@@ -198,6 +198,6 @@ def _split_formulas(text: str) -> Iterable[Node]:
         yield text[at:]
 
 
-def _only(nodes: tuple[Node, ...], tag: str = "body") -> Element:
+def _only(nodes: tuple[Node, ...], tag: str = "body") -> MarkupElement:
     """The tree that a change left; an empty one if it left nothing."""
-    return next((node for node in nodes if isinstance(node, Element)), element(tag))
+    return next((node for node in nodes if isinstance(node, MarkupElement)), element(tag))

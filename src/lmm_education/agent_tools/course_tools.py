@@ -20,7 +20,7 @@ from lmm_education.parts import CourseParts, course_above, is_course
 from lmm_education.search.run import open_search
 
 
-class Declared(Protocol):
+class DeclaredTool(Protocol):
     """What is read of a declaration."""
 
     @property
@@ -45,7 +45,7 @@ class PromptPlace(Protocol):
 
 
 @asynccontextmanager
-async def open_course_search(declared: Declared, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
+async def open_course_search(declared: DeclaredTool, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
     """The tools of the course that a declaration names; without one, of the course that the prompt lies in.
 
     Raises:

@@ -20,7 +20,7 @@ from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.messages import Attachment, Message, ToolDefinition, render
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.course_tools import Declared, PromptPlace
+from lmm_education.agent_tools.course_tools import DeclaredTool, PromptPlace
 from lmm_education.agent_tools.lookup import NOTHING
 from lmm_education.agent_tools.tools import CourseTool, schema
 from lmm_education.answer.sources import LABEL
@@ -152,7 +152,9 @@ class Indexes:
 
 
 @asynccontextmanager
-async def open_index_markdown_docs(declared: Declared, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
+async def open_index_markdown_docs(
+    declared: DeclaredTool, place: PromptPlace
+) -> AsyncGenerator[Sequence[RunnableTool]]:
     """``<tool name="index_markdown_docs"/>``, confined to its roots."""
     words = "Index the markdown files of a folder, so that markdown_search finds passages in them. Later calls with "
     words += "the same index_name bring it up to date."
@@ -160,7 +162,7 @@ async def open_index_markdown_docs(declared: Declared, place: PromptPlace) -> As
 
 
 @asynccontextmanager
-async def open_markdown_search(declared: Declared, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
+async def open_markdown_search(declared: DeclaredTool, place: PromptPlace) -> AsyncGenerator[Sequence[RunnableTool]]:
     """``<tool name="markdown_search"/>``, confined to its roots; the model is told which indexes there are now."""
     words = "Search markdown files that were indexed with index_markdown_docs, by meaning and by words."
     known = read_indexes(place.folder / FOLDER)
@@ -169,7 +171,7 @@ async def open_markdown_search(declared: Declared, place: PromptPlace) -> AsyncG
     yield [CourseTool(definition, Indexes(place, _roots(declared, place)).search)]
 
 
-def _roots(declared: Declared, place: PromptPlace) -> tuple[Path, ...]:
+def _roots(declared: DeclaredTool, place: PromptPlace) -> tuple[Path, ...]:
     named = declared.roots or (".",)
     return tuple((place.folder / Path(root).expanduser()).resolve() for root in named)
 

@@ -75,7 +75,7 @@ _WHAT_IS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class QuotedPassage:
     """A text that was found, the heading it stands under, and the number of the source that it belongs to."""
 
     text: str
@@ -107,10 +107,11 @@ class _Sentence:
         return [*(self.before.all if self.before else []), self]
 
 
-def quote(question: str, passages: Sequence[Passage], fits: Fits) -> str:
+def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits) -> str:
     """The sentences of passages, the best passage first, that fit best; empty where there are none to quote.
 
-    >>> leaf = Passage("A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn.", "Leaves", 2)
+    >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
+    >>> leaf = QuotedPassage(text, "Leaves", 2)
     >>> print(quote("Which colour?", [leaf], lambda texts: [float("colour" in text) for text in texts]))
     **Leaves**
     <BLANKLINE>
@@ -302,7 +303,7 @@ def _plain_options(block: str) -> str:
 # -- showing ---------------------------------------------------------------------------------------
 
 
-def _shown(passages: Sequence[Passage], chosen: Sequence[_Sentence]) -> Iterator[str]:
+def _shown(passages: Sequence[QuotedPassage], chosen: Sequence[_Sentence]) -> Iterator[str]:
     """What was chosen, in order: a quotation for each source, under its heading."""
     groups: dict[int, list[_Sentence]] = {}
     for sentence in chosen:

@@ -29,7 +29,7 @@ from lmm_education.answer.answers import (
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
 from lmm_education.answer.context import choose_sources
 from lmm_education.answer.history import Asked, Exchange, understanding
-from lmm_education.answer.quoting import FOUND, LEAST, NOTICE, Passage, quote
+from lmm_education.answer.quoting import FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
@@ -246,12 +246,12 @@ def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
     )
 
 
-def _passages(result: SearchResult, sources: Sources) -> Iterator[Passage]:
+def _passages(result: SearchResult, sources: Sources) -> Iterator[QuotedPassage]:
     """The passages that were found, best first, with the numbers of the sources that they stand in."""
     for hit in result.hits:
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
         if number is not None and hit.kind != "summary":
-            yield Passage(hit.text, hit.place.headings[-1] if hit.place.headings else hit.title, number)
+            yield QuotedPassage(hit.text, hit.place.headings[-1] if hit.place.headings else hit.title, number)
 
 
 def _hurried(request: ChatRequest) -> ChatRequest:

@@ -33,9 +33,9 @@ from lmm_education.ingestion.plan import (
     Changes,
     DocumentFile,
     IngestPlan,
-    Planned,
+    PlannedDocument,
     Skipped,
-    Stored,
+    StoredState,
     changes,
     error_of,
     first_blocks,
@@ -81,7 +81,7 @@ class IngestOptions:
 
 
 @dataclass(slots=True)
-class Run:
+class IngestRun:
     """What the steps of one ingestion share.
 
     `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
@@ -107,7 +107,7 @@ class Run:
         self.end(DocumentReport(path, file, state="failed", error=error))
 
 
-def apply(run: Run, plan: IngestPlan) -> None:
+def apply(run: IngestRun, plan: IngestPlan) -> None:
     """Make the store as the plan says, and report; with `dry_run`, only report what would be done.
 
     Raises:
@@ -136,7 +136,7 @@ def apply(run: Run, plan: IngestPlan) -> None:
         run.report.notices += run.course.store.notices
 
 
-def _leave(run: Run, planned: Planned) -> None:
+def _leave(run: IngestRun, planned: PlannedDocument) -> None:
     """A document that is stored as it is; only the files that show it may be wanted."""
     document, stored = planned.document, planned.stored
     try:
@@ -158,7 +158,7 @@ def _leave(run: Run, planned: Planned) -> None:
     )
 
 
-def _saved_again(run: Run, document: DocumentFile) -> tuple[Path, ...]:
+def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
     if not run.options.save_files:
         return ()
     read = read_file(document.source, run.stamp)
@@ -172,7 +172,7 @@ def _saved_again(run: Run, document: DocumentFile) -> tuple[Path, ...]:
 class _Item:
     """A document that is written, or would be."""
 
-    planned: Planned
+    planned: PlannedDocument
     document: DocumentFile
     prepared: PreparedDocument
     saved: tuple[Path, ...] = ()
@@ -203,7 +203,9 @@ class _Item:
         )
 
 
-def prepare_file(run: Run, document: DocumentFile) -> tuple[DocumentFile, PreparedDocument, tuple[Path, ...]] | None:
+def prepare_file(
+    run: IngestRun, document: DocumentFile
+) -> tuple[DocumentFile, PreparedDocument, tuple[Path, ...]] | None:
     """The document as its file is now, after the three steps, with the files that were written; None if that failed."""
     try:
         read = read_file(document.source, run.stamp)
@@ -233,7 +235,7 @@ def prepare(document: DocumentFile, text: str, course: CourseParts) -> PreparedD
         raise error_of(error, document.file) from error
 
 
-def save_steps(run: Run, document: DocumentFile, text: str) -> tuple[Path, ...]:
+def save_steps(run: IngestRun, document: DocumentFile, text: str) -> tuple[Path, ...]:
     """Write the files that show what each step made of a document, where that was asked for."""
     if not run.options.save_files or run.options.dry_run or document.shows is not None:
         return ()
@@ -270,7 +272,7 @@ class _NothingToWrite(Exception):
     """Every document failed, or one that a store made anew cannot do without."""
 
 
-def _write(run: Run, changed: Sequence[Planned], pruned: Sequence[str]) -> None:
+def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[str]) -> None:
     """Write what changed, and publish it from time to time; a store that is made anew, in one go."""
     course, anew = run.course, run.report.rebuilt
     waiting, least = deque(changed), PUBLISH_EVERY
@@ -295,7 +297,7 @@ def _write(run: Run, changed: Sequence[Planned], pruned: Sequence[str]) -> None:
             return
 
 
-def _next_group(run: Run, waiting: deque[Planned]) -> list[_Item]:
+def _next_group(run: IngestRun, waiting: deque[PlannedDocument]) -> list[_Item]:
     """The next documents, prepared, that together are worth a call of the embedding model."""
     group, chunks = list[_Item](), 0
     while waiting and chunks < GROUP and len(group) < BATCH:
@@ -307,14 +309,14 @@ def _next_group(run: Run, waiting: deque[Planned]) -> list[_Item]:
     return group
 
 
-def _planned(run: Run, reader: Reader, group: list[_Item]) -> list[_Item]:
+def _planned(run: IngestRun, reader: Reader, group: list[_Item]) -> list[_Item]:
     """The documents of a group, each with its changes; what is new has nothing in the store to look at."""
     stored = stored_parts(reader, [item.document.id for item in group if item.planned.stored is not None])
     encoder, again = run.course.encoder, run.options.again
     for item in group:
         prepared = item.prepared
         hashes = {chunk.id: encoder.hash_of(chunk, language=prepared.language) for chunk in prepared.chunks}
-        item.changes = changes(prepared, stored.get(prepared.id, Stored()), hashes, again=again)
+        item.changes = changes(prepared, stored.get(prepared.id, StoredState()), hashes, again=again)
     if encoder.vectors:
         seen = set[str]()
         for item in group:
@@ -324,7 +326,7 @@ def _planned(run: Run, reader: Reader, group: list[_Item]) -> list[_Item]:
     return group
 
 
-def _estimate(run: Run, changed: Sequence[Planned]) -> None:
+def _estimate(run: IngestRun, changed: Sequence[PlannedDocument]) -> None:
     """What would be written; for a dry run."""
     store = run.course.store
     if not run.report.rebuilt:
@@ -335,7 +337,7 @@ def _estimate(run: Run, changed: Sequence[Planned]) -> None:
             run.end(item.report())
 
 
-def _write_group(run: Run, writer: Writer, group: Sequence[_Item]) -> int:
+def _write_group(run: IngestRun, writer: Writer, group: Sequence[_Item]) -> int:
     """Write a group of documents; how many were written. Of those that the model refuses, the others go on."""
     if run.model_error is None:
         try:
@@ -356,7 +358,7 @@ def _write_group(run: Run, writer: Writer, group: Sequence[_Item]) -> int:
     return 0
 
 
-def _encode_and_write(run: Run, writer: Writer, group: Sequence[_Item]) -> None:
+def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[_Item]) -> None:
     """Encode and write documents, those of one group together.
 
     Raises:
@@ -373,7 +375,7 @@ def _encode_and_write(run: Run, writer: Writer, group: Sequence[_Item]) -> None:
     _mark(writer, group, _words_of(writer, group, vectors))
 
 
-def _encode(run: Run, group: Sequence[_Item]) -> dict[str, Vectors]:
+def _encode(run: IngestRun, group: Sequence[_Item]) -> dict[str, Vectors]:
     """The vectors of what has to be encoded, by the hash of what is embedded: what is alike is encoded once."""
     path = group[0].document.source.path if group else Path()
     wanted = {item.hash_of(chunk): (chunk, item.prepared.language) for item in group for chunk in item.changes.encode}
@@ -434,7 +436,7 @@ def stored_documents(reader: Reader) -> list[StoredDocument]:
     return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
 
 
-def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, Stored]:
+def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, StoredState]:
     """What a store has of some documents, by docid."""
     found: dict[str, tuple[dict[str, Payload], dict[str, Payload]]] = {docid: ({}, {}) for docid in docids}
     for some in batches(docids):
@@ -444,7 +446,7 @@ def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, Stored]:
         for kind, points in enumerate((chunks, sections)):
             for point in points:
                 found[point.payload["document"]][kind][point.id] = point.payload
-    return {docid: Stored(chunks, sections) for docid, (chunks, sections) in found.items()}
+    return {docid: StoredState(chunks, sections) for docid, (chunks, sections) in found.items()}
 
 
 def remove(writer: Writer, docids: Sequence[str]) -> None:
@@ -504,7 +506,7 @@ def is_made_otherwise(course: CourseParts) -> bool:
 # -- what the author is told -----------------------------------------------------------------------
 
 
-def _take_note(run: Run, document: DocumentFile, text: str, prepared: PreparedDocument) -> None:
+def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: PreparedDocument) -> None:
     """Keep what is to be told about a document that was prepared."""
     run.languages.add(language_code(prepared.language))
     if document.shows is None:
@@ -547,7 +549,7 @@ def _missing_annotations(text: str, course: CourseParts) -> int:
     return sum(found.state in STALE and (titles or found.field != "titles") for found in visited)
 
 
-def tell(run: Run) -> None:
+def tell(run: IngestRun) -> None:
     """Add what concerns all documents: annotations that are missing, languages that the embedding model does not know
     (of the course's own, the encoder tells)."""
     if run.unannotated:

@@ -187,7 +187,7 @@ def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedDocument:
     """A document to store. `stored` is its record; `replaces` are stored documents that its file held before."""
 
     document: DocumentFile
@@ -216,8 +216,8 @@ class IngestPlan:
     """What is to be done with the documents of a run. `gone` are stored documents whose files, among those looked at,
     are gone or hold another document."""
 
-    changed: list[Planned] = field(default_factory=list)
-    unchanged: list[Planned] = field(default_factory=list)
+    changed: list[PlannedDocument] = field(default_factory=list)
+    unchanged: list[PlannedDocument] = field(default_factory=list)
     failed: list[tuple[DocumentFile, IngestError]] = field(default_factory=list)
     skipped: list[tuple[DocumentFile, str]] = field(default_factory=list)
     gone: list[StoredDocument] = field(default_factory=list)
@@ -263,7 +263,7 @@ def plan_ingest(
             continue
         replaces = tuple(id for id in stored_in.get(document.file, ()) if id not in files_of)
         replaced.update(replaces)
-        planned = Planned(document, mine, replaces)
+        planned = PlannedDocument(document, mine, replaces)
         (plan.unchanged if planned.is_stored and not again else plan.changed).append(planned)
     now = {**held, **{document.file: document.id for document in documents}}
     plan.gone = [
@@ -312,7 +312,7 @@ def _doubled(
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredState:
     """What a store has of a document: payloads by id."""
 
     chunks: Mapping[str, Payload] = field(default_factory=dict)
@@ -345,7 +345,9 @@ class Changes:
         return not (self.payloads or self.removed or self.sections or self.removed_sections)
 
 
-def changes(document: PreparedDocument, stored: Stored, hashes: Mapping[str, str], *, again: bool = False) -> Changes:
+def changes(
+    document: PreparedDocument, stored: StoredState, hashes: Mapping[str, str], *, again: bool = False
+) -> Changes:
     """What makes the store hold `document`: the difference, and nothing else.
 
     Ids come from content and place, hashes from what is embedded. So an id that is stored with the same hash needs
@@ -358,10 +360,10 @@ def changes(document: PreparedDocument, stored: Stored, hashes: Mapping[str, str
     >>> from lmm_education.material import Lines, Place
     >>> chunk = Chunk("1", Place("d", "a.md", Lines(1, 1)), "s", 0, "Green.")
     >>> leaves = PreparedDocument("d", "a.md", "Leaves", "en", (), (chunk,))
-    >>> first = changes(leaves, Stored(), {"1": "h"})
+    >>> first = changes(leaves, StoredState(), {"1": "h"})
     >>> [c.text for c in first.encode]
     ['Green.']
-    >>> changes(leaves, Stored(first.payloads), {"1": "h"}).is_empty
+    >>> changes(leaves, StoredState(first.payloads), {"1": "h"}).is_empty
     True
     """
     wanted: dict[str, Any] = {

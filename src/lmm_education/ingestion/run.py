@@ -22,7 +22,7 @@ from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreO
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.apply import (
     IngestOptions,
-    Run,
+    IngestRun,
     apply,
     is_made_otherwise,
     prepare,
@@ -59,7 +59,7 @@ def ingest_into(
     started = time.perf_counter()
     if options.output is not None:
         check_named(options.output)
-    run = Run(course, options, listener, _stamp_of(course) if options.ingest else "")
+    run = IngestRun(course, options, listener, _stamp_of(course) if options.ingest else "")
     sources = find_sources(paths, course.root)
     if only is not None:
         sources.keep(only)
@@ -155,7 +155,7 @@ def _stamp_of(course: CourseParts) -> str:
     return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
 
 
-def _stored(run: Run) -> list[StoredDocument]:
+def _stored(run: IngestRun) -> list[StoredDocument]:
     """The documents that the store has; the report says whether it has to be made anew.
 
     Raises:
@@ -192,7 +192,7 @@ def _check_inside(files: Iterable[str], root: Path) -> None:
             raise IngestError("the store names this document, which lies outside of the course", where=file, hint=hint)
 
 
-def _read(run: Run, source: Source) -> DocumentFile | None:
+def _read(run: IngestRun, source: Source) -> DocumentFile | None:
     """The document in a file, with its annotations made where that was asked for; None if there is none, or it cannot
     be read."""
     try:
@@ -229,7 +229,7 @@ def _annotate(source: Source, course: CourseParts) -> None:
         raise error_of(error, source.file) from error
 
 
-def _only_prepare(run: Run, document: DocumentFile) -> None:
+def _only_prepare(run: IngestRun, document: DocumentFile) -> None:
     if found := prepare_file(run, document):
         read, prepared, saved = found
         chunks, sections = len(prepared.chunks), len(prepared.sections)

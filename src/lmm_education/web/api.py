@@ -26,7 +26,7 @@ from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.search.query import SearchOptions
 from lmm_education.web.http import NO_STORE, read_json, server_sent
 from lmm_education.web.material import without_solution
-from lmm_education.web.service import CallerLeft, Service, Waiting, service_of, unless_caller_leaves
+from lmm_education.web.service import CallerLeft, Service, WaitingAnswer, service_of, unless_caller_leaves
 
 _REFUSED = ("tools", "functions", "audio", "logprobs")
 _OWN = ("system", "developer")
@@ -216,7 +216,7 @@ class CompletionStream:
     include_usage: bool = False
     said: bool = False
 
-    def chunks(self, event: AnswerEvent | Waiting) -> Iterator[dict[str, Any]]:
+    def chunks(self, event: AnswerEvent | WaitingAnswer) -> Iterator[dict[str, Any]]:
         """What is sent next."""
         if isinstance(event, TextDelta):
             yield self._piece(event.text)
@@ -357,12 +357,12 @@ async def completions(request: Request) -> Response:
     return StreamingResponse(chunks, media_type="text/event-stream", headers=NO_STORE)
 
 
-async def _answer(events: AsyncGenerator[AnswerEvent | Waiting]) -> Answer:
+async def _answer(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> Answer:
     async with aclosing(events):
         return [event async for event in events if isinstance(event, Answer)][-1]
 
 
-async def _first(events: AsyncGenerator[AnswerEvent | Waiting]) -> AnswerEvent:
+async def _first(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> AnswerEvent:
     async for event in events:
         if isinstance(event, TextDelta | Answer):
             return event
@@ -370,7 +370,7 @@ async def _first(events: AsyncGenerator[AnswerEvent | Waiting]) -> AnswerEvent:
 
 
 async def _chunks(
-    service: Service, stream: CompletionStream, first: AnswerEvent, events: AsyncGenerator[AnswerEvent | Waiting]
+    service: Service, stream: CompletionStream, first: AnswerEvent, events: AsyncGenerator[AnswerEvent | WaitingAnswer]
 ) -> AsyncGenerator[str]:
     try:
         async with aclosing(events):

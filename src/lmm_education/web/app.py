@@ -20,7 +20,7 @@ from lmm_education.answer.answers import AskOptions
 from lmm_education.errors import StoreError
 from lmm_education.parts import CourseParts
 from lmm_education.web import api, page, teacher
-from lmm_education.web.http import Failure, SecurityHeaders, static, template
+from lmm_education.web.http import SecurityHeaders, ToldFailure, static, template
 from lmm_education.web.identity import Identify
 from lmm_education.web.metrics import CountRequests
 from lmm_education.web.service import Service, open_service, service_of
@@ -89,7 +89,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     """No such path, no such method."""
     assert isinstance(error, HTTPException)
-    failure = Failure(error.status_code, "invalid_request_error", str(error.detail))
+    failure = ToldFailure(error.status_code, "invalid_request_error", str(error.detail))
     return JSONResponse(failure.as_json(), error.status_code, headers=error.headers)
 
 

@@ -42,7 +42,7 @@ class SectionTitles:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ContentsLine:
     """A line of the contents; one that has no text of its own has no section."""
 
     title: str
@@ -58,7 +58,7 @@ class Chapter:
     title: str
     document: str
     section: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ContentsLine, ...]
 
     @property
     def depth(self) -> int:
@@ -107,7 +107,7 @@ def _chapter(number: tuple[int, int] | None, sections: Sequence[SectionTitles]) 
         section = entries[0].section
         top = [entry for entry in entries if entry.depth == 0]
         less = 1 if len(top) == 1 else 0
-        entries = [Entry(entry.title, entry.depth - less, entry.section) for entry in entries[1:]]
+        entries = [ContentsLine(entry.title, entry.depth - less, entry.section) for entry in entries[1:]]
     shown = "" if number is None or not number[0] or _NUMBERED.match(first.title) else f"{number[0]}"
     shown += f".{number[1]}" if shown and number and number[1] else ""
     return Chapter(shown, first.title, first.document, section, tuple(entries))
@@ -132,7 +132,7 @@ def _place(file: str) -> tuple[int, tuple[int, int], list[tuple[int, str]]]:
     return part, number or (0, 0), pieces
 
 
-def outline(sections: Sequence[SectionTitles]) -> list[Entry]:
+def outline(sections: Sequence[SectionTitles]) -> list[ContentsLine]:
     """The headings of a document in order, with the section under each; one that has no text of its own has none.
 
     >>> def titles(id, order, *headings): return SectionTitles(id, "d", "a.md", "A", order, headings)
@@ -140,14 +140,14 @@ def outline(sections: Sequence[SectionTitles]) -> list[Entry]:
     >>> [(entry.title, entry.depth, entry.section) for entry in entries]
     [('Leaves', 0, ''), ('Colour', 1, '1'), ('Roots', 0, '2')]
     """
-    entries: list[Entry] = []
+    entries: list[ContentsLine] = []
     above: tuple[str, ...] = ()
     for section in sections:
         path = section.headings or (section.title,)
         differ = (i for i, (one, other) in enumerate(zip(above, path, strict=False)) if one != other)
         shared = next(differ, min(len(above), len(path)))
         for depth in range(shared, len(path)):
-            entries.append(Entry(path[depth], depth, section.id if depth == len(path) - 1 else ""))
+            entries.append(ContentsLine(path[depth], depth, section.id if depth == len(path) - 1 else ""))
         above = path
     return entries
 

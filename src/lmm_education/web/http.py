@@ -118,7 +118,7 @@ _ERRORS = {401: "authentication_error", 403: "permission_error", 429: "rate_limi
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ToldFailure:
     """An error as it is told over HTTP. `logged`: the person who runs the server has to know."""
 
     status: int
@@ -132,13 +132,13 @@ class Failure:
     def as_json(self) -> dict[str, Any]:
         """In OpenAI's form.
 
-        >>> Failure(400, "invalid_request_error", "No.").as_json()["error"]["message"]
+        >>> ToldFailure(400, "invalid_request_error", "No.").as_json()["error"]["message"]
         'No.'
         """
         return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
 
 
-def failure_of(error: BaseException, texts: Mapping[str, str]) -> Failure:
+def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
     """What is told about an error; of one that nobody foresaw, no more than that it happened.
 
     >>> from lmm.errors import ModelKeyMissing
@@ -147,17 +147,17 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> Failure:
     """
     if isinstance(error, Denied):
         kind = _ERRORS.get(error.status, "invalid_request_error")
-        return Failure(error.status, kind, str(error), error.code, logged=False, headers=error.headers)
+        return ToldFailure(error.status, kind, str(error), error.code, logged=False, headers=error.headers)
     if isinstance(error, RequestError):
         code = "model_not_found" if error.param == "model" and error.status == 404 else None
-        return Failure(error.status, "invalid_request_error", str(error), code, error.param, logged=False)
+        return ToldFailure(error.status, "invalid_request_error", str(error), code, error.param, logged=False)
     if isinstance(error, SearchError):
-        return Failure(400, "invalid_request_error", str(error), logged=False)
+        return ToldFailure(400, "invalid_request_error", str(error), logged=False)
     if isinstance(error, ModelBusy):
-        return Failure(429, "rate_limit_error", texts["busy"], "rate_limit_exceeded")
+        return ToldFailure(429, "rate_limit_error", texts["busy"], "rate_limit_exceeded")
     if isinstance(error, ModelTimeout):
-        return Failure(504, "server_error", texts["failure"], "timeout")
-    return Failure(503, "server_error", texts["failure"], "unavailable")
+        return ToldFailure(504, "server_error", texts["failure"], "timeout")
+    return ToldFailure(503, "server_error", texts["failure"], "unavailable")
 
 
 # -- files ----------------------------------------------------------------------------------------

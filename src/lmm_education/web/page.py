@@ -24,12 +24,12 @@ from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.web.api import check_number, checked_length, checked_question
 from lmm_education.web.chapters import Chapter, source_title, starters
-from lmm_education.web.http import NO_STORE, Failure, read_json, server_sent, short_text, template
+from lmm_education.web.http import NO_STORE, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.material import Hidden, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
-from lmm_education.web.service import Asked, Service, Waiting, service_of
+from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of
 from lmm_education.web.words import notice_for
 
 _FIRST_WORDS = 90  # characters
@@ -53,9 +53,9 @@ class PageAnswer:
     chapters: Mapping[str, Chapter] = field(default_factory=dict)
     blocks: BlockStream = field(default_factory=BlockStream)
 
-    def events(self, event: AnswerEvent | Waiting) -> Iterator[PageEvent]:
+    def events(self, event: AnswerEvent | WaitingAnswer) -> Iterator[PageEvent]:
         """What the page has to do next."""
-        if isinstance(event, Waiting):
+        if isinstance(event, WaitingAnswer):
             yield "waiting", {"message": self.texts["queue"].replace("{n}", str(event.ahead))}
         elif isinstance(event, Found):
             self.numbers = tuple(source.number for source in event.sources)
@@ -212,7 +212,9 @@ def _is_pair(pair: Any) -> bool:
     return isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
 
 
-async def _stream(service: Service, asked: Asked, history: Sequence[Exchange], page: PageAnswer) -> AsyncGenerator[str]:
+async def _stream(
+    service: Service, asked: ServedQuestion, history: Sequence[Exchange], page: PageAnswer
+) -> AsyncGenerator[str]:
     events = service.answer(asked, history)
     try:
         async with aclosing(events):
@@ -242,7 +244,7 @@ async def react(request: Request) -> Response:
     try:
         known = await asyncio.wait_for(asyncio.wrap_future(kept), _PATIENCE)
     except (LogError, TimeoutError):  # which the log's own thread has told
-        failure = Failure(503, "server_error", service.texts["not_kept"], "unavailable")
+        failure = ToldFailure(503, "server_error", service.texts["not_kept"], "unavailable")
         return JSONResponse(failure.as_json(), failure.status)
     if not known:
         raise RequestError(service.texts["too_late"], status=404, param="exchange")

@@ -48,7 +48,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PlotMark:
     """A text at an axis."""
 
     at: float
@@ -60,8 +60,8 @@ class Plot:
     """What is drawn, and where."""
 
     title: str
-    ticks: Sequence[Mark]
-    labels: Sequence[Mark]
+    ticks: Sequence[PlotMark]
+    labels: Sequence[PlotMark]
     bars: Sequence[Shape] = ()
     points: Sequence[Shape] = ()
     lines: Sequence[Line] = ()
@@ -148,8 +148,8 @@ class _Scale:
     def y(self, value: float) -> float:
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self.ticks[-1]
 
-    def marks(self, number: Number) -> list[Mark]:
-        return [Mark(_rounded(self.y(tick)), _printable(number(tick))) for tick in self.ticks]
+    def marks(self, number: Number) -> list[PlotMark]:
+        return [PlotMark(_rounded(self.y(tick)), _printable(number(tick))) for tick in self.ticks]
 
 
 def round_step(least: float) -> float:
@@ -168,10 +168,10 @@ def round_step(least: float) -> float:
     raise AssertionError(least)
 
 
-def _marks(labels: Sequence[str]) -> list[Mark]:
+def _marks(labels: Sequence[str]) -> list[PlotMark]:
     place, every = _width() / max(len(labels), 1), max(1, math.ceil(len(labels) / _MOST_LABELS))
     chosen = range(0, len(labels), every)
-    return [Mark(_rounded(_LEFT + place * (i + 0.5)), _printable(labels[i])) for i in chosen]
+    return [PlotMark(_rounded(_LEFT + place * (i + 0.5)), _printable(labels[i])) for i in chosen]
 
 
 def _width() -> float:

@@ -42,7 +42,7 @@ from lmm_education.search.run import CourseSearch
 from lmm_education.web.accounts import LoginFile, Sessions, Signer
 from lmm_education.web.chapters import course_title
 from lmm_education.web.guard import Guard, too_soon
-from lmm_education.web.http import Failure, failure_of
+from lmm_education.web.http import ToldFailure, failure_of
 from lmm_education.web.identity import Identity
 from lmm_education.web.login import OF_ONE, Attempts, Login
 from lmm_education.web.material import Contents, Material
@@ -113,11 +113,13 @@ class Service:
         """
         await self.guard.admit(request)
 
-    def asked(self, question: str, request: Request, via: str) -> Asked:
+    def asked(self, question: str, request: Request, via: str) -> ServedQuestion:
         """A question that was just asked."""
-        return Asked(question, str(request.state.student), via, kept=self.log is not None)
+        return ServedQuestion(question, str(request.state.student), via, kept=self.log is not None)
 
-    async def answer(self, asked: Asked, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent | Waiting]:
+    async def answer(
+        self, asked: ServedQuestion, history: Sequence[Exchange]
+    ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
         """The events of its answer, and before them the places in the queue; closing it stops the model.
 
         What came of it is written down before anybody reads the answer, so that he can react to it, or when there will
@@ -144,12 +146,12 @@ class Service:
             if asked.answer is None:
                 self._write_down(asked)
 
-    async def _events(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent | Waiting]:
+    async def _events(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
         """The same where all models are at home."""
         turn = self.queue.enter()
         try:
             while (ahead := await turn.moved()) > 0:
-                yield Waiting(ahead)
+                yield WaitingAnswer(ahead)
             async with aclosing(self._answer(question, history)) as events:
                 async for event in events:
                     yield event
@@ -189,13 +191,13 @@ class Service:
             self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
             await stack.enter_async_context(connected(self.answering.major))
 
-    def _write_down(self, asked: Asked) -> None:
+    def _write_down(self, asked: ServedQuestion) -> None:
         exchange = asked.as_exchange()
         self.metrics.note(exchange)
         if self.log is not None:
             self.log.add(exchange, asked.student)
 
-    def failed(self, error: BaseException) -> Failure:
+    def failed(self, error: BaseException) -> ToldFailure:
         """What is told about an error; the log gets all of it that the caller may not see."""
         failure = failure_of(error, self.texts)
         if failure.logged:
@@ -249,7 +251,7 @@ def service_of(request: Request) -> Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingAnswer:
     """A question waits until others are answered; so many are `ahead` of it."""
 
     ahead: int
@@ -308,7 +310,7 @@ class Queue:
 
 
 @dataclass(slots=True)
-class Asked:
+class ServedQuestion:
     """One question, and what is known of its answer so far; `id` is that of the exchange in the log."""
 
     question: str
@@ -330,7 +332,7 @@ class Asked:
         """The id, if there is a log to look it up in; else nothing."""
         return self.id if self.kept else ""
 
-    def note(self, event: AnswerEvent | Waiting) -> None:
+    def note(self, event: AnswerEvent | WaitingAnswer) -> None:
         """Keep what an event tells."""
         if isinstance(event, TextDelta):
             self._text.append(event.text)

@@ -96,7 +96,7 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TeacherTable:
     """Numbers over time: what is drawn, and `columns`, each with its values and its colour, for every label."""
 
     plot: Plot
@@ -112,7 +112,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TeacherReport:
     """Everything about some days."""
 
     range: Range
@@ -138,7 +138,7 @@ class Report:
             (say["cost"], say.number(total.cost, 2), f"{say['tokens']}: {say.number(total.tokens)}"),
         ]
 
-    def plots(self, say: Wording) -> list[Table]:
+    def plots(self, say: Wording) -> list[TeacherTable]:
         """What became of questions, how long they waited, what they cost."""
         shares = [self._series(say[name], name, style) for name, style in _SHARES if getattr(self.total, name)]
         waits = [
@@ -156,11 +156,11 @@ class Report:
     def _series(self, title: str, figure: str, style: str) -> Series:
         return Series(title, [getattr(bin.figures, figure) for bin in self.bins], style)
 
-    def _table(self, title: str, draw: Draw, columns: Sequence[Series], say: Wording, digits: int = 0) -> Table:
+    def _table(self, title: str, draw: Draw, columns: Sequence[Series], say: Wording, digits: int = 0) -> TeacherTable:
         unit = bin_name(self.range.days)
         labels = [say.day(bin.first, unit) for bin in self.bins]
         plot = draw(title, labels, columns, lambda value: say.short(value, digits))
-        return Table(plot, say[unit], labels, columns, digits)
+        return TeacherTable(plot, say[unit], labels, columns, digits)
 
 
 def make_report(
@@ -170,10 +170,10 @@ def make_report(
     range: Range,
     words: Words,
     zone: tzinfo | None = None,
-) -> Report:
+) -> TeacherReport:
     """The report on the exchanges of a range; `down` are those with thumbs down, with their answers."""
     missing = [e for e in exchanges if e.outcome == "not found" or (e.outcome == "answered" and not e.is_answered)]
-    return Report(
+    return TeacherReport(
         range=range,
         total=figures(exchanges),
         bins=over_time(exchanges, range.first, range.last, zone),
@@ -246,7 +246,7 @@ def _told(service: Service, range: Range, say: Wording) -> dict[str, Any]:
         return {"failures": [*losing, say["broken"].replace("{error}", str(error))]}
 
 
-def _report(service: Service, log: LogWriter, range: Range) -> Report:
+def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
     chosen = range.as_filter(None)
     exchanges: list[LoggedExchange] = []
     down: list[LoggedExchange] = []

@@ -21,7 +21,7 @@ from lmm.models.port import Side
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EmbeddingRequest:
     """Texts of one side to be embedded in one request, by a model of which only the own name is given."""
 
     model: str
@@ -42,33 +42,33 @@ class Dialect:
 
     url: str
     path: str
-    body: Callable[[Question], dict[str, Any]]
+    body: Callable[[EmbeddingRequest], dict[str, Any]]
     vectors: Callable[[Any], list[Vector]]
     most: int
     characters: int
     key: tuple[str, str] = ("Authorization", "Bearer {key}")
 
 
-def _openai_body(question: Question) -> dict[str, Any]:
+def _openai_body(question: EmbeddingRequest) -> dict[str, Any]:
     size = {} if question.dimensions is None else {"dimensions": question.dimensions}
     return {"model": question.model, "input": list(question.texts), "encoding_format": "float", **size}
 
 
-def _openai_base64_body(question: Question) -> dict[str, Any]:
+def _openai_base64_body(question: EmbeddingRequest) -> dict[str, Any]:
     """A third of the bytes, and nothing to parse."""
     return _openai_body(question) | {"encoding_format": "base64"}
 
 
-def _mistral_body(question: Question) -> dict[str, Any]:
+def _mistral_body(question: EmbeddingRequest) -> dict[str, Any]:
     size = {} if question.dimensions is None else {"output_dimension": question.dimensions}
     return {"model": question.model, "input": list(question.texts), **size}
 
 
-def _voyage_body(question: Question) -> dict[str, Any]:
+def _voyage_body(question: EmbeddingRequest) -> dict[str, Any]:
     return _mistral_body(question) | {"input_type": question.kind}
 
 
-def _cohere_body(question: Question) -> dict[str, Any]:
+def _cohere_body(question: EmbeddingRequest) -> dict[str, Any]:
     size = {} if question.dimensions is None else {"output_dimension": question.dimensions}
     return {
         "model": question.model,
@@ -79,7 +79,7 @@ def _cohere_body(question: Question) -> dict[str, Any]:
     }
 
 
-def _google_body(question: Question) -> dict[str, Any]:
+def _google_body(question: EmbeddingRequest) -> dict[str, Any]:
     model = f"models/{question.model.removeprefix('models/')}"
     options: dict[str, Any] = {} if question.dimensions is None else {"outputDimensionality": question.dimensions}
     if not question.model.startswith("gemini-embedding-2"):  # it reads a prefix instead

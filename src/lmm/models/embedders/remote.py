@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmm import errors, loop
 from lmm.config import ModelSettings
-from lmm.models.embedders.dialects import Dialect, Question
+from lmm.models.embedders.dialects import Dialect, EmbeddingRequest
 from lmm.models.embedders.encoder import Took, Vector, batches, identity_of
 from lmm.models.embedders.prefixes import Prefixes
 from lmm.models.port import Side
@@ -56,7 +56,7 @@ class RemoteEncoder:
         prefix = self.prefixes.of(kind)
 
         async def one(part: range, client: httpx2.AsyncClient) -> None:
-            question = Question(
+            question = EmbeddingRequest(
                 self._settings.model.model, [prefix + texts[i] for i in part], kind, self._settings.dimensions
             )
             async with self._limit:
@@ -86,7 +86,7 @@ class RemoteEncoder:
         limits = httpx2.Limits(max_connections=self._settings.concurrency)
         return httpx2.AsyncClient(headers=headers, verify=context, timeout=self._settings.timeout, limits=limits)
 
-    async def _retrying(self, client: httpx2.AsyncClient, question: Question) -> list[Vector]:
+    async def _retrying(self, client: httpx2.AsyncClient, question: EmbeddingRequest) -> list[Vector]:
         attempt = 0
         while True:
             attempt += 1
@@ -97,7 +97,7 @@ class RemoteEncoder:
                     raise
                 await self._sleep(backoff(attempt, error.retry_after, random.random()))
 
-    async def _once(self, client: httpx2.AsyncClient, question: Question) -> list[Vector]:
+    async def _once(self, client: httpx2.AsyncClient, question: EmbeddingRequest) -> list[Vector]:
         import httpx2
 
         try:

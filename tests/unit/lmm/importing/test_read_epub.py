@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from lmm.errors import FileReadError
-from lmm.importing.imported import Context, Image, Imported
+from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.read_epub import read
 
 PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">
@@ -50,7 +50,7 @@ def test_chapters_in_reading_order_with_their_images() -> None:
     assert document.body == (
         "# One {#c1-x}\n\nSee Two and [here](#c1-x). ![dot](lmm-image:0)\n\n# Two\n\n![](lmm-image:0)\n"
     )
-    assert document.images == (Image(b"png", ".png"),)
+    assert document.images == (ImportedImage(b"png", ".png"),)
 
 
 def test_a_protected_book_is_refused_and_scrambled_fonts_are_not() -> None:

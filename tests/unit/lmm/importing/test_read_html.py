@@ -6,7 +6,7 @@ import pytest
 from golden_files import Case, read_cases
 
 from lmm.errors import FileReadError
-from lmm.importing.imported import Context, Image
+from lmm.importing.imported import Context, ImportedImage
 from lmm.importing.read_html import read
 from lmm.markdown import parse_markdown_text
 
@@ -30,7 +30,7 @@ def test_title_and_language_are_the_page_s() -> None:
 def test_images_in_the_page_are_taken_out() -> None:
     """A data address becomes a file; one that is damaged goes."""
     document = read(b'<p><img src="data:image/gif;base64,R0lGODlh" alt="a"> <img src="data:text/html,x">b', HERE)
-    assert document.images == (Image(b"GIF89a", ".gif"),)
+    assert document.images == (ImportedImage(b"GIF89a", ".gif"),)
     assert document.body == "![a](lmm-image:0) b\n"
 
 

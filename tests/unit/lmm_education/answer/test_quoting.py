@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lmm_education.answer.quoting import Passage, quote
+from lmm_education.answer.quoting import QuotedPassage, quote
 
 
 def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
@@ -15,7 +15,7 @@ def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
     def fits(texts: Sequence[str]) -> list[float]:
         return [float(sum(word in each for word in wanted)) for each in texts]
 
-    return quote(question, [Passage(text, "Leaves", 1)], fits)
+    return quote(question, [QuotedPassage(text, "Leaves", 1)], fits)
 
 
 def test_code_that_a_colon_points_to_comes_along() -> None:
@@ -52,7 +52,7 @@ def test_a_sentence_comes_with_the_one_that_it_needs() -> None:
 
 def test_a_sentence_that_stands_twice_is_quoted_once() -> None:
     """Under the better of the two sources."""
-    passages = [Passage("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
+    passages = [QuotedPassage("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
     assert quote("Why?", passages, lambda texts: [1.0] * len(texts)) == "**Colour**\n\n> Leaves are green. [2]"
 
 

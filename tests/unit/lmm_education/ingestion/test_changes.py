@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm_education.ingestion.plan import Changes, Stored, changes
+from lmm_education.ingestion.plan import Changes, StoredState, changes
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section
 from lmm_education.payloads import Payload
 
@@ -25,11 +25,11 @@ def hashes(prepared: PreparedDocument) -> dict[str, str]:
     return {chunk.id: f"#{chunk.text}" for chunk in prepared.chunks}
 
 
-def apply(stored: Stored, plan: Changes) -> Stored:
+def apply(stored: StoredState, plan: Changes) -> StoredState:
     """The store after the plan was carried out."""
     chunks: dict[str, Payload] = {k: v for k, v in stored.chunks.items() if k not in plan.removed} | dict(plan.payloads)
     kept: dict[str, Payload] = {k: v for k, v in stored.sections.items() if k not in plan.removed_sections}
-    return Stored(chunks, kept | dict(plan.sections))
+    return StoredState(chunks, kept | dict(plan.sections))
 
 
 _DOCUMENTS = st.builds(
@@ -43,7 +43,7 @@ _DOCUMENTS = st.builds(
 @given(_DOCUMENTS, _DOCUMENTS)
 def test_a_plan_leads_from_any_version_to_any_other(old: PreparedDocument, new: PreparedDocument) -> None:
     """After the plan, the store is what a first ingest of the new version gives; a second plan is empty."""
-    nothing = Stored({}, {})
+    nothing = StoredState({}, {})
     before = apply(nothing, changes(old, nothing, hashes(old)))
     plan = changes(new, before, hashes(new))
     after = apply(before, plan)
@@ -59,8 +59,8 @@ def test_a_plan_leads_from_any_version_to_any_other(old: PreparedDocument, new: 
 def test_only_metadata_changed() -> None:
     """True is not 1 to a reader of the payload; nothing is embedded for it."""
     old, new = document({"a": "one"}, 1), document({"a": "one"}, True)
-    first = changes(old, Stored({}, {}), hashes(old))
-    plan = changes(new, apply(Stored({}, {}), first), hashes(new))
+    first = changes(old, StoredState({}, {}), hashes(old))
+    plan = changes(new, apply(StoredState({}, {}), first), hashes(new))
     assert not plan.encode
     assert plan.updated["a"]["metadata"] == {"x": True}
 
@@ -68,5 +68,5 @@ def test_only_metadata_changed() -> None:
 def test_again_embeds_everything() -> None:
     """A rebuild trusts nothing that is stored."""
     same = document({"a": "one", "b": "two"})
-    stored = apply(Stored({}, {}), changes(same, Stored({}, {}), hashes(same)))
+    stored = apply(StoredState({}, {}), changes(same, StoredState({}, {}), hashes(same)))
     assert [c.id for c in changes(same, stored, hashes(same), again=True).encode] == ["a", "b"]

@@ -17,7 +17,7 @@ from lmm.models.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answers import Answer
 from lmm_education.store.edge import EdgeStore
-from lmm_education.web.service import A_CLASS, Asked, Queue, Service, open_service
+from lmm_education.web.service import A_CLASS, Queue, ServedQuestion, Service, open_service
 
 QUESTION = "What makes leaves green?"
 
@@ -55,9 +55,9 @@ def service(course: Course, model: ChatModel) -> Service:
     return open_service(course)
 
 
-def asked(served: Service) -> Asked:
+def asked(served: Service) -> ServedQuestion:
     """The question of a student."""
-    return Asked(QUESTION, "somebody", "page")
+    return ServedQuestion(QUESTION, "somebody", "page")
 
 
 def test_whoever_stops_reading_stops_the_model(botany: Course) -> None:

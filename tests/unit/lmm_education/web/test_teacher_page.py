@@ -12,7 +12,7 @@ from unit.lmm_education.exchange_log.logs import logs
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
 from lmm_education.exchange_log.figures import CourseSection
 from lmm_education.web.http import render
-from lmm_education.web.teacher import RANGES, Range, Report, make_report
+from lmm_education.web.teacher import RANGES, Range, TeacherReport, make_report
 from lmm_education.web.words import Wording
 
 DAYS = Range(date(2026, 11, 1), date(2026, 11, 21))
@@ -54,7 +54,7 @@ def page(exchanges: list[LoggedExchange], language: str = "en") -> str:
     return shown_page(make_report(exchanges, down, COURSE, DAYS, words, UTC), language)
 
 
-def shown_page(report: Report, language: str = "en") -> str:
+def shown_page(report: TeacherReport, language: str = "en") -> str:
     """The whole page."""
     say = Wording(language)
     return render("teacher.html", language=language, course="Botany", say=say, ranges=RANGES, message="", failures=[],

@@ -7,7 +7,7 @@ from fakes import embeddings_protocol
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm.models.embedders.dialects import DIALECTS, Question
+from lmm.models.embedders.dialects import DIALECTS, EmbeddingRequest
 from lmm.models.embedders.encoder import to_vector
 from lmm.models.port import Side
 
@@ -22,7 +22,7 @@ def test_a_server_understands_each(dialect: str, texts: list[str], kind: Side, d
     """The texts arrive as they are, and the vectors come back in their order and in the length asked for."""
     row = DIALECTS[dialect]
     path = ("/v1" if row.path == "/embeddings" else "") + row.path.format(model="some-model")
-    body = row.body(Question("some-model", texts, kind, dimensions))
+    body = row.body(EmbeddingRequest("some-model", texts, kind, dimensions))
     assert embeddings_protocol.speaks(path)
     assert embeddings_protocol.texts_of(path, body) == texts
     vectors = row.vectors(embeddings_protocol.reply_to(path, body))
