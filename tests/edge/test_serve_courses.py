@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -108,3 +109,25 @@ def test_courses_that_cannot_be_served(
     assert "no config.toml" in run_here(capsys, "serve", "empty").err
     ran = run_here(capsys, "serve", ".", "--host", "0.0.0.0")
     assert (ran.code, "has no login" in ran.err) == (2, True)
+
+
+def test_several_processes_serve_one_course(courses: Path, server: ScriptedServer) -> None:
+    """They count one student's questions together, and tell one count; several courses have one process."""
+    (courses / "plants/config.toml").write_text(
+        (courses / "plants/config.toml").read_text() + "questions_per_minute = 4\n"
+    )
+    server.answer = lambda request: "Green [1]."
+    process = start("serve", "--port", "0", "--workers", "2", courses / "plants")
+    try:
+        assert process.stderr is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/", process.stderr.readline().decode())
+        assert found is not None
+        cookie = send(found[0])[2]
+        question = {"question": "Why is a leaf green?"}
+        told = sorted(send(f"{found[0]}chat", question, cookie)[0] for _ in range(6))
+        assert told == [200] * 3 + [429] * 3
+        assert 'lmm_requests_total{path="/chat",status="429"} 3.0' in send(f"{found[0]}metrics")[1]
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == 0
+    assert lmm("serve", "--workers", "2", courses).code == 1

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -53,6 +57,7 @@ def serve() -> None:
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen.")
 @click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any that is free.")
 @options.flag("--public", help="Let others in without a login.")
+@click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="Processes, each with a core.")
 @options.model
 @_which
 def run(
@@ -61,6 +66,7 @@ def run(
     host: str,
     port: int,
     public: bool,
+    workers: int,
     model: str | None,
     course: str | None,
     config: Path | None,
@@ -73,28 +79,69 @@ def run(
     What `lmm ingest` stores meanwhile counts for the next answer. Who may log in, where [serve] says that one has to:
     `lmm serve password`, `lmm serve users`, `lmm serve keys`. Needs the extra `web`.
     """
-    from lmm.config_files import read_config
     from lmm.listening import listen, url_of
-    from lmm_education.course import Course
 
     if courses and (config or course):
         raise ConfigError("name the courses, or use --config and --course", where="--config")
     _check_installed()
+    work = _Work(courses, host, public, workers, model, course, config)
     with ExitStack() as closing:
-        opened: dict[str, Course] = {}
-        files: list[Path | Config | None] = [read_config(file) for file in course_files(courses)] or [config]
-        for file in files:
-            one = closing.enter_context(Course.open(config=file, course=course, model=model))
-            opened[_new_name(one.root, opened)] = one
+        if workers > 1:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = closing.enter_context(TemporaryDirectory(prefix="lmm-metrics-"))
+        opened = _opened(work, closing)
         _check_logins(opened.values(), host, public)
-        app = _application(opened, host, public)
+        app = _application(opened, work)
         for one in opened.values():
             _check_course(one)
         with listen(host, port) as listener:
             names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
+            others = [_started(work, listener) for _ in range(workers - 1)]
             terminal.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
             _run(app, listener)
+            for other in others:
+                other.terminate()
+                other.join()
     return DONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is served, as it was asked for: every process opens it for itself."""
+
+    courses: tuple[Path, ...]
+    host: str
+    public: bool
+    workers: int
+    model: str | None
+    course: str | None
+    config: Path | None
+
+
+def _opened(work: _Work, closing: ExitStack) -> dict[str, Course]:
+    """The courses by the names under which they stand."""
+    from lmm.config_files import read_config
+    from lmm_education.course import Course
+
+    opened: dict[str, Course] = {}
+    files: list[Path | Config | None] = [read_config(file) for file in course_files(work.courses)] or [work.config]
+    if len(files) > 1 and work.workers > 1:
+        raise ConfigError("several courses are served by one process", where="--workers", hint="start one for each")
+    for file in files:
+        one = closing.enter_context(Course.open(config=file, course=work.course, model=work.model))
+        opened[_new_name(one.root, opened)] = one
+    return opened
+
+
+def _started(work: _Work, listener: socket.socket) -> multiprocessing.process.BaseProcess:
+    """Another process that answers at the same address."""
+    process = multiprocessing.get_context("spawn").Process(target=_help, args=(work, listener), daemon=True)
+    process.start()
+    return process
+
+
+def _help(work: _Work, listener: socket.socket) -> None:
+    with ExitStack() as closing:
+        _run(_application(_opened(work, closing), work), listener)
 
 
 def course_files(paths: Sequence[Path]) -> list[Path]:
@@ -124,14 +171,15 @@ def _new_name(root: Path, others: Mapping[str, Course]) -> str:
     return name
 
 
-def _application(courses: Mapping[str, Course], host: str, public: bool) -> Any:
+def _application(courses: Mapping[str, Course], work: _Work) -> Any:
     """The application of one course, or of several under their names."""
     from lmm_education.web.app import LOOPBACK, create_app, create_site
 
     apps = {}
     for name, course in courses.items():
-        anyone = public or course.settings.serve.login != "none"
-        apps[name] = create_app(course, hosts=("*",) if anyone else (*LOOPBACK, host))
+        anyone = work.public or course.settings.serve.login != "none"
+        hosts = ("*",) if anyone else (*LOOPBACK, work.host)
+        apps[name] = create_app(course, hosts=hosts, workers=work.workers)
     return create_site(apps) if len(apps) > 1 else next(iter(apps.values()))
 
 
@@ -197,7 +245,15 @@ def _run(app: Any, listener: socket.socket) -> None:
     server = uvicorn.Server(uvicorn.Config(app, **server_options()))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=_end_with, args=(parent, server), daemon=True).start()
     loop.run(server.serve(sockets=[listener]))  # where models are at home: nothing is handed from loop to loop
+
+
+def _end_with(parent: Any, server: Any) -> None:
+    """Stop serving when the first process is gone, however it went."""
+    parent.join()
+    server.should_exit = True
 
 
 # -- who may log in --------------------------------------------------------------------------------

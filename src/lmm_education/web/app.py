@@ -55,18 +55,21 @@ ROUTES = (
 )
 
 
-def create_app(course: CourseParts, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK) -> Starlette:
+def create_app(
+    course: CourseParts, *, options: AskOptions | None = None, hosts: Sequence[str] = LOOPBACK, workers: int = 1
+) -> Starlette:
     """The web chat and the HTTP API of a course that stays open for as long as the application runs.
 
     Args:
         course: as `lmm_education.Course.open` gives it.
         options: how questions are answered; by default as configured.
         hosts: names under which requests may come; ``("*",)`` for any, as where a proxy checks them.
+        workers: how many processes serve the course, with this one.
 
     Raises:
         ConfigError: [serve] asks for something unknown.
     """
-    service = open_service(course, options, hosts=hosts)
+    service = open_service(course, options, hosts=hosts, workers=workers)
     app = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,6 +17,8 @@ from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import LogWriter
 from lmm_education.store.port import Store
 
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable with the folder in which processes count together; prometheus_client reads it when it is imported."""
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _FIRST_WORD = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0)
 _TOTAL = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
@@ -41,10 +46,11 @@ class Metrics:
         self.reactions = Counter(
             "lmm_reactions", "Students' reactions, every change of one.", ["reaction"], registry=all_
         )
-        self.running = Gauge("lmm_answers_running", "Answers on their way.", registry=all_)
-        started = Gauge("lmm_start_time_seconds", "When the server was started, in seconds since 1970.", registry=all_)
+        self.running = Gauge("lmm_answers_running", "Answers on their way.", registry=all_, multiprocess_mode="livesum")
+        told = "When the server was started, in seconds since 1970."
+        started = Gauge("lmm_start_time_seconds", told, registry=all_, multiprocess_mode="min")
         started.set_to_current_time()
-        self._registry.register(_Looked(store, log))
+        self._looked = _Looked(store, log)
 
     def note(self, exchange: LoggedExchange) -> None:
         """Count a question and what came of it."""
@@ -62,10 +68,20 @@ class Metrics:
         >>> b"lmm_answers_running 0.0" in Metrics().text()
         True
         """
-        return generate_latest(self._registry)
+        shown = self._registry
+        if SHARED in os.environ:  # what all processes counted is in its files
+            shown = CollectorRegistry()
+            MultiProcessCollector(shown)  # type: ignore[no-untyped-call]
+        return generate_latest(shown) + generate_latest(_only(self._looked))
 
 
-class _Looked:
+def _only(collector: Collector) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry
+
+
+class _Looked(Collector):
     """What is not counted, but looked up."""
 
     def __init__(self, store: Store | None, log: LogWriter | None) -> None:

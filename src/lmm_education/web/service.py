@@ -14,7 +14,6 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from limits.storage import MemoryStorage
 from markupsafe import Markup
 from starlette.requests import Request
 
@@ -49,7 +48,7 @@ from lmm_education.web.material import Contents, Material
 from lmm_education.web.metrics import Metrics
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
-from lmm_education.web.state import Budget, Database, Reservation, ServeState, Spent, serve_state
+from lmm_education.web.state import Budget, Database, Reservation, ServeState, Spent, Windows, serve_state
 from lmm_education.web.topic import TopicCheck
 from lmm_education.web.words import texts_for
 
@@ -405,8 +404,11 @@ async def _left(request: Request) -> None:
 # -- opening ---------------------------------------------------------------------------------------
 
 
-def open_service(course: CourseParts, options: AskOptions | None = None, *, hosts: Collection[str] = ()) -> Service:
-    """A course that stays open, with the rules that [serve] sets; only its students' texts are in it.
+def open_service(
+    course: CourseParts, options: AskOptions | None = None, *, hosts: Collection[str] = (), workers: int = 1
+) -> Service:
+    """A course that stays open, with the rules that [serve] sets; only its students' texts are in it. So many
+    processes, `workers`, serve it, and share what the model bears.
 
     Raises:
         ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: there is no password yet, or
@@ -414,8 +416,10 @@ def open_service(course: CourseParts, options: AskOptions | None = None, *, host
         FileReadError, FileWriteError: the server's own files cannot be read or made.
     """
     course = course.for_students()
-    answering, settings = open_answering(course, options, major=_major(course)), course.settings.serve
-    texts, state, storage, log = texts_for(settings), state_of(course), MemoryStorage(), _open_log(course)
+    answering, settings = open_answering(course, options, major=_major(course, workers)), course.settings.serve
+    texts, state, log = texts_for(settings), state_of(course), _open_log(course)
+    database = Database(state.database)
+    storage = Windows(database)
     signer = Signer(state.key())
     accounts = LoginFile(state.logins)
     sessions = Sessions(signer, state.ended, settings.session_hours)
@@ -437,24 +441,24 @@ def open_service(course: CourseParts, options: AskOptions | None = None, *, host
         pictures=pictures,
         material=Material(contents, study, pictures.of_document),
         metrics=Metrics(course.store, log),
-        queue=Queue(_at_once(course)),
+        queue=Queue(_at_once(course, workers)),
         log=log,
-        budget=_budget(course, state),
+        budget=_budget(course, database),
         topic=_topic(course, answering, texts["off_topic"]) if settings.allowed_content else None,
         local=all(is_loopback(host) for host in hosts),
     )
 
 
-def _at_once(course: CourseParts) -> int:
+def _at_once(course: CourseParts, workers: int) -> int:
     """How many answers are made at once. What bounds the questions of one person's documents is no measure for a class:
     unless the configuration says how many calls the model bears, as many as a class asks."""
     said = "concurrency" in tomllib.loads(course.config.text).get("major", {})
-    return course.models.major.concurrency if said else A_CLASS
+    return max(1, course.models.major.concurrency // workers) if said else A_CLASS
 
 
-def _major(course: CourseParts) -> ChatModel:
+def _major(course: CourseParts, workers: int) -> ChatModel:
     """The model that answers; the queue is the service's."""
-    return course.major or shared_chat(course.models.major.replace(concurrency=_at_once(course)))
+    return course.major or shared_chat(course.models.major.replace(concurrency=_at_once(course, workers)))
 
 
 def state_of(course: CourseParts) -> ServeState:
@@ -473,7 +477,7 @@ def _open_log(course: CourseParts) -> LogWriter | None:
     return log
 
 
-def _teacher(state: ServeState, storage: MemoryStorage) -> Login:
+def _teacher(state: ServeState, storage: Windows) -> Login:
     signer = Signer(state.key() + b" teacher")
     sessions = Sessions(signer, state.teacher_ended, _TEACHER_HOURS)
     return Login("teacher", signer, LoginFile(state.teacher), sessions, Attempts(signer, storage, OF_ONE))
@@ -487,12 +491,12 @@ def _check_accounts(settings: ServeSettings, accounts: LoginFile) -> None:
         raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
 
 
-def _budget(course: CourseParts, state: ServeState) -> Budget | None:
+def _budget(course: CourseParts, database: Database) -> Budget | None:
     settings = course.settings.serve
     if not settings.daily_tokens and not settings.daily_cost:
         return None
     expected = Spent(course.settings.answer.budget + _BESIDES)
-    budget = Budget(Database(state.database), settings.daily_tokens, settings.daily_cost, expected)
+    budget = Budget(database, settings.daily_tokens, settings.daily_cost, expected)
     budget.spent()  # that it can be counted at all
     return budget
 

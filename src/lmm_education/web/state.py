@@ -12,11 +12,15 @@ import hashlib
 import os
 import secrets
 import sqlite3
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from limits.storage import MovingWindowSupport, Storage
 
 from lmm.disk.files import state_folder
 from lmm.errors import FileReadError, FileWriteError
@@ -119,8 +123,13 @@ def _unwritable(path: Path, error: OSError) -> FileWriteError:
 # -- the database ------------------------------------------------------------------------------------
 
 
+_FORGOTTEN = 3600  # seconds after which nothing counts that is limited
 _PATIENCE = 10.0  # seconds for other processes that write
-_TABLES = "create table if not exists spent (day text primary key, tokens integer not null, cost real not null) strict"
+_TABLES = """
+create table if not exists spent (day text primary key, tokens integer not null, cost real not null) strict;
+create table if not exists counted (name text not null, at real not null) strict;
+create index if not exists by_name on counted (name, at);
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +158,71 @@ class Database:
                 connection.execute("commit")
         except (sqlite3.Error, OSError) as error:
             raise FileReadError(f"cannot be used: {error}", where=str(self.file)) from error
+
+
+class Windows(Storage, MovingWindowSupport):
+    """What `limits` counts, in the database: all processes of a course agree, and a restart forgets nothing."""
+
+    STORAGE_SCHEME = ["lmm"]  # noqa: RUF012
+
+    def __init__(self, database: Database) -> None:
+        super().__init__("lmm:")
+        self._database = database
+
+    @property
+    def base_exceptions(self) -> type[Exception]:
+        return FileReadError
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Count something so many times, unless that is more than may be in so many seconds."""
+        with self._database.writing() as connection:
+            held = _held(connection, key, expiry)
+            if len(held) + amount > limit:
+                return False
+            connection.executemany("insert into counted values (?, ?)", [(key, time.time())] * amount)
+        return True
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        """When the first that counts was counted, and how many there are."""
+        with self._database.writing() as connection:
+            held = _held(connection, key, expiry)
+        return (held[0] if held else time.time()), len(held)
+
+    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        """Count without a limit; how many there are."""
+        self.acquire_entry(key, sys.maxsize, expiry, amount)
+        return self.get_moving_window(key, sys.maxsize, expiry)[1]
+
+    def get(self, key: str) -> int:
+        """How many there are."""
+        return self.get_moving_window(key, sys.maxsize, _FORGOTTEN)[1]
+
+    def get_expiry(self, key: str) -> float:
+        """When nothing will count any more."""
+        return self.get_moving_window(key, sys.maxsize, _FORGOTTEN)[0] + _FORGOTTEN
+
+    def check(self) -> bool:
+        """Whether it can be used."""
+        with self._database.writing():
+            return True
+
+    def reset(self) -> int:
+        """Forget everything."""
+        with self._database.writing() as connection:
+            return connection.execute("delete from counted").rowcount
+
+    def clear(self, key: str) -> None:
+        """Forget one name."""
+        with self._database.writing() as connection:
+            connection.execute("delete from counted where name = ?", (key,))
+
+
+def _held(connection: sqlite3.Connection, key: str, expiry: int) -> list[float]:
+    """When a name was counted in the last seconds; what is long over is deleted."""
+    now = time.time()
+    connection.execute("delete from counted where at < ?", (now - _FORGOTTEN,))
+    rows = connection.execute("select at from counted where name = ? and at > ? order by at", (key, now - expiry))
+    return [at for (at,) in rows]
 
 
 # -- the day's budget --------------------------------------------------------------------------------
