@@ -130,4 +130,4 @@ def test_several_processes_serve_one_course(courses: Path, server: ScriptedServe
     finally:
         process.send_signal(signal.SIGINT)
         assert finish(process).code == 0
-    assert lmm("serve", "--workers", "2", courses).code == 1
+    assert lmm("serve", "--workers", "2", courses).code == 2
