@@ -46,8 +46,8 @@ DISK_EVERY = 10  # documents that go through files too: a save of ours waits for
 _METADATA = [
     "?: why?", "?: |\n  more than\n\n  one line", "+: go on", "query: what?", "message: 'and: this'", "=: shorten",
     "edit: |\n  say it\n    otherwise", "title: x", "type: y # mine", "# a note", "", "  ", "list:\n  - a\n\n  - b",
-    "~chat_:\n  - query: a\n    ~reply: |-\n      b\n\n      c\n    ~~model: m", "~summary: s\n~~summary_text: abcd",
-    "~chat: [q, a]", "~txthash: abc\nsummary: old", "frozen: true", "skip: true", "key: [", "- a: 1\n- b: 2",
+    "~chat_:\n  - query: a\n    ~reply: |-\n      b\n\n      c\n    ~~model: m", "~summary_: s\n~~summary_text: abcd",
+    "~chat: [q, a]", "~txthash_: abc\nsummary: old", "frozen: true", "skip: true", "key: [", "- a: 1\n- b: 2",
 ]  # fmt: skip
 _PIECES = [
     "# A", "## B {#b}", "###### old text", "###### new text", "Setext\n===", "Setext\n---", "```", "````\nx\n````",

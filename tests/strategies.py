@@ -103,7 +103,7 @@ def documents() -> st.SearchStrategy[str]:
 
 _ASKING = [
     "?: why?", "?: why?\n+: and then?", "query: |\n  is it: so?\n\n  # really", "type: exercise\n?: why? # honestly",
-    "# a note\n~summary: short\n?: how", "~chat_:\n  - query: old\n    ~reply: |-\n      Yes.\n\n      No.\n+: more",
+    "# a note\n~summary_: short\n?: how", "~chat_:\n  - query: old\n    ~reply: |-\n      Yes.\n\n      No.\n+: more",
     "~chat_:\n- query: 1\n  ~reply: 2\n# after\nkey: 1", "a: 1\nb: [x, y]", "?: 'quoted: yes'", "- a: 1\n?: in a list",
     "{a: 1}\n?: beside flow", "~chat: [q, a]\n+: go on", "x: .nan\n?: hm", "?: why?\n?: why?",
     "=: shorter", "a: 1\n=: shorter\n?: why?",
@@ -224,8 +224,8 @@ _ENTRY_KEYS = [
     "a",
     "b",
     "title",
-    "~summary",
-    "~~txthash",
+    "~summary_",
+    "~~txthash_",
     "questions=",
     "'quoted'",
     '"double q"',

@@ -69,7 +69,7 @@ def asked(server: ScriptedServer, start: int = 0) -> list[str]:
 
 def summaries(path: Path) -> list[str]:
     """The summaries in a file, in its order."""
-    return re.findall(r"^~summary: (.*)$", path.read_text(), re.MULTILINE)
+    return re.findall(r"^~summary_: (.*)$", path.read_text(), re.MULTILINE)
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_ctrl_c_saves_what_was_made(
         "d.md: made titles 3, summary 1; 1 call, 11 tokens in, 7 out; interrupted; what was made is saved\n"
     )
     assert summaries(document) == ["Summary of Organs > Leaves."]
-    assert document.read_text().count("~titles:") == 3
+    assert document.read_text().count("~titles_:") == 3
     server.answer = named
     assert lmm("annotate", "d.md", "--summaries").code == 0
     assert asked(server, 2) == ["summary of Organs", "summary of Organs > Roots"]
@@ -307,7 +307,7 @@ def test_a_failure_keeps_the_others(server: ScriptedServer, document: Path, caps
     assert ran.code == 1
     assert ran.out.endswith("; 1 failed, 2 wait for that\n")
     assert ran.err == ("d.md:13: summary of 'Roots': OpenAICompatible/test: HTTP 500: no (try again later)\n")
-    assert (summaries(document), document.read_text().count("~questions:")) == (["Summary of Organs > Leaves."], 3)
+    assert (summaries(document), document.read_text().count("~questions_:")) == (["Summary of Organs > Leaves."], 3)
     server.answer = named
     assert run_here(capsys, "annotate", "d.md", "--summaries", "--questions").code == 0
     assert len(summaries(document)) == 4
@@ -322,7 +322,7 @@ def test_a_hopeless_failure_stops_asking(
     (folder / "d.md").write_text("---\ntitle: T\n---\n\n" + "".join(f"# S{n}\n\n{n} {WORDS}\n\n" for n in range(30)))
     ran = run_here(capsys, "annotate", "d.md", "--questions")
     assert (ran.code, ran.err.count("bad key")) in ((1, 1), (1, 2))
-    assert (folder / "d.md").read_text().count("~titles:") == 30
+    assert (folder / "d.md").read_text().count("~titles_:") == 30
 
 
 def test_the_author_writes_meanwhile(server: ScriptedServer, document: Path) -> None:
@@ -455,7 +455,7 @@ def test_a_model_of_a_user(server: ScriptedServer, document: Path, models: Path,
     assert f"would make {name} 3; 3 calls" in dry.out
     ran = lmm("batch", name, "d.md", "--from", models)
     assert ran == Ran(0, f"d.md: made {name} 3; 3 calls, 33 tokens in, 21 out\n", "")
-    assert document.read_text().count(f"~{name}:") == 3
+    assert document.read_text().count(f"~{name}_:") == 3
     assert server.most_in_flight == 2  # the leaves; then the section above them
     assert lmm("batch", name, "d.md", "--from", models).out == "d.md: nothing to make\n"
     assert len(server.requests) == 3
@@ -469,7 +469,7 @@ def test_a_model_that_fails_keeps_what_it_made(
     ran = run_here(capsys, "batch", "broken", "d.md", "--from", str(models))
     assert (ran.code, ran.out) == (1, "d.md: made shout 3\n")
     assert ran.err == f"lmm: {models}:{line}: ValueError: not today (mend the batch model, then run again)\n"
-    assert document.read_text().count("~shout:") == 3
+    assert document.read_text().count("~shout_:") == 3
 
 
 def test_a_model_that_fails_on_one_section(document: Path, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -477,7 +477,7 @@ def test_a_model_that_fails_on_one_section(document: Path, models: Path, capsys:
     ran = run_here(capsys, "batch", "half", "d.md", "--from", str(models))
     assert ran.code == 1
     assert f"d.md:9: half of 'Leaves': {models}:{MODELS.count(chr(10))}: ZeroDivisionError: division by zero" in ran.err
-    assert document.read_text().count("~half:") == 1
+    assert document.read_text().count("~half_:") == 1
     assert ran.out == "d.md: made half 1; 1 failed, 1 wait for that\n"
 
 

@@ -41,7 +41,7 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
         packaged = resources.files("lmm").joinpath("example/course", lecture).read_bytes()
         assert (tmp_path / "course" / lecture).read_bytes() == packaged
     assert re.search(r"03-generalized\.md: [12] of \d+ chunks embedded", result.stdout)
-    assert "~summary: " in (tmp_path / "course" / "03-generalized.md").read_text()
+    assert "~summary_: " in (tmp_path / "course" / "03-generalized.md").read_text()
     agent = (tmp_path / "course" / "question-setter.chatmd").read_text()
     assert '<source from="01-linear-models.md:' in agent
     assert agent.endswith("<user>\n\n</user>\n")

@@ -41,7 +41,7 @@ DOCUMENT = (
 ~chat_:
   - query: why SECRET?
     ~reply: Because of SECRET.
-~summary: SECRET
+~summary_: SECRET
 ---
 ## Colour
 

@@ -35,7 +35,7 @@ def test_over_section_summaries(server: ScriptedServer, folder: Path) -> None:
     question = server.requests[-1].last
     assert question.count("A summary of the section.") == 4  # three sections, and the document
     assert SENTENCE not in question
-    assert "~summary" not in path.read_text()
+    assert "~summary_" not in path.read_text()
 
 
 def test_a_text_that_fits_is_sent_as_it_is(server: ScriptedServer, folder: Path) -> None:

@@ -43,7 +43,7 @@ def without_ours(text: str, before: str) -> str:
             assert {key for key in block.values() if not key.startswith("~")} == {"title"}
             continue
         if isinstance(block, MetadataBlock) and block.source.strip("\ufeff\r\n \t") not in known:
-            for key in ("~txthash", *(f"~{name}" for name in FIELDS)):
+            for key in ("~txthash_", *(f"~{name}_" for name in FIELDS)):
                 if key in block.values():
                     block = block.without_key(key)
         if isinstance(block, MetadataBlock) and not block.body.strip():

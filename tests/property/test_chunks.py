@@ -28,7 +28,7 @@ _LARGE = [
     "x" * 300, "$$\n" + "\n".join(f"a_{n} = {n}" for n in range(30)) + "\n$$", "<div>\n\ninside\n\n</div>",
     "葉は緑色です。" * 40, "    code\n    more", "---\ntype: exercise\n---\nWhy?",
     "---\ntype: exercise\n---\n1. First\n\n\n2. Second " + "words " * 25 + "\n\n   more\n\n3. Third",
-    "---\n~summary: Short.\n~questions: [Why?, How?]\n---\n## S",
+    "---\n~summary_: Short.\n~questions_: [Why?, How?]\n---\n## S",
     "# A\n\n" + "Prose of one line.\n\n" * 9, "---\nskip: true\n---\nhidden", "---\ntopic: review\n---\n# B",
 ]  # fmt: skip
 LARGE_DOCUMENTS = st.lists(st.sampled_from(_LARGE), max_size=8).map(lambda pieces: "\n\n".join(pieces) + "\n")

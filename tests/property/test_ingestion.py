@@ -21,7 +21,7 @@ _WORDS = ["cell", "leaf", "tax", "law", "residual", "model", "green", "divides",
 _PARAGRAPHS = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=12).map(" ".join) | st.sampled_from(
     ["The same in many places.", "$$x = 1$$", "```r\n1 + 1\n```", "- one\n- two", "word " * 500]
 )
-_METADATA = st.sampled_from(["", "---\ntopic: x\n---\n", "---\ntype: exercise\n---\n", "---\n~summary: Short.\n---\n"])
+_METADATA = st.sampled_from(["", "---\ntopic: x\n---\n", "---\ntype: exercise\n---\n", "---\n~summary_: Short.\n---\n"])
 _SECTIONS = st.builds(
     lambda metadata, level, title, paragraphs: f"{metadata}{'#' * level} {title}\n\n" + "\n\n".join(paragraphs) + "\n",
     _METADATA, st.integers(1, 3), st.sampled_from("ABC"), st.lists(_PARAGRAPHS, max_size=4),

@@ -85,7 +85,7 @@ def annotated(draw: st.DrawFn, base: str) -> Ours:
     nodes = list(preorder(tree))
     for node in draw(st.lists(st.sampled_from(nodes), max_size=3)) if nodes else []:
         try:
-            node.set_metadata("~summary", draw(st.sampled_from(["made", "two\nlines", "again"])))
+            node.set_metadata("~summary_", draw(st.sampled_from(["made", "two\nlines", "again"])))
         except MetadataError:
             continue
     return Ours(serialize(tree_to_blocks(tree)))

@@ -33,7 +33,7 @@ _LINES = [
     "# a note",
     "list:\n  - a\n\n  - b",
     "~chat_:\n  - query: a\n    ~reply: |-\n      b\n\n      c\n    ~~model: m",
-    "~summary: s\n~~summary_text: abcd",
+    "~summary_: s\n~~summary_text: abcd",
     "frozen: true",
 ]
 _BLANKS = ["", "", "\n", "  \n", "\n\n"]

@@ -50,8 +50,8 @@ def test_the_large_document_is_what_it_claims_to_be(document: str) -> None:
     assert 200_000 <= len(document) < 202_000
     assert document == large_document(200_000, 120)
     keys = {key for block in metadata for key in block.values()}
-    assert {"~txthash", "titles", "questions", "~questions", "~keywords", "~chat_", "type", "docid"} <= keys
-    assert {type(block.values().get("~txthash")) for block in metadata} == {str, dict, type(None)}
+    assert {"~txthash_", "titles", "questions", "~questions_", "~keywords_", "~chat_", "type", "docid"} <= keys
+    assert {type(block.values().get("~txthash_")) for block in metadata} == {str, dict, type(None)}
     assert sum(len(read_log(block.values())) for block in metadata) > 20
 
 
@@ -91,7 +91,7 @@ def test_forty_annotations_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_concurrently, "PAUSE", 0.0)
     with answer_concurrently.temporary_state():
         text = annotate_concurrently.annotate(annotate_concurrently.document(), 8)
-    assert text.count("~questions:") + text.count("~keywords:") == 40
+    assert text.count("~questions_:") + text.count("~keywords_:") == 40
 
 
 @pytest.mark.parametrize("module", cli_start.FORBIDDEN)

@@ -257,20 +257,39 @@ def _keys(node: yaml.Node | None) -> list[yaml.Node]:
 
 
 def lookup(values: Mapping[str, Any], key: str, default: Any = None) -> Any:
-    """The value that counts for `key`: ``key=`` or ``~key=``, else ``key``, else ``~key``.
+    """The value that counts for `key`: a locked one, else the author's, else a model's: ``~key_``, once ``~key``.
 
-    >>> lookup({"~questions": "model's", "questions=": "mine"}, "questions")
+    >>> lookup({"~questions_": "model's", "questions=": "mine"}, "questions")
     'mine'
     """
-    for spelling in (f"{key}=", f"~{key}=", key, f"~{key}"):
+    for spelling in (*locked_keys(key), key, generated_key(key), f"~{key}"):
         if spelling in values:
             return values[spelling]
     return default
 
 
 def base_name(key: str) -> str:
-    """`key` without its owner's marks: ``~key``, ``~~key`` and ``key=`` are all ``key``."""
-    return key.lstrip("~").removesuffix("=")
+    """`key` without its owner's marks: ``~key_``, ``~key``, ``~~key`` and ``key=`` are all ``key``.
+
+    >>> base_name("~summary_"), base_name("~summary"), base_name("note_"), base_name("titles=")
+    ('summary', 'summary', 'note_', 'titles')
+    """
+    bare = key.lstrip("~").removesuffix("=")
+    return bare.removesuffix("_") if key.startswith("~") else bare
+
+
+def generated_key(name: str) -> str:
+    """The key under which a model's value for `name` is written.
+
+    Pandoc reads every string in metadata as markdown (a heading in a summary gave a section's id to it, a citation an
+    entry to the bibliography), but for keys that end in an underscore.
+    """
+    return f"~{name}_"
+
+
+def locked_keys(name: str) -> tuple[str, ...]:
+    """The keys whose value for `name` is never overwritten."""
+    return f"{name}=", f"~{name}=", f"~{name}_="
 
 
 # -- editing -------------------------------------------------------------------------------------

@@ -278,8 +278,8 @@ def entry(key: str, value: Any, *, indent: int = 0, newline: str = "\n") -> str:
 
     `indent` is the column of the key in spaces; further lines are indented relative to it.
 
-    >>> print(entry("~summary", "one\\ntwo"), end="")
-    ~summary: |-
+    >>> print(entry("~summary_", "one\\ntwo"), end="")
+    ~summary_: |-
       one
       two
     >>> print(entry("a", [1, {"b": "yes"}]), end="")

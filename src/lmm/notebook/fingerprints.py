@@ -1,9 +1,10 @@
 """What a generated field was made from, so that it is made again when, and only when, that changed.
 
-Next to the fields that a model wrote, a block keeps ``~txthash``, a mapping from each field to three short
+Next to the fields that a model wrote, a block keeps ``~txthash_``, a mapping from each field to three short
 hashes: of the text it was made from, of the value as generated (white space counts in neither), and of how
 it was made (prompt, model, headings). A scalar there, as another program writes it, is read as the text's
-hash for all fields, and the bare ``titles``, ``questions`` and ``summary`` beside it as generated.
+hash for all fields, and the bare ``titles``, ``questions`` and ``summary`` beside it as generated. Keys without the
+underscore, as we wrote them once, are read, and get it when a field of their block is written.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 from lmm.markdown import metadata
 from lmm.markdown.blocks import MetadataBlock
 
-KEY = "~txthash"
+KEY = metadata.generated_key("txthash")
+_OLD_KEY = "~txthash"
 # What another program writes without "~", beside a scalar hash.
 BARE = ("titles", "questions", "summary")
 _UNKNOWN = "-"
@@ -107,15 +109,25 @@ def recorded(values: Mapping[str, Any], field: str) -> Fingerprint | None:
     """
     if (scalar := _scalar(values)) is not None:
         return Fingerprint(scalar)
-    kept = values.get(KEY)
+    kept = _kept(values)
     parts = str(kept.get(field, "")).split() if isinstance(kept, Mapping) else []
     if len(parts) != 3:
         return None
     return Fingerprint(*("" if part == _UNKNOWN else part for part in parts))
 
 
+def _kept(values: Mapping[str, Any]) -> Any:
+    return values.get(KEY, values.get(_OLD_KEY))
+
+
+def _key_in(values: Mapping[str, Any], field: str) -> str:
+    """The key under which a generated field stands, whoever wrote it; the one it would have, if it is not there."""
+    key = metadata.generated_key(field)
+    return next((spelling for spelling in (key, f"~{field}", field) if spelling in values), key)
+
+
 def _scalar(values: Mapping[str, Any]) -> str | None:
-    kept = values.get(KEY)
+    kept = _kept(values)
     return None if kept is None or isinstance(kept, Mapping | list) else str(kept)
 
 
@@ -127,14 +139,14 @@ def state_of(values: Mapping[str, Any], field: str, text: str | None, made: str)
     >>> state_of({"summary=": "mine"}, "summary", "text", "made")
     <State.LOCKED: 'locked'>
     """
-    if f"{field}=" in values or f"~{field}=" in values:
+    if any(key in values for key in metadata.locked_keys(field)):
         return State.LOCKED
     if field in values and not _is_generated_bare(values, field):
         return State.OWN
-    if f"~{field}" not in values and field not in values:
+    if _key_in(values, field) not in values:
         return State.NOTHING if text is None else State.MISSING
     known = recorded(values, field)
-    if known is None or (known.value and known.value != value_hash(values.get(f"~{field}", values.get(field)))):
+    if known is None or (known.value and known.value != value_hash(values.get(_key_in(values, field)))):
         return State.EDITED
     if text is None:
         return State.GONE if known.value else State.NOTHING
@@ -156,7 +168,7 @@ def value_of(values: Mapping[str, Any], field: str) -> Any:
 
 
 def with_fields(block: MetadataBlock, made: Mapping[str, Generated]) -> MetadataBlock:
-    """`block` with generated fields and their fingerprints; what another program wrote bare becomes ``~field``.
+    """`block` with generated fields and their fingerprints; what stands there under other keys gets ours.
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
@@ -164,8 +176,9 @@ def with_fields(block: MetadataBlock, made: Mapping[str, Generated]) -> Metadata
     block = _with_marked_fields(block)
     prints = _prints(block)
     for name, generated in made.items():
-        block = _with_field(block, f"~{name}", generated.value)
-        stored = block.values()[f"~{name}"]  # as it will be read: tuples are lists then
+        key = metadata.generated_key(name)
+        block = _with_field(block, key, generated.value)
+        stored = block.values()[key]  # as it will be read: tuples are lists then
         prints[name] = str(Fingerprint(text_hash(generated.text), value_hash(stored), _short(generated.made)))
     return block.with_key(KEY, prints)
 
@@ -185,7 +198,7 @@ def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
         MetadataError: the block has a form that nothing can be taken from.
     """
     prints = {field: print_ for field, print_ in _prints(block).items() if field != name}
-    block = block.without_key(f"~{name}")
+    block = block.without_key(_key_in(block.values(), name))
     return block.with_key(KEY, prints) if prints else block.without_key(KEY)
 
 
@@ -196,26 +209,40 @@ def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataB
     left = marked
     for name in names:
         known = recorded(values, name)
-        if known is not None and known.value == value_hash(values.get(f"~{name}")):
+        if known is not None and known.value == value_hash(values.get(_key_in(values, name))):
             left = without_field(left, name)
     return block if left is marked else left
 
 
 def _prints(block: MetadataBlock) -> dict[str, Any]:
-    kept = block.values().get(KEY)
+    kept = _kept(block.values())
     return dict(kept) if isinstance(kept, Mapping) else {}
 
 
 def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:
-    """`block` with a mapping in place of a scalar ``~txthash``, and ``~titles`` in place of the bare ``titles`` …"""
+    """`block` with a mapping in place of a scalar hash, and all that was generated in it under our keys."""
     values = block.values()
-    scalar = _scalar(values)
-    if scalar is None:
+    scalar, prints = _scalar(values), _prints(block)
+    if _OLD_KEY in values:
+        block = _renamed(block, _OLD_KEY, KEY)
+    for name in BARE if scalar is not None else prints:
+        old, new = _key_in(values, name), metadata.generated_key(name)
+        if old == name and scalar is not None and old in values:
+            block = _with_field(block.without_key(name), new, values[name])
+        elif old in values and old != name:
+            block = _renamed(block, old, new)
+        if old in values and scalar is not None:
+            prints[name] = str(Fingerprint(scalar, value_hash(values[old])))
+    return block if scalar is None else block.with_key(KEY, prints)
+
+
+def _renamed(block: MetadataBlock, old: str, new: str) -> MetadataBlock:
+    """`block` with another key for a value that stays as it is written, where the key is written plainly."""
+    if old == new:
         return block
-    prints = {}
-    for name in BARE:
-        if name in values:
-            block = _with_field(block.without_key(name), f"~{name}", values[name])
-        if f"~{name}" in block.values():
-            prints[name] = str(Fingerprint(scalar, value_hash(block.values()[f"~{name}"])))
-    return block.with_key(KEY, prints)
+    line, lines = metadata.key_line(block.body, old), block.body.split("\n")
+    if line is not None and lines[line - 1].startswith(f"{old}:") and new not in block.values():
+        lines[line - 1] = new + lines[line - 1].removeprefix(old)
+        return block.with_body("\n".join(lines))
+    value = block.values()[old]
+    return _with_field(block.without_key(old), new, value)

@@ -55,7 +55,7 @@ def prepare_document(
     Raises:
         ConfigError: the header's ``RAG:`` asks for something unknown, or tokens cannot be counted.
 
-    >>> text = "# Leaves\\n\\n---\\n~questions: [Why green?]\\n---\\n## Colour\\n\\nLeaves are green.\\n"
+    >>> text = "# Leaves\\n\\n---\\n~questions_: [Why green?]\\n---\\n## Colour\\n\\nLeaves are green.\\n"
     >>> document = prepare_document(text, docid="botany", file="botany.md", settings=Preparation())
     >>> [(chunk.place.headings, str(chunk.place), chunk.annotations) for chunk in document.chunks]
     [(('Leaves', 'Colour'), 'botany.md:8', ('Why green?',))]

@@ -28,7 +28,7 @@ _NOT_PROPERTIES = frozenset(
 def properties(values: Mapping[str, Any]) -> dict[str, Any]:
     """The properties in a metadata block's values: names without ``~`` and ``=``, values that JSON can hold.
 
-    >>> properties({"~questions": ["Why?"], "topic=": "review", "~~id": 3, "skip": False, "~chat_": []})
+    >>> properties({"~questions_": ["Why?"], "topic=": "review", "~~id": 3, "skip": False, "~chat_": []})
     {'questions': ['Why?'], 'topic': 'review'}
     """
     found: dict[str, Any] = {}
@@ -42,14 +42,14 @@ def properties(values: Mapping[str, Any]) -> dict[str, Any]:
 def _name(key: str) -> str | None:
     if key.startswith("~~") or key in _CONVERSATION:
         return None
-    name = key.removeprefix("~").removesuffix("=") or key
+    name = metadata.base_name(key) or key
     return None if name in _NOT_PROPERTIES else name
 
 
 def without_conversation(values: Mapping[str, Any]) -> dict[str, Any]:
     """A block's values as they are kept in a prepared file: all but chats, edits and bookkeeping.
 
-    >>> without_conversation({"~titles": "A", "~txthash": "x y z", "~~id": 3, "~chat": ["q", "a"]})
-    {'~titles': 'A', '~txthash': 'x y z'}
+    >>> without_conversation({"~titles_": "A", "~txthash_": "x y z", "~~id": 3, "~chat": ["q", "a"]})
+    {'~titles_': 'A', '~txthash_': 'x y z'}
     """
     return {key: value for key, value in values.items() if not key.startswith("~~") and key not in _CONVERSATION}

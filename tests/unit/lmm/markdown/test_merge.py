@@ -107,15 +107,15 @@ def test_a_log_is_cleared_from_a_block_of_one_line() -> None:
 
 def test_metadata_put_before_a_paragraph_joins_what_the_author_put_there() -> None:
     """One paragraph, one block: our key goes into the author's new one."""
-    ours = "# A\n\n---\n~summary: short\n---\nOne.\n"
+    ours = "# A\n\n---\n~summary_: short\n---\nOne.\n"
     theirs = "# A\n\n---\nmine: 1\n---\nOne.\n"
-    assert merge("# A\n\nOne.\n", ours, theirs) == Merged("# A\n\n---\nmine: 1\n~summary: short\n---\nOne.\n")
+    assert merge("# A\n\nOne.\n", ours, theirs) == Merged("# A\n\n---\nmine: 1\n~summary_: short\n---\nOne.\n")
 
 
 def test_a_value_that_both_changed_is_the_authors() -> None:
     """Ours is handed back."""
-    base, ours, theirs = (f"---\n~summary: {value}\n---\nOne.\n" for value in ("old", "ours", "theirs"))
-    assert merge(base, ours, theirs) == Merged(theirs, ("---\n~summary: ours\n---\n",))
+    base, ours, theirs = (f"---\n~summary_: {value}\n---\nOne.\n" for value in ("old", "ours", "theirs"))
+    assert merge(base, ours, theirs) == Merged(theirs, ("---\n~summary_: ours\n---\n",))
 
 
 def test_not_a_number_is_not_a_change() -> None:

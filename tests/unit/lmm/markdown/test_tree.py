@@ -29,7 +29,7 @@ lang: en
 
 ---
 type: definition
-~summary: made
+~summary_: made
 ---
 A leaf is green.
 
@@ -69,7 +69,7 @@ def test_a_document_as_a_tree() -> None:
     tree = load_text(LECTURE)
     assert outline(tree) == ["0 Botany", "1 Leaves", "2 A leaf is green.", "2 Autumn", "3 Farben", "4 Rot.", "4 "]
     assert [node.metadata for node in nodes(tree)] == [
-        {"title": "Botany", "lang": "en"}, {}, {"type": "definition", "~summary": "made"}, {}, {"lang": "de"}, {},
+        {"title": "Botany", "lang": "en"}, {}, {"type": "definition", "~summary_": "made"}, {}, {"lang": "de"}, {},
         {"note": "at the end"},
     ]  # fmt: skip
     assert [node.line for node in nodes(tree)] == [1, 5, 7, 13, 15, 21, 23]
@@ -139,11 +139,11 @@ def _text(tree: HeaderNode) -> None:
 
 
 def _metadata(tree: HeaderNode) -> None:
-    _a(tree).headings[0].set_metadata("~summary", "short")
+    _a(tree).headings[0].set_metadata("~summary_", "short")
 
 
 def _metadata_first(tree: HeaderNode) -> None:
-    _a(tree).set_metadata("~summary", "short")
+    _a(tree).set_metadata("~summary_", "short")
 
 
 def _new_text(tree: HeaderNode) -> None:
@@ -184,10 +184,10 @@ def _detached(tree: HeaderNode) -> None:
         (_title, "# A: new\n\nOne.\n\n## B\n\nTwo.\n\n# C\n"),
         (_document_title, "---\ntitle: T\n---\n\n# A\n\nOne.\n\n## B\n\nTwo.\n\n# C\n"),
         (_text, "# A\n\nOne,\nagain.\n\n## B\n\nTwo.\n\n# C\n"),
-        (_metadata, "# A\n\nOne.\n\n---\n~summary: short\n---\n## B\n\nTwo.\n\n# C\n"),
+        (_metadata, "# A\n\nOne.\n\n---\n~summary_: short\n---\n## B\n\nTwo.\n\n# C\n"),
         (
             _metadata_first,
-            "---\ntitle: A\n---\n\n---\n~summary: short\n---\n# A\n\nOne.\n\n## B\n\nTwo.\n\n# C\n",
+            "---\ntitle: A\n---\n\n---\n~summary_: short\n---\n# A\n\nOne.\n\n## B\n\nTwo.\n\n# C\n",
         ),
         (_new_text, "# A\n\nOne.\n\nNew.\n\n## B\n\nTwo.\n\n# C\n"),
         (_new_text_first, "# A\n\nNew.\n\nOne.\n\n## B\n\nTwo.\n\n# C\n"),

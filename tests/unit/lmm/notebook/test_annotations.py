@@ -113,7 +113,7 @@ def test_a_change_asks_for_that_section_and_its_ancestors(old: str, new: str, as
 def test_a_section_removed_asks_for_its_ancestors() -> None:
     """With its metadata block, as people delete sections."""
     text, model = annotated()
-    start, end = text.index("---\n~summary: Summary of a1"), text.index("---\n~summary: Summary of a2,")
+    start, end = text.index("---\n~summary_: Summary of a1"), text.index("---\n~summary_: Summary of a2,")
     annotate(text[:start] + text[end:], model, "summary")
     assert model.asked == ["summary of A", "summary of T"]
 
@@ -126,7 +126,7 @@ def test_a_section_removed_asks_for_its_ancestors() -> None:
         lambda text: text.replace("\n", "\r\n"),
         lambda text: text.replace("\n\n## ", "\n\n\n\n## "),
         lambda text: "\ufeff" + text,
-        lambda text: re.sub(r"~summary: (Summary of) (.*)", r"~summary: |-\n  \1\n  \2", text),
+        lambda text: re.sub(r"~summary_: (Summary of) (.*)", r"~summary_: |-\n  \1\n  \2", text),
     ],
     ids=["lines", "spaces", "CRLF", "blank lines", "byte order mark", "the value"],
 )
@@ -159,7 +159,7 @@ def test_titles_follow_the_headings() -> None:
     text, model = annotated("titles")
     report = annotate(text.replace("## A2\n", "## Second\n"), model, "titles")
     assert [line for line in report.text.splitlines() if "Second" in line] == [
-        "~titles: T - A - Second", "## Second", "~titles: T - A - Second - A2a", "~titles: T - A - Second - A2b",
+        "~titles_: T - A - Second", "## Second", "~titles_: T - A - Second - A2a", "~titles_: T - A - Second - A2b",
     ]  # fmt: skip
 
 
@@ -170,13 +170,13 @@ def test_a_text_that_is_gone_takes_its_summary_along() -> None:
     assert "Summary of a1" not in annotate(shorter, model, "summary").text
     edited = re.sub(r"Summary of a1, number \d+\.", "Mine.", shorter)
     assert edited != shorter
-    assert "~summary: Mine." in annotate(edited, model, "summary").text
+    assert "~summary_: Mine." in annotate(edited, model, "summary").text
 
 
 def test_a_deleted_field_comes_back_for_nothing() -> None:
     """The journal knows it; --again asks anew."""
     text, model = annotated()
-    without = re.sub(r"~summary: Summary of b.*\n", "", text)
+    without = re.sub(r"~summary_: Summary of b.*\n", "", text)
     report = annotate(without, model, "summary")
     assert (sorted(report.text.splitlines()), model.asked) == (sorted(text.splitlines()), [])
     annotate(without, model, "summary", again=True)
@@ -201,8 +201,8 @@ def test_a_failure_leaves_out_the_field_of_its_ancestors_only() -> None:
     model = SectionModel({"summary of A2a": ModelUnavailable("down")})
     report = annotate(TREE, model, "titles", "summary", "questions")
     assert [(f.what, str(f.error)) for f in report.failures] == [("summary of 'A2a'", "down")]
-    assert sorted(re.findall(r"~summary: Summary of (\w+)", report.text)) == ["a1", "a2b", "b"]
-    assert len(re.findall(r"~questions:", report.text)) == 6
+    assert sorted(re.findall(r"~summary_: Summary of (\w+)", report.text)) == ["a1", "a2b", "b"]
+    assert len(re.findall(r"~questions_:", report.text)) == 6
     healthy = SectionModel()
     assert annotate(report.text, healthy, "titles", "summary", "questions").failures == ()
     assert healthy.asked == ["summary of A", "summary of A2", "summary of A2a", "summary of T"]
@@ -218,8 +218,8 @@ def test_a_failure_below_an_authors_own_summary_stops_there() -> None:
 
 def test_a_block_that_cannot_be_added_to_costs_nothing() -> None:
     """It fails before the model is asked."""
-    text = f"---\ntitle: T\n---\n---\n~summary: &x [1]\n~txthash: {{}}\nb: *x\n---\n# A\n\n{WORDS}\n"
-    text = text.replace("~txthash: {}", "~txthash: x")
+    text = f"---\ntitle: T\n---\n---\n~summary_: &x [1]\n~txthash_: {{}}\nb: *x\n---\n# A\n\n{WORDS}\n"
+    text = text.replace("~txthash_: {}", "~txthash_: x")
     model = SectionModel()
     report = annotate(text, model, "summary")
     assert (model.asked, len(report.failures), report.text) == ([], 1, text)
@@ -238,7 +238,7 @@ def test_documents_with_little_in_them(text: str) -> None:
     if not text.strip("-\n"):
         assert (report.text, report.failures) == (text, ())
     else:
-        assert report.text.startswith("---\nkey: [\n---\n\n---\n~titles: A\n")
+        assert report.text.startswith("---\nkey: [\n---\n\n---\n~titles_: A\n")
         assert [f.place.line for f in report.failures] == [1]
         assert isinstance(report.failures[0].error, LmmError)
 

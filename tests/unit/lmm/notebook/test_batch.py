@@ -79,7 +79,7 @@ def test_a_sync_and_an_async_function_do_the_same() -> None:
         await batch.annotate("f", make_sync)
 
     assert run(sync) == run(asynchronous) == run(lambda batch: batch.annotate("f", make_sync))
-    assert '~f: "A1: Two."' in run(sync)
+    assert '~f_: "A1: Two."' in run(sync)
 
 
 def test_values_go_up() -> None:
@@ -95,8 +95,8 @@ def test_values_go_up() -> None:
         await batch.annotate("f", same, source=below, root=True)
 
     text = run(model, TREE.replace("## A2", "---\nf: mine\n---\n## A2"))
-    assert "~f: T(A(A1(),mine),None)\n" in text
-    assert text.count("~f:") == 3
+    assert "~f_: T(A(A1(),mine),None)\n" in text
+    assert text.count("~f_:") == 3
 
 
 def test_material_that_stands_for_itself_goes_up() -> None:
@@ -110,7 +110,7 @@ def test_material_that_stands_for_itself_goes_up() -> None:
     async def model(batch: Batch) -> None:
         await batch.annotate("f", lambda section, text: text, source=source)
 
-    assert run(model).count("~f:") == 2
+    assert run(model).count("~f_:") == 2
     assert seen["A"] == [FieldMaterial("A1", stands=True), FieldMaterial("A2", stands=True)]
 
 
@@ -127,7 +127,7 @@ def test_fields_are_written_in_the_order_given() -> None:
     async def model(batch: Batch) -> None:
         await batch.make_fields(Field("a", late), Field("b", soon))
 
-    assert "---\n~a: late\n~b: soon\n~txthash:\n" in run(model)
+    assert "---\n~a_: late\n~b_: soon\n~txthash_:\n" in run(model)
 
 
 def test_all_sections_of_a_level_and_all_fields_side_by_side() -> None:
@@ -150,7 +150,7 @@ def test_a_bare_field_is_the_authors_whatever_hash_is_beside_it() -> None:
     async def model(batch: Batch) -> None:
         await batch.annotate("shout", lambda section, text: "LOUD")
 
-    text = "---\ntitle: T\n---\n\n---\n~txthash: abc\nshout: mine\n---\n# A\n\nx\n"
+    text = "---\ntitle: T\n---\n\n---\n~txthash_: abc\nshout: mine\n---\n# A\n\nx\n"
     assert run(model, text) == text
 
 
@@ -166,8 +166,8 @@ def test_a_section_alone_is_a_tree_too() -> None:
         batch.tree = batch.tree.headings[0]
         await batch.annotate("f", lambda section, text: "x")
 
-    assert run(model).count("~f:") == 3
-    assert run(model, TREE.replace("title: T", "title: T\nfrozen: true")).count("~f:") == 0
+    assert run(model).count("~f_:") == 3
+    assert run(model, TREE.replace("title: T", "title: T\nfrozen: true")).count("~f_:") == 0
 
 
 def test_other_changes_of_the_tree_are_not_saved() -> None:
@@ -219,7 +219,7 @@ def test_a_hopeless_error_ends_the_asking() -> None:
 
     text = "---\ntitle: T\n---\n" + "# A\n\nx\n\n## B\n\nx\n\n"
     report = talking.worked(model, text, model=SectionModel())
-    assert (calls, len(report.failures), report.text.count("~g:")) == (["B"], 1, 2)
+    assert (calls, len(report.failures), report.text.count("~g_:")) == (["B"], 1, 2)
 
 
 # -- asking ----------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def test_current_chat(words: str, kept: str) -> None:
         ("~chat: [q, r]\n~chat_: []\na: 1\n", "a: 1\n", "a: 1\n"),
         ("?: one\na: 1\n+: two\n", "?: one\na: 1\n+: two\n", "a: 1\n"),
         ("~chat_: [x]\n+: go on\n  and on\n", "+: go on\n  and on\n", ""),
-        ("~summary: kept\n~chat_: [x]\n", "~summary: kept\n", "~summary: kept\n"),
+        ("~summary_: kept\n~chat_: [x]\n", "~summary_: kept\n", "~summary_: kept\n"),
     ],
 )
 def test_clear_chat(body: str, cleared: str, cleared_with_pending: str) -> None:

@@ -19,6 +19,7 @@ from lmm.notebook.fingerprints import (
     value_hash,
     with_fields,
     without_field,
+    without_generated,
 )
 
 TEXT, HOW = "The text.", "how"
@@ -77,7 +78,7 @@ def test_the_form_of_hashes_is_stable() -> None:
 def test_the_life_of_a_field() -> None:
     """Missing, up to date, its text changed, made otherwise, edited, its text gone."""
     values = made("A summary.")
-    edited = values | {"~summary": "My summary."}
+    edited = values | {"~summary_": "My summary."}
     assert state_of({}, "summary", TEXT, HOW) is State.MISSING
     assert state_of(values, "summary", TEXT, HOW) is State.FRESH
     assert state_of(values, "summary", "The\n  text.", HOW) is State.FRESH
@@ -94,14 +95,14 @@ def test_the_life_of_a_field() -> None:
     [
         ({"summary": "mine"}, State.OWN),
         ({"summary": None}, State.OWN),
-        ({"summary": "mine", "~summary": "theirs"}, State.OWN),
+        ({"summary": "mine", "~summary_": "theirs"}, State.OWN),
         ({"summary=": "mine"}, State.LOCKED),
         ({"~summary=": "theirs"}, State.LOCKED),
         ({"summary=": "mine", KEY: "scalar"}, State.LOCKED),
-        ({"~summary": "of an unknown program"}, State.EDITED),
-        ({"~summary": "x", KEY: {"summary": "damaged"}}, State.EDITED),
-        ({"~summary": "x", KEY: {"questions": "a b c"}}, State.EDITED),
-        ({"~summary": "x", KEY: ["a list"]}, State.EDITED),
+        ({"~summary_": "of an unknown program"}, State.EDITED),
+        ({"~summary_": "x", KEY: {"summary": "damaged"}}, State.EDITED),
+        ({"~summary_": "x", KEY: {"questions": "a b c"}}, State.EDITED),
+        ({"~summary_": "x", KEY: ["a list"]}, State.EDITED),
         ({KEY: {"summary": "a b c"}}, State.MISSING),
     ],
     ids=str,
@@ -147,7 +148,7 @@ def test_other_lines_stay() -> None:
     before = block("# note\na:   'x'   # mine\n?: a prompt\n~~id: 7\n")
     after = with_fields(before, {"summary": Generated("S.", TEXT, HOW), "keywords": Generated(["k"], TEXT, HOW)})
     assert after.body.startswith(before.body)
-    assert list(after.values()) == ["a", "~~id", "~summary", "~keywords", KEY]
+    assert list(after.values()) == ["a", "~~id", "~summary_", "~keywords_", KEY]
     assert list(after.values()[KEY]) == ["summary", "keywords"]
 
 
@@ -156,12 +157,12 @@ def test_bare_fields_beside_a_scalar_are_marked_as_generated() -> None:
     old = block("~txthash: abc\ntitles: T\nquestions: Q1 - Q2\nkeywords: mine\nsummary=: locked\n")
     new = with_fields(old, {"titles": Generated("T2", TEXT, HOW)}).values()
     assert new == {
-        "keywords": "mine", "summary=": "locked", "~titles": "T2", "~questions": "Q1 - Q2",
+        "keywords": "mine", "summary=": "locked", "~titles_": "T2", "~questions_": "Q1 - Q2",
         KEY: {"titles": new[KEY]["titles"], "questions": f"abc {value_hash('Q1 - Q2')} -"},
     }  # fmt: skip
     assert state_of(new, "titles", TEXT, HOW) is State.FRESH
     assert state_of(new, "questions", TEXT, HOW) is State.CHANGED
-    assert state_of(new | {"~questions": "mine"}, "questions", TEXT, HOW) is State.EDITED
+    assert state_of(new | {"~questions_": "mine"}, "questions", TEXT, HOW) is State.EDITED
 
 
 def test_taking_a_field_away_gives_the_block_back() -> None:
@@ -169,7 +170,7 @@ def test_taking_a_field_away_gives_the_block_back() -> None:
     before = block("a: 1\n")
     both = with_fields(before, {"summary": Generated("S.", TEXT, HOW), "keywords": Generated("K.", TEXT, HOW)})
     one = without_field(both, "summary")
-    assert list(one.values()) == ["a", "~keywords", KEY]
+    assert list(one.values()) == ["a", "~keywords_", KEY]
     assert list(one.values()[KEY]) == ["keywords"]
     assert without_field(one, "keywords") == before
 
@@ -177,4 +178,16 @@ def test_taking_a_field_away_gives_the_block_back() -> None:
 def test_a_block_that_cannot_be_added_to() -> None:
     """An error of ours, and nothing half written."""
     with pytest.raises(MetadataError):
-        with_fields(block("~summary: &x [1]\nb: *x\n"), {"summary": Generated("S.", TEXT, HOW)})
+        with_fields(block("~summary_: &x [1]\nb: *x\n"), {"summary": Generated("S.", TEXT, HOW)})
+
+
+def test_keys_without_an_underscore_are_read_and_get_it_when_one_is_written() -> None:
+    """As we wrote them before Pandoc was found to read them; how a value is written stays."""
+    values = made("S.")
+    old = block(f"# mine\n~summary: >-\n  S.\n~keywords: [k]\n~txthash:\n  summary: {values[KEY]['summary']}\n")
+    assert state_of(old.values(), "summary", TEXT, HOW) is State.FRESH
+    assert state_of(old.values(), "keywords", TEXT, HOW) is State.EDITED
+    new = with_fields(old, {"titles": Generated("T", TEXT, HOW)})
+    assert new.body.startswith("# mine\n~summary_: >-\n  S.\n~keywords: [k]\n~titles_: T\n~txthash_:\n  summary: ")
+    assert state_of(new.values(), "summary", TEXT, HOW) is State.FRESH
+    assert without_generated(new, ["summary", "titles"]).body == "# mine\n~keywords: [k]\n"

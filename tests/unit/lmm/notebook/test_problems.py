@@ -101,7 +101,7 @@ def test_problem(name: str) -> None:
         "# A\n\n---\n?: |\n  is this: so?\n---\nText.\n",
         "# A\n\n---\n\nA rule.\n\n***\n\nSetext\n---\n",
         "```r\nx\n```\n---\nk: 1\n---\nText.\n",
-        "# A\n\n---\n~summary: yes: no\n---\n".replace("yes: no", '"yes: no"'),
+        "# A\n\n---\n~summary_: yes: no\n---\n".replace("yes: no", '"yes: no"'),
     ],
 )
 def test_no_problem(text: str) -> None:

@@ -45,8 +45,8 @@ def test_file_and_text_give_the_same(folder: Path) -> None:
 
     assert (folder / "a.md").read_text() == talking.annotated(TEXT).text == asyncio.run(both())[0]
     assert (folder / "b.md").read_text() == talking.worked(shout, TEXT).text == asyncio.run(both())[1]
-    assert "~titles: T - A" in (folder / "a.md").read_text()
-    assert "~shout: A" in (folder / "b.md").read_text()
+    assert "~titles_: T - A" in (folder / "a.md").read_text()
+    assert "~shout_: A" in (folder / "b.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_which_annotations(
     model = SectionModel()
     report = talking.annotated(TEXT.replace("title: T\n", f"title: T\n{header}"), flags=flags, model=model)
     assert (model.asked, report.failures) == (asked, ())
-    assert ("~titles:" in report.text) is not ("model" in header)
+    assert ("~titles_:" in report.text) is not ("model" in header)
 
 
 def test_an_unknown_annotation_or_model_is_an_error_before_anything(folder: Path) -> None:
@@ -103,14 +103,14 @@ def test_titles_need_no_key(folder: Path) -> None:
     assert talking.annotated(TEXT).failures == ()
     report = talking.annotated(TEXT, flags={"questions": True})
     assert "OpenAI/gpt-4.1-nano needs an API key" in str(report.failures[0].error)
-    assert "~titles:" in report.text
+    assert "~titles_:" in report.text
 
 
 def test_a_large_document_in_reasonable_time() -> None:
     """A thousand sections, twice: the second run only looks."""
     text = "---\ntitle: T\n---\n\n" + "".join(f"# S{n}\n\nText {n}.\n\n## S{n}.1\n\nMore.\n\n" for n in range(500))
     report = talking.annotated(text)
-    assert report.text.count("~titles:") == 1000
+    assert report.text.count("~titles_:") == 1000
     assert not talking.annotated(report.text).report.changed
     short = talking.annotated(report.text.replace("More.", "", 1))
     assert not short.report.changed

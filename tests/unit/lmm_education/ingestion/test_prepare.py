@@ -49,8 +49,8 @@ def test_the_files_of_each_step() -> None:
 def test_metadata_is_everything_but_conversations_and_ids() -> None:
     """Nearest first, without the marks of who wrote it, as JSON can hold it."""
     text = (
-        "---\ntitle: T\ndocid: x\nauthor: A\nmodel: none\n~~id: 3\n---\n---\n~titles: T - H\n~txthash: a b c\n"
-        "author: B\n~summary: S.\n---\n# H\n\n---\ndate: 2025-05-21\nn: .inf\ntextid: x.1\n"
+        "---\ntitle: T\ndocid: x\nauthor: A\nmodel: none\n~~id: 3\n---\n---\n~titles_: T - H\n~txthash_: a b c\n"
+        "author: B\n~summary_: S.\n---\n# H\n\n---\ndate: 2025-05-21\nn: .inf\ntextid: x.1\n"
         "?: why\nfrozen = True\n---\nText.\n"
     )
     document = prepare_document(text, docid="x", file="a.md", settings=Preparation())

@@ -16,8 +16,8 @@ title: Botany
 docid: b
 ---
 ---
-~titles: Botany - Leaves
-~txthash: a b c
+~titles_: Botany - Leaves
+~txthash_: a b c
 ---
 # Leaves
 
@@ -62,13 +62,13 @@ def test_a_corrected_text_keeps_its_place() -> None:
 
 def test_an_annotation_corrected_on_a_heading_holds_for_all_below() -> None:
     """Annotations stand where they belong, not on each chunk."""
-    after = edited("~titles: Botany - Leaves", "titles: All about leaves")
+    after = edited("~titles_: Botany - Leaves", "titles: All about leaves")
     assert {chunk.annotations[-1] for chunk in after.chunks} == {"All about leaves"}
 
 
 def test_hashes_of_annotations_are_kept() -> None:
     """So that `lmm annotate` on this file knows what is up to date."""
-    assert "~txthash: a b c" in chunks_file()
+    assert "~txthash_: a b c" in chunks_file()
 
 
 def test_a_chunk_can_be_taken_out_split_and_joined() -> None:

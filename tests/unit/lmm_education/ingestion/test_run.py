@@ -150,7 +150,7 @@ def test_sections_are_stored_in_order_whatever_metadata_stands_between(course: C
 
 def test_summaries_are_chunks_of_their_own(course: Course) -> None:
     """A summary is found by its kind, and its text is not embedded with the section's."""
-    course.write("a.md", "---\n~summary: In short.\n---\n# A\n\nAt length.\n")
+    course.write("a.md", "---\n~summary_: In short.\n---\n# A\n\nAt length.\n")
     course.ingest()
     kinds = {p["kind"]: p["text"] for p, _ in course.contents()["chunks"].values()}
     assert kinds == {"summary": "In short.", "text": "At length."}
@@ -321,7 +321,7 @@ def test_a_store_is_not_made_anew_without_some_of_its_documents(course: Course) 
 def test_every_encoding_is_counted_as_it_is(course: Course, encoding: str, embedded: int) -> None:
     """Without vectors nothing is embedded; what is encoded alike, once."""
     course.config.write_text(f'[RAG]\nencoding_model = "{encoding}"\n')
-    asked = "---\n~questions: [Why?]\n---\n"
+    asked = "---\n~questions_: [Why?]\n---\n"
     course.write("a.md", f"{asked}# A\n\nOne.\n\n{asked}# A\n\nTwo.\n")
     assert course.ingest(dry_run=True).embedded == course.ingest().embedded == embedded
     assert course.texts() == ["One.", "Two."]
@@ -437,7 +437,7 @@ def test_annotations_that_are_missing_are_told_once(course: Course) -> None:
     (notice,) = course.ingest().notices
     assert notice.startswith("2 annotations that are switched on are missing")
     course.ingest(annotate=True)
-    assert "~keywords" in (course.folder / "a.md").read_text()
+    assert "~keywords_" in (course.folder / "a.md").read_text()
     assert course.ingest().notices == []
 
 

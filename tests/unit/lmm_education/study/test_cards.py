@@ -20,7 +20,7 @@ def pairs(block: str, rest: str = "# A\n\nText.\n") -> list[tuple[str, str]]:
 
 FORMS = {
     "questions: [Why?, How?]": [("Why?", "Text."), ("How?", "Text.")],
-    "~questions: [Why?]": [("Why?", "Text.")],
+    "~questions_: [Why?]": [("Why?", "Text.")],
     "question: Why?": [("Why?", "Text.")],
     "questions: [Why?, How?]\nanswers: [Because., So.]": [("Why?", "Because."), ("How?", "So.")],
     "question: Why?\nanswer: Because.": [("Why?", "Because.")],

@@ -13,7 +13,7 @@ requires: Chemistry
 ---
 
 ---
-~summary: Leaves are green.
+~summary_: Leaves are green.
 ---
 # Leaves
 
