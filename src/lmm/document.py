@@ -34,6 +34,7 @@ from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
+from lmm.notebook.books import book_of
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
 from lmm.notebook.companions import bring
 from lmm.notebook.edits import is_sound, merge_whole_edits
@@ -232,7 +233,7 @@ class Document:
 
     def problems(self, *, gaps: bool = False) -> tuple[Problem, ...]:
         """What is wrong in it, or soon will be; with `gaps`, also what `complete` would add."""
-        return (*(header_gaps(self.blocks) if gaps else ()), *find_problems(self.blocks))
+        return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
 
     def requests(self, *, at: int | None = None, model: str | None = None, again: bool = False) -> tuple[Ask, ...]:
         """What `answer` would send, with the files, pages and pictures that go along; nothing is asked.
@@ -453,8 +454,18 @@ class Document:
     # -- without one -----------------------------------------------------------------------------------
 
     def complete(self) -> bool:
-        """Add ``title`` and ``docid`` to the header where they are missing; whether they were."""
-        return self._put(complete_header(self.blocks, name=self._parsed.name or "document"))
+        """Add ``title`` and ``docid`` to the header where they are missing; whether they were.
+
+        A chapter of a book gets no title: there its first heading is one, and Pandoc would print both.
+        """
+        name = self._parsed.name or "document"
+        return self._put(complete_header(self.blocks, name=name, chapter=self._is_chapter))
+
+    @property
+    def _is_chapter(self) -> bool:
+        path = self.path.absolute() if self.path is not None else None
+        book = book_of(path) if path is not None else None
+        return path is not None and book is not None and book.whole and book.position(path) is not None
 
     def fix(self) -> int:
         """Spell replies and other values of models so that knitr runs no code in them; how many there were."""

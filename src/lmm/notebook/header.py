@@ -13,11 +13,11 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, se
 from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
 
 
-def complete_header(blocks: Sequence[Block], *, name: str) -> list[Block]:
+def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False) -> list[Block]:
     """`blocks` with a header that has ``title`` and ``docid``; `name` is the file's name without its ending.
 
-    The title is the first heading's, else `name`. A document that begins with broken metadata is left
-    as it is (a second header would hide the author's), and so is a header that keys cannot be added to.
+    The title is the first heading's, else `name`; a `chapter` of a book gets none. A document that begins with broken
+    metadata is left as it is (a second header would hide the author's), and so is one that keys cannot be added to.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> print(serialize(complete_header(parse_markdown_text("# Cells\\n"), name="bio")), end="")
@@ -30,13 +30,13 @@ def complete_header(blocks: Sequence[Block], *, name: str) -> list[Block]:
     """
     if blocks and isinstance(blocks[0], ErrorBlock):
         return list(blocks)
-    missing = missing_keys(blocks)
+    missing = missing_keys(blocks, chapter=chapter)
     if not missing:
         return list(blocks)
     values = {"title": default_title(blocks, name), "docid": make_docid(name, serialize(blocks))}
     tree = blocks_to_tree(blocks, title=name)
     if tree is None:
-        return [HeaderBlock.make(values)]
+        return [HeaderBlock.make({key: values[key] for key in missing})]
     for key in missing:
         with contextlib.suppress(MetadataError):
             tree.set_metadata(key, values[key])
@@ -55,14 +55,15 @@ def check_header(blocks: Sequence[Block], *, document: str = "") -> None:
         raise LmmError(f"the header cannot be read: {error.reason}", where=place, hint=error.hint)
 
 
-def missing_keys(blocks: Sequence[Block]) -> list[str]:
+def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]:
     """Which of ``title`` and ``docid`` the header lacks.
 
     ``title: ''`` is the author's word that there is none; an empty docid is no id.
     """
     header = blocks[0] if blocks and isinstance(blocks[0], HeaderBlock) else None
     lacks = {"title": (None,), "docid": (None, "")}
-    return [key for key, empty in lacks.items() if header is None or header.get(key) in empty]
+    wanted = lacks if not chapter else {"docid": lacks["docid"]}
+    return [key for key, empty in wanted.items() if header is None or header.get(key) in empty]
 
 
 def default_title(blocks: Sequence[Block], name: str) -> str:

@@ -50,9 +50,10 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
-def header_gaps(blocks: Sequence[Block]) -> list[Problem]:
-    """What `lmm scan` would add to the header."""
-    return [Problem(1, 1, f"the header has no {key}", "lmm scan adds it", "warning") for key in missing_keys(blocks)]
+def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Problem]:
+    """What `lmm scan` would add to the header of a document, or of a `chapter` of a book."""
+    missing = missing_keys(blocks, chapter=chapter)
+    return [Problem(1, 1, f"the header has no {key}", "lmm scan adds it", "warning") for key in missing]
 
 
 def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
+from lmm.notebook.books import Book, book_of
 from lmm_education.errors import IngestError
 
 _PATTERN = frozenset("*?[")
@@ -31,7 +32,8 @@ class Source:
 
 @dataclass(slots=True)
 class Sources:
-    """What was found: documents in the order of their paths, what is wrong, and what was left out and why.
+    """What was found: documents in the order of their paths, in a book in its order; what is wrong; what was left out
+    and why.
 
     `folders` are those that were looked through, relative to the course's folder; `missing` the files that
     were named and are not there.
@@ -92,8 +94,28 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> Sources:
             if real not in seen:
                 seen.add(real)
                 sources.documents.append(source)
-    sources.documents.sort(key=lambda source: PurePath(source.file).parts)
+    _follow_books(sources)
     return sources
+
+
+def _follow_books(sources: Sources) -> None:
+    """Put chapters into the order of their book, and leave out what lies in a book's folder and is no part of it."""
+    books: dict[Path, Book | None] = {}
+    places: list[tuple[tuple[str, ...], Source]] = []
+    for source in sources.documents:
+        path, parts = source.path.absolute(), PurePath(source.file).parts
+        if path.parent not in books:
+            books[path.parent] = book_of(path)
+        book = books[path.parent]
+        position = book.position(path) if book is not None else None
+        if book is not None and position is not None:
+            above = len(parts) - len(path.relative_to(book.folder).parts)
+            parts = (*parts[: max(above, 0)], f"\0{position:06}")
+        elif book is not None and book.whole and not source.named:
+            sources.skipped.append((source.path, f"no chapter in {book.file}"))
+            continue
+        places.append((parts, source))
+    sources.documents = [source for _, source in sorted(places, key=lambda place: place[0])]
 
 
 def add_sources(sources: Sources, files: Iterable[str], root: Path) -> None:

@@ -1,0 +1,119 @@
+"""Books of every kind that is read: their chapters, in order, and what is no part of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lmm import Document
+from lmm.notebook.books import book_of, read_book
+from lmm_education.ingestion.sources import find_sources
+
+KINDS = {
+    "_quarto.yml": """\
+project: {type: book}
+book:
+  title: T
+  chapters:
+    - index.qmd
+    - part: Two parts
+      chapters: [b/two.qmd, {file: one.qmd, text: First}]
+  appendices: [app.qmd]
+  repo-url: https://x.org/a.qmd
+""",
+    "_bookdown.yml": "rmd_files:\n  html: [index.qmd, b/two.qmd, one.qmd, app.qmd]\n  latex: [index.qmd]\n",
+    "SUMMARY.md": """\
+# Summary
+
+[Preface](index.qmd)
+
+- [Two](./b/two.qmd)
+  - [One \\[1\\]](one.qmd#a)
+- [Draft]()
+
+[App](app.qmd)
+
+- [Web](https://x.org/c.md)
+""",
+    "_toc.yml": """\
+format: jb-book
+root: index
+parts:
+- caption: P
+  chapters:
+  - file: b/two
+    sections: [{file: one, title: First}, {url: "https://x.org"}]
+- chapters: [{file: app}]
+""",
+    "myst.yml": """\
+version: 1
+project:
+  toc:
+  - file: index.qmd
+  - title: P
+    children: [{file: b/two.qmd}, {file: one.qmd}]
+  - file: app.qmd
+""",
+    "mkdocs.yml": """\
+site_name: X
+docs_dir: .
+extra: !!python/name:os.system
+nav:
+- Home: index.qmd
+- More:
+  - Two: b/two.qmd
+  - one.qmd
+- app.qmd
+- Out: https://x.org/
+""",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chapters_are_read_in_the_order_of_the_book(kind: str, tmp_path: Path) -> None:
+    """Not in that of their names; what the book does not name is left out, and no chapter gets a title."""
+    (tmp_path / "b").mkdir()
+    for name in ("app", "b/two", "index", "one", "CODE_OF_CONDUCT"):
+        (tmp_path / f"{name}.qmd").write_text(f"# The {name}\n\nText.\n")
+    (tmp_path / kind).write_text(KINDS[kind])
+    sources = find_sources([tmp_path], tmp_path)
+    assert [source.file for source in sources.documents] == ["index.qmd", "b/two.qmd", "one.qmd", "app.qmd"]
+    assert (tmp_path / "CODE_OF_CONDUCT.qmd", f"no chapter in {kind}") in sources.skipped
+    named = find_sources([tmp_path / "CODE_OF_CONDUCT.qmd"], tmp_path)
+    assert [source.file for source in named.documents] == ["CODE_OF_CONDUCT.qmd"]
+    chapter, other = (Document.open(tmp_path / f"{name}.qmd") for name in ("one", "CODE_OF_CONDUCT"))
+    assert chapter.complete()
+    assert other.complete()
+    assert "title" not in chapter.text
+    assert "title: The CODE_OF_CONDUCT" in other.text
+
+
+def test_pages_of_a_website_have_an_order_and_no_page_is_left_out(tmp_path: Path) -> None:
+    """What the sidebar does not name comes after it."""
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.qmd").write_text("# H\n")
+    bar = "website:\n  sidebar:\n    contents:\n      - section: S\n        contents: [c.qmd, {href: b.qmd, text: B}]\n"
+    (tmp_path / "_quarto.yml").write_text(bar)
+    assert [source.file for source in find_sources([tmp_path], tmp_path).documents] == ["c.qmd", "b.qmd", "a.qmd"]
+
+
+def test_a_file_that_makes_no_book_is_none(tmp_path: Path) -> None:
+    """Damaged, of something else, or of chapters that are not there; a book that changes is read anew."""
+    (tmp_path / "a.md").write_text("# A\n")
+    for text in (
+        "a: [",
+        "[]",
+        "project: {type: default}\n",
+        "book: {chapters: [gone.qmd]}\n",
+        "book: 3\n",
+        "&a [*a]\n",
+    ):
+        (tmp_path / "_quarto.yml").write_text(text)
+        os.utime(tmp_path / "_quarto.yml", ns=(len(text), len(text)))
+        assert read_book(tmp_path) is None
+    (tmp_path / "_quarto.yml").write_text("book: {chapters: [a.md]}\n")
+    book = book_of(tmp_path / "a.md")
+    assert book is not None
+    assert book.chapters == ("a.md",)
