@@ -218,7 +218,7 @@ ROWS = [
     Row("compact chats/long.chatmd"),
     Row("compact chats/recorded.chatmd"),
     Row("refine chats/files.chatmd --cases cases.yaml --check", codes=(1, 2)),
-    Row("refine --from-record notes/diary.md", codes=(1, 2)),
+    Row("refine chats/files.chatmd --cases notes/diary.md --check", codes=(1, 2)),
     Row("mcp --no-course --prompts chats"),
     Row("mcp --prompts notes"),
 ]
