@@ -179,15 +179,14 @@ class Watcher:
 
     async def _until_quiet(self, document: _Document) -> None:
         """Wait until nobody has saved it for a while: a longer one if a prompt looks as if it were still typed."""
-        now, patience = asyncio.get_running_loop().time, self.quiet
-        while True:
+        now = asyncio.get_running_loop().time
+        for patience in (self.quiet, _STILL * self.quiet):
             while (left := document.changed + patience - now()) > 0:
                 await asyncio.sleep(left)
                 if (state := signature(document.path)) != document.state:  # nobody has told us
                     document.state, document.changed = state, now()
-            if patience > self.quiet or not _half_typed(document.path):
+            if not _half_typed(document.path):
                 return
-            patience = _STILL * self.quiet
 
     async def _scan(self, document: _Document) -> Scanned | None:
         path, scanned = document.path, Scanned(None)
