@@ -318,7 +318,7 @@ class Document:
             ConfigError, DocumentError: as for `answer`.
         """
         chosen = {name: name in fields for name in ANNOTATIONS} if fields else {}
-        choose = rag_annotations({**chosen, **(flags or {})}, load_prompts)
+        choose = rag_annotations({**chosen, **(flags or {})}, load_prompts, named=model is not None or estimate)
         planner = FieldPlanner(choose, refresh)
         return await self._fields(planner, model, again=again, budget=budget, estimate=estimate)
 

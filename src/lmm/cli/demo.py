@@ -109,7 +109,7 @@ STEPS = (
         "Annotate sections",
         "`lmm annotate` adds what search will use later: titles, key terms, summaries. `~` marks what a model\n"
         "wrote; you may edit it, and it is made again only where the text changes.",
-        ("annotate", "--keywords", "--summaries", "03-generalized.md"),
+        ("annotate", "--keywords", "--summaries", "--model", "Builtin/extractive", "03-generalized.md"),
         file="03-generalized.md",
     ),
     Step(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import ANNOTATIONS, Settings
-from lmm.errors import EmptyReply, ModelRejected
+from lmm.errors import ConfigError, EmptyReply, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
 from lmm.messages import Attachment, Task
 from lmm.notebook.batch import Batch, BatchFunction
@@ -68,15 +68,21 @@ async def annotate(batch: Batch, annotations: Annotations, prompts: Prompts) -> 
 
 
 def rag_annotations(
-    fields: Mapping[str, bool | None], load: Callable[[Path | None], Prompts]
+    fields: Mapping[str, bool | None], load: Callable[[Path | None], Prompts], *, named: bool = False
 ) -> Callable[[Settings], BatchFunction]:
     """The batch model of the RAG annotations: those of the settings, switched on or off by `fields`.
 
-    `load` reads the prompts of a folder, ours where there is none.
+    `load` reads the prompts of a folder, ours where there is none. Unless a model was `named`, the built-in one, which
+    is the default where nothing is configured, writes nothing into a document: that is a ConfigError.
     """
 
     def choose(settings: Settings) -> BatchFunction:
         wanted = Annotations(chosen(settings.annotations, fields))
+        if not named and set(wanted.fields) - {"titles"} and _is_nobodys_choice(settings):
+            raise ConfigError(
+                f"no language model is configured, and {settings.minor.model} annotates only where it is named",
+                hint="set model under [minor] in config.toml, or name one: --model Ollama/llama3.2",
+            )
         prompts = load(settings.prompts_folder)
 
         async def rag(batch: Batch) -> None:
@@ -85,6 +91,11 @@ def rag_annotations(
         return rag
 
     return choose
+
+
+def _is_nobodys_choice(settings: Settings) -> bool:
+    tier = settings.major if settings.minor.origin.startswith("follows") else settings.minor
+    return settings.minor.model.provider == "Builtin" and tier.origin.startswith("default")
 
 
 def language_name(code: str) -> str:

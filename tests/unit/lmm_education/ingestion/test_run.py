@@ -433,7 +433,7 @@ def test_annotations_that_are_missing_are_told_once(course: Course) -> None:
     for name in "ab":
         course.write(f"{name}.md", section("Mitosis", 3))
     assert course.ingest(dry_run=True).notices == []
-    course.config.write_text("[RAG]\nkeywords = true\n")
+    course.config.write_text('minor = "Builtin/extractive"\n[RAG]\nkeywords = true\n')
     (notice,) = course.ingest().notices
     assert notice.startswith("2 annotations that are switched on are missing")
     course.ingest(annotate=True)
