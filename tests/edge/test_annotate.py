@@ -541,3 +541,13 @@ def test_clear_takes_away_what_was_generated_and_nothing_else(server: ScriptedSe
     document.write_text(annotated.replace("Summary of Organs > Leaves.", "Mine."))
     assert main(["annotate", "d.md", "--clear", "--summaries"]) == 0
     assert (summaries(document), document.read_text().count("questions:")) == (["Mine."], annotated.count("questions:"))
+
+
+def test_the_built_in_model_annotates_only_where_it_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is configured: what it writes about a course is not worth an author's file."""
+    (folder / "n.md").write_text(text := "# Leaves\n\n" + "A leaf is green because it holds chlorophyll. " * 4 + "\n")
+    ran = run_here(capsys, "annotate", "--keywords", "n.md")
+    assert (ran.code, (folder / "n.md").read_text()) == (2, text)
+    assert "annotates only where it is named" in ran.err
+    assert run_here(capsys, "annotate", "--keywords", "--model", "Builtin/extractive", "n.md").code == 0
+    assert "~keywords" in (folder / "n.md").read_text()

@@ -24,7 +24,7 @@ TEXT = "# Oak\n\nAn oak grows to 30 metres, and lives for a thousand years. Its 
 def configured(folder: Path) -> None:
     """A folder whose models are the server's, with a document and a schema."""
     tiers = (f'[{tier}]\nmodel = "OpenAICompatible/gemma"\nbase_url = "{URL}"\n' for tier in ("major", "minor"))
-    (folder / "config.toml").write_text("max_tokens = 120\n".join([*tiers, ""]))
+    (folder / "config.toml").write_text("max_tokens = 40\n".join([*tiers, ""]))
     (folder / "oak.md").write_text(TEXT)
     (folder / "plant.json").write_text(json.dumps(PLANT))
 
