@@ -45,6 +45,19 @@ TABLES: Mapping[str, tuple[str, ...]] = {
 }
 """Every table of config.toml, with the types that its keys are fields of, in the order in which they are shown."""
 
+OLD: Mapping[str, str] = {
+    "embeddings.dense_model": "embedding.model",
+    "embeddings.sparse_model": "RAG.sparse_model",
+    **{f"{tier}.provider_params": f"{tier}.parameters" for tier in ("major", "minor", "aux")},
+    "RAG.retrieve_companion_docs": "search.companion",
+    "RAG.max_companion_docs": "",
+    "textSplitter.splitter": "text_splitter.splitter",
+    "textSplitter.threshold": "",
+    "database.collection_name": "storage.course",
+    "database.companion_collection": "",
+}
+"""What lm-markdown and lmm-education call a key, and what it is here; empty, where nothing is left to say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -312,6 +325,7 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         except tomllib.TOMLDecodeError:
             raise ConfigError(f"this is not TOML: {error}", where=name) from error
         hints = (f"{name}: TOML writes true and false in lower case; True and False are read as such",)
+    hints += _renamed(toml, name)
     for table, written in toml.items():
         if table not in TABLES:
             where = Config(Path(name), text).where(table)
@@ -319,6 +333,34 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         if isinstance(written, str) and (key := kinds_of(table)[0].IN_A_LINE):
             toml[table] = {key: written}
     return toml, hints
+
+
+def _renamed(toml: dict[str, Any], name: str) -> tuple[str, ...]:
+    """Put what stands under `OLD` names under ours, which count more if both are there; one hint names all."""
+    told = []
+    for old, new in OLD.items():
+        (table, key), (now, its_key) = old.split("."), new.split(".") if new else ("", "")
+        written = toml.get(table)
+        if not isinstance(written, dict) or key not in written:
+            continue
+        value = written.pop(key)
+        if now:
+            ours = toml.setdefault(now, {})
+            if isinstance(ours, dict):
+                ours.setdefault(its_key, _sparse_name(value) if its_key == "sparse_model" else value)
+        told.append(f"[{table}] {key} " + (f"is now [{now}] {its_key}" if now else "is not needed any more"))
+        if not written and table not in TABLES:
+            del toml[table]
+    return (f"{name}: read with its older names: {'; '.join(told)}",) if told else ()
+
+
+def _sparse_name(model: Any) -> Any:
+    """A sparse model's name with its provider.
+
+    >>> _sparse_name("Qdrant/bm25"), _sparse_name("prithivida/Splade_PP_en_v1")
+    ('Builtin/bm25', 'FastEmbed/prithivida/Splade_PP_en_v1')
+    """
+    return "Builtin/bm25" if model == "Qdrant/bm25" else f"FastEmbed/{model}"
 
 
 def line_of(text: str, table: str, key: str = "") -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,14 +72,10 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         }
         terminal.say_json(about, indent=2)
         return DONE
+    for hint in settings.hints:
+        terminal.say(hint, err=True)
     terminal.say(f"configuration  {found.path or 'none (lmm init writes one)'}")
-    for name, tier in tiers.items():
-        terminal.say(f"{name:<13}  {tier['model']:<32} {tier['origin']}")
-        details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
-        if details:
-            terminal.say(f"{'':<13}  {details}")
-        if tier["other"]:
-            terminal.say(f"{'':<13}  for another one: {tier['other']}")
+    _say_tiers(tiers)
     terminal.say(
         f"{'system':<13}  {settings.system[:60]}{'…' if len(settings.system) > 60 else ''} "
         f"({settings.origins['system']})"
@@ -98,6 +94,16 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
             label = ""
         terminal.say(f"{'':<13}  {how_to_agree(found.path)}")
     return DONE
+
+
+def _say_tiers(tiers: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, tier in tiers.items():
+        terminal.say(f"{name:<13}  {tier['model']:<32} {tier['origin']}")
+        details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
+        if details:
+            terminal.say(f"{'':<13}  {details}")
+        if tier["other"]:
+            terminal.say(f"{'':<13}  for another one: {tier['other']}")
 
 
 def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
