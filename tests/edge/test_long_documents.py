@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from edge.conftest import write_config
-from fakes.openai_server import ScriptedServer
+from fakes.openai_server import Action, Recorded, ScriptedServer
 
 from lmm.markdown import load_tree
 from lmm.scan import scan_messages
@@ -47,3 +47,21 @@ def test_a_text_that_fits_is_sent_as_it_is(server: ScriptedServer, folder: Path)
     outcome = scan_messages(path)
     assert [answered.reply.text for answered in outcome.results] == ["Leaves."]
     assert len(server.requests) == 1
+
+
+def test_a_server_that_refuses_the_length_is_asked_over_summaries(server: ScriptedServer, folder: Path) -> None:
+    """Nobody configured its window: it tells it when it refuses, and is asked once more."""
+    sections = "".join(f"# Section {n}\n\n{SENTENCE * 20}\n\n" for n in (1, 2, 3))
+    path = folder / "long.md"
+    path.write_text(f"---\ntitle: Long\n?: what is it about?\n---\n\n{sections}")
+    told = {"message": "request (1500 tokens) exceeds the available context size (1000 tokens)", "n_ctx": 1000}
+
+    def answer(request: Recorded) -> Action | str:
+        if len(request.last) > 4000:
+            return Action(status=400, body={"error": told})
+        return "It is about leaves." if "what is it about?" in request.last else "A summary."
+
+    server.answer = answer
+    assert not scan_messages(path).failures
+    assert "It is about leaves." in path.read_text()
+    assert "Answered from summaries" in path.read_text()

@@ -5,6 +5,7 @@ Pure but for the asking: a document goes in as blocks and comes out as blocks; `
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 from lmm.config import Settings
-from lmm.errors import Interrupted, LmmError, ModelError, Place
+from lmm.errors import Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
@@ -489,6 +490,12 @@ class AnswerPlanner:
                 outcomes.append(_failure(plan.document, pending, error))
                 break
         done = await client.run(self.thread(replace(thread, asks=tuple(fitted)), plan))
+        refusal = done[-1].error if done and isinstance(done[-1], Failure) else None
+        if isinstance(refusal, TooLong) and refusal.window:
+            with contextlib.suppress(LmmError):  # what came first remains, and the refusal
+                fitted = [await self._fitting(pending, client, refusal.window) for pending in fitted]
+                if any(pending.condensed for pending in fitted):
+                    done = await client.run(self.thread(replace(thread, asks=tuple(fitted)), plan))
         outcomes = [*done, *(outcomes if not any(isinstance(o, Failure) for o in done) else [])]
         for outcome in outcomes:
             if isinstance(outcome, Failure):
@@ -508,9 +515,9 @@ class AnswerPlanner:
         blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
         return replace(pending, companions=found, blind=blind)
 
-    async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
-        """`pending` with summaries in place of a text that is too long for the model."""
-        window = client.tier.context_window
+    async def _fitting(self, pending: PendingPrompt, client: Client, told: int | None = None) -> PendingPrompt:
+        """`pending` with summaries in place of a text that is too long for the model, or for the window it `told`."""
+        window = told or client.tier.context_window
         if fits(pending.subject.text, window) or pending.is_edit or not isinstance(pending.node, HeadingNode):
             return pending
         language = str(pending.node.root.own("lang") or "en")
