@@ -107,7 +107,9 @@ def measured(text: str) -> dict[tuple[str, ...], float]:
 
 def test_an_exchange_is_logged(address: str, config: Path, server: ScriptedServer) -> None:
     """With its rewritten question, sources, tokens and times; the page and the API get its id."""
-    server.queue("Because of chlorophyll [1].", "Why does chlorophyll make leaves green?", "It absorbs [1].")
+    server.queue(
+        "Because of chlorophyll [1].", '{"question": "Why does chlorophyll make leaves green?"}', "It absorbs [1]."
+    )
     visitor = Visitor(address)
     first = visitor.ask()
     visitor.ask(question="And why?", history=[[QUESTION["question"], first["text"]]])
@@ -406,7 +408,7 @@ def test_a_section_hides_its_solutions(address: str, config: Path) -> None:
     (config.parent / "notes/moss.md").write_text(f"{text}---\ntopic: x\n---\nMore text about moss.\n")
     assert lmm("ingest", "notes").code == 0
     visitor = Visitor(address)
-    section = next(s for d in visitor.send("/contents")[1]["documents"] for s in d["sections"] if s["title"] == "Moss")
+    section = next(chapter for chapter in visitor.send("/contents")[1]["documents"] if chapter["title"] == "Moss")
     for query in ("", "?searched=rhizoids"):
         html = visitor.send(f"/sections/{section['section']}{query}")[1]["html"]
         outside = re.sub(r"<details.*?</details>", "", html, flags=re.DOTALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from limits.storage import Storage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
 
+from lmm.errors import LmmError
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
 from lmm_education.web.accounts import Signer
@@ -23,6 +25,7 @@ OPEN = ("/login", "/healthz", "/metrics", "/teacher")
 OPEN_UNDER = ("/static/", "/teacher/")
 CONSENT_HEADER = "X-Consent"
 _LEAST = 3  # questions at once
+logger = logging.getLogger("lmm.serve")
 
 
 class Guard:
@@ -74,9 +77,13 @@ class Guard:
         """Count a question, of which half of a minute's may be asked at once; else the seconds until it may be."""
         burst = max(_LEAST, limit // 2)
         item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))
-        if self._asked.hit(item, "asked", student):
+        try:
+            if self._asked.hit(item, "asked", student):
+                return 0
+            return seconds_until(self._asked.get_window_stats(item, "asked", student).reset_time)
+        except LmmError as error:  # that it cannot be counted is the teacher's concern, not the student's
+            logger.error("%s: %s", type(error).__name__, error)
             return 0
-        return seconds_until(self._asked.get_window_stats(item, "asked", student).reset_time)
 
     # -- consent -----------------------------------------------------------------------------------
 
