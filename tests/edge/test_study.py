@@ -112,7 +112,7 @@ def test_cards_that_are_written_are_the_authors_to_correct(
     assert ran.out == "c.csv: 1 card\n"
     text = (course / "a.md").read_text()
     (block,) = [b for b in parse_markdown_text(text)[1:] if isinstance(b, MetadataBlock)]
-    assert block.values()["~cards"] == [{"question": "Which colour?", "answer": "Green."}]
+    assert block.values()["~cards_"] == [{"question": "Which colour?", "answer": "Green."}]
     corrected = text.replace("answer: Green.", "answer: Red.").replace("Green. word", "Other. word")
     (course / "a.md").write_text(corrected)
     again = run_here(capsys, "cards", "course/a.md", "--model", "OpenAICompatible/test")

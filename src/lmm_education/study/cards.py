@@ -229,7 +229,7 @@ def cards_as_markdown(cards: Iterable[Card]) -> str:
 
 # -- cards that a language model writes ------------------------------------------------------------
 
-# A batch model, which gives sections the field ``~cards``. It runs as all batch models do: bounded calls, journaled
+# A batch model, which gives sections the field ``~cards_``. It runs as all batch models do: bounded calls, journaled
 # replies, made again only where the text changed, and what people wrote or edited is kept.
 
 
@@ -266,7 +266,7 @@ def write_cards(
     Args:
         model: a name, such as ``OpenAI/gpt-4.1-mini``, or a model.
         again: ask anew what an earlier run got a reply to.
-        save: write the cards into the documents too, as ``~cards``, where they can be corrected.
+        save: write the cards into the documents too, as ``~cards_``, where they can be corrected.
 
     Raises:
         ConfigError: the configuration asks for something unknown.
