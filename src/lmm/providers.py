@@ -168,3 +168,13 @@ def parse_name(text: str, *, where: str = "") -> ModelName:
             f"'{text}' is not a model name", where=where, hint="write Provider/model, such as Ollama/llama3.2"
         )
     return ModelName(find_provider(source, where=where).name, model.strip())
+
+
+def is_static(name: str) -> bool:
+    """Whether the embedding model ``Provider/model …`` adds up vectors of words, whatever their order.
+
+    >>> is_static("Builtin/wordllama"), is_static("Builtin/minilm dimensions=64"), is_static("OpenAI/x")
+    (True, False, False)
+    """
+    provider, _, model = name.lower().partition("/")
+    return provider == "model2vec" or (provider == "builtin" and model.split(" ")[0] != "minilm")

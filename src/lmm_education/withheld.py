@@ -17,8 +17,9 @@ from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import types_in
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import (
+    Among,
     CollectionName,
-    Contains,
+    Condition,
     Fields,
     Leg,
     Match,
@@ -124,7 +125,8 @@ class WithheldView:
 
     def _asks_for_withheld(self, where: Where) -> bool:
         """Whether a condition is on metadata that are not shown: what fits it would tell what stands there."""
-        parts = (part for condition in where for part in re.split(r'[."\[\]]+', condition.key))
+        keys = (condition.key for condition in where if not isinstance(condition, Among))
+        parts = (part for key in keys for part in re.split(r'[."\[\]]+', key))
         return any(map(self._is_withheld, parts))
 
     def _kinds(self) -> tuple[str, ...]:
@@ -136,7 +138,7 @@ class WithheldView:
             self._known[stamp] = tuple(filter(self._is_withheld, facet))
         return self._known[stamp]
 
-    def _without(self, where: Where) -> list[Match | Contains]:
+    def _without(self, where: Where) -> list[Condition]:
         kinds = self._kinds()
         return [*where, *([Match("kind", kinds, negate=True)] if kinds else [])]
 

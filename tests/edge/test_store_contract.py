@@ -20,7 +20,7 @@ from lmm_education.payloads import WORDS
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
-from lmm_education.store.port import CollectionName, Contains, Fields, Leg, Match, Point, Store, Where, Writer
+from lmm_education.store.port import Among, CollectionName, Contains, Fields, Leg, Match, Point, Store, Where, Writer
 from lmm_education.store.server import store_on
 
 HYBRID = Manifest("hybrid", "test", 3, "Builtin/bm25", annotations={"own": ("a", "b")})
@@ -162,7 +162,7 @@ def test_several_vectors_count_each_question_vector_once(store: Store) -> None:
 
 def test_an_unknown_vector_or_length_is_a_mismatch(store: Store) -> None:
     """A question that was encoded in another way is refused in our words."""
-    fill(store, chunk(1, 7), manifest=HYBRID)
+    fill(store, chunk(1, 7), manifest=replace(HYBRID, encoding="hybrid_passages"))
     with pytest.raises(StoreMismatch):
         store.search([Leg("dense", (1.0, 0.0), 3)])
     with pytest.raises(StoreMismatch):
@@ -180,6 +180,14 @@ def test_an_encoding_without_vectors_can_be_stored(store: Store) -> None:
     """With encoding `none`, chunks are found by id and by their fields."""
     fill(store, Point(point_id(1), {"kind": "text"}), manifest=Manifest("none"))
     assert found(store, [Match("kind", ("text",))]) == [1]
+
+
+def test_points_among_some(store: Store) -> None:
+    """Every leg scores just these, whatever else would come first."""
+    fill(store, *(chunk(number, 1) for number in range(1, 6)))
+    leg = Leg("sparse", sparse(1), 9)
+    (hits,) = store.search([leg], where=[Among(frozenset(map(point_id, (2, 4, 99))))])
+    assert {hit.id for hit in hits} == {point_id(2), point_id(4)}
 
 
 # -- conditions ---------------------------------------------------------------------------------------

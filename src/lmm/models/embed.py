@@ -25,7 +25,7 @@ from lmm.models.embedders.wordllama import open_wordllama
 from lmm.models.port import Embedder, Progress, Side
 from lmm.models.vector_cache import VectorCache, key_of
 from lmm.powers import require
-from lmm.providers import PROVIDERS
+from lmm.providers import PROVIDERS, is_static
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
 ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {
@@ -87,16 +87,6 @@ def _shared(settings: ModelSettings) -> TextEmbedder:
 async def aembed(embedder: Embedder, texts: Sequence[str], *, kind: Side) -> list[list[float]]:
     """`embedder.embed` for code that runs on an event loop, in a thread of its own."""
     return await asyncio.to_thread(embedder.embed, texts, kind=kind)
-
-
-def is_static(name: str) -> bool:
-    """Whether the model ``Provider/model`` adds up vectors of words, whatever their order.
-
-    >>> is_static("Builtin/wordllama"), is_static("Builtin/minilm"), is_static("OpenAI/text-embedding-3-small")
-    (True, False, False)
-    """
-    provider, _, model = name.lower().partition("/")
-    return provider == "model2vec" or (provider == "builtin" and model != MINILM)
 
 
 def _prefixes(settings: ModelSettings) -> Prefixes:

@@ -56,7 +56,7 @@ _ASIDE = re.compile(
     r"|[Ss]ee (?:Appendix|Chapter|also)|[Ww]e (?:will|saw)|[Ww]e[’']ve )",
     re.DOTALL,
 )
-_TAGS = re.compile(r"<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>\n]*>", re.DOTALL)
+_TAGS = re.compile(r"(`[^`]*`)|<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>\n]*>", re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()\n]*\)|\[[^\[\]\n]*\])")
 _MARKS = re.compile(r"\\(?:index|label)\{[^{}]*\}|\{[#.=][^{}\n]*\}")
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
@@ -287,8 +287,10 @@ def _clean(text: str) -> str:
 
     >>> _clean("See [the *book*](b.html) <!-- ignore --> on leaves{#leaf}.")
     'See the *book* on leaves.'
+    >>> _clean("A <b>`Vec<T>`</b>")
+    'A `Vec<T>`'
     """
-    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", _TAGS.sub("", text))).split())
+    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", _TAGS.sub(r"\1", text))).split())
 
 
 def _plain_options(block: str) -> str:

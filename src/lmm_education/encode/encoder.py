@@ -28,6 +28,7 @@ from lmm_education.encodings import (
     VectorName,
     find_encoding,
     source_text,
+    source_texts,
     uses_idf,
 )
 from lmm_education.material import Chunk, Dense
@@ -57,7 +58,8 @@ class Encoder:
     @property
     def vectors(self) -> tuple[VectorName, ...]:
         """The vectors that are made: those of the encoding for which there is a model."""
-        return tuple(name for name in self.encoding.vectors if (self.sparse if name == SPARSE else self.embedder))
+        named = self.encoding.vectors_with(self.space)
+        return tuple(name for name in named if (self.sparse if name == SPARSE else self.embedder))
 
     @property
     def manifest_parts(self) -> dict[str, Any]:
@@ -101,7 +103,7 @@ class Encoder:
         return found
 
     def _embed(self, chunks: Sequence[Chunk], found: Sequence[Vectors], embedder: Embedder) -> None:
-        jobs = [(i, name, text) for i, chunk in enumerate(chunks) for name, text in _dense_texts(chunk, self.encoding)]
+        jobs = [(i, name, text) for i, chunk in enumerate(chunks) for name, text in self._dense_texts(chunk)]
         if not jobs:
             return
         made = embedder.embed([text for *_, text in jobs], kind="document", on_progress=self.on_progress)
@@ -113,6 +115,15 @@ class Encoder:
                 found[i][name] = vector
         for i, of_chunk in several.items():
             found[i][MULTI] = of_chunk
+
+    def _dense_texts(self, chunk: Chunk) -> list[tuple[VectorName, str]]:
+        """The texts to embed for a chunk, with the vector that each is for; empty texts are left out."""
+        encoding = self.encoding
+        multi = encoding.multi if MULTI in self.vectors else ()
+        sources: list[tuple[VectorName, Source]] = [(MULTI, source) for source in multi]
+        if encoding.dense:
+            sources.append((DENSE, encoding.dense))
+        return [(name, text) for name, source in sources for text in source_texts(chunk, source) if text.strip()]
 
     def encode_query(self, text: str, *, languages: Collection[str] = ()) -> Vectors:
         """The vectors of a question, by the name of the leg that asks with them.
@@ -130,7 +141,7 @@ class Encoder:
             vector = self.embedder.embed([text], kind="query")[0]
             if self.encoding.dense:
                 found[DENSE] = vector
-            if self.encoding.multi:
+            if MULTI in self.vectors:
                 found[MULTI] = [vector]
         return found
 
@@ -141,7 +152,7 @@ class Encoder:
             text = source_text(chunk, self.encoding.sparse)
             parts.append([self.sparse.name, language_code(language or self.language), text])
         if self.embedder:
-            parts.append([self.space, *_dense_texts(chunk, self.encoding)])
+            parts.append([self.space, *self._dense_texts(chunk)])
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def fit(self, manifest: Manifest, *, location: str = "") -> Encoder:
@@ -198,7 +209,7 @@ def _open_embedder(
     advice = f'set model = "{MULTILINGUAL}" or another multilingual model under [embedding] in config.toml'
     builtin, chosen = str(embedding.model) == _ENGLISH_ONLY, not embedding.origin.startswith("default")
     foreign = str(embedding.model).startswith("Builtin/") and language_code(language) != "en"
-    can_do_without = encoding.name == "hybrid" and not chosen
+    can_do_without = encoding.by_question and not chosen
     if foreign and can_do_without:
         return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} knows English only; {advice}",)
     try:
@@ -209,12 +220,3 @@ def _open_embedder(
         return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} is not installed; {advice}",)
     notice = f"{embedding.model} knows English only, the course is in '{language}'; {advice}"
     return opened, (notice,) if foreign else ()
-
-
-def _dense_texts(chunk: Chunk, encoding: Encoding) -> list[tuple[VectorName, str]]:
-    """The texts to embed for a chunk, with the vector that each is for; empty texts are left out."""
-    sources: list[tuple[VectorName, Source]] = [("multi", source) for source in encoding.multi]
-    if encoding.dense:
-        sources.append(("dense", encoding.dense))
-    texts = [(name, source_text(chunk, source)) for name, source in sources]
-    return [(name, text) for name, text in texts if text.strip()]

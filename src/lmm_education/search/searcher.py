@@ -13,11 +13,11 @@ from operator import mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from lmm.models.embed import is_static
+from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import SearchSettings
 from lmm_education.encode.encoder import Encoder
-from lmm_education.encodings import SPARSE
+from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, SparseVector
 from lmm_education.payloads import hit_of
@@ -35,7 +35,7 @@ from lmm_education.search.query import (
 from lmm_education.search.ranking import Fused, Ranking, by_rank, by_relevance, fuse, relevance, vote, weights
 from lmm_education.store.layout import values_at
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Fields, Leg, Match, Store, Where
+from lmm_education.store.port import Among, Fields, Leg, Match, Store, Where
 
 NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
@@ -200,7 +200,7 @@ class SearchView:
     ) -> SearchResult:
         """The result from passages in their final order, and what else was asked to find them."""
         hits, words = found.hits, len(self._words(plan.text, plan.languages))
-        fixed: Mapping[str, float] = {name: self._weight(name) for name in self._encoder.vectors}
+        fixed = self._fixed_weights(self._encoder.vectors)
         in_order = plan.text and not (plan.boosted or questions or reranker != "none")
         fits = [relevance(hit, words, found.weights) for hit in hits] if in_order else []
         votes = by_relevance(fits) if in_order else by_rank(len(hits))
@@ -285,12 +285,16 @@ class SearchView:
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
             vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
-        fixed = {name: self._weight(name) for name in vectors}
+        fixed = self._fixed_weights(vectors)
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
+        sentences = next((leg for leg in legs if leg.vector == MULTI and DENSE in vectors), None)
+        legs = [leg for leg in legs if leg is not sentences]
         if not legs:
             return [], {}
         found = self._store.search(legs, where=plan.where, fields=False)
-        rankings = {leg.vector: [(s.id, s.score) for s in each] for leg, each in zip(legs, found, strict=True)}
+        rankings: dict[str, Ranking] = {
+            leg.vector: [(s.id, s.score) for s in each] for leg, each in zip(legs, found, strict=True)
+        }
         boosted: frozenset[str] = frozenset()
         if plan.boosted:
             # Instead of a very long list of candidates, in which that type may still be missing: one more query.
@@ -298,10 +302,20 @@ class SearchView:
             boosted = frozenset(s.id for each in typed for s in each)
             for leg, each in zip(legs, typed, strict=True):
                 rankings[leg.vector] = _merged(rankings[leg.vector], [(s.id, s.score) for s in each])
+        if sentences:
+            rankings = self._scored([*legs, sentences], {id for ranking in rankings.values() for id, _ in ranking})
         leg_weights = self._weights(plan, text, rankings) if self._weighs_by_question else fixed
         settings = self.settings
         fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
         return fused, leg_weights
+
+    def _scored(self, legs: Sequence[Leg], ids: Collection[str]) -> dict[str, Ranking]:
+        """What each leg says of all these passages; one that has no sentences of its own is one itself."""
+        among, every = [Among(frozenset(ids))], [replace(leg, limit=len(ids)) for leg in legs]
+        found = self._store.search(every, where=among, fields=False)
+        scores = {leg.vector: {s.id: s.score for s in each} for leg, each in zip(legs, found, strict=True)}
+        scores[MULTI] = scores[DENSE] | scores[MULTI]
+        return {name: sorted(said.items(), key=lambda pair: (-pair[1], pair[0])) for name, said in scores.items()}
 
     @property
     def _weighs_by_question(self) -> bool:
@@ -326,13 +340,21 @@ class SearchView:
         """The words of a question that count."""
         return self._encoder.sparse.query(text, languages).indices if self._encoder.sparse else ()
 
-    def _weight(self, vector: str) -> float:
-        configured = self.settings.sparse_weight if vector == "sparse" else self.settings.dense_weight
-        return self._encoder.encoding.weight(vector) if configured is None else configured  # type: ignore[arg-type]
+    def _fixed_weights(self, vectors: Collection[str]) -> dict[str, float]:
+        """What the legs weigh where a question has no weights of its own; passage and sentences share one weight."""
+        settings, encoding = self.settings, self._encoder.encoding
+        both = DENSE in vectors and MULTI in vectors
+        found: dict[str, float] = {}
+        for name in vectors:
+            configured = settings.sparse_weight if name == SPARSE else settings.dense_weight
+            own = encoding.weight(DENSE if both and name == MULTI else name)  # type: ignore[arg-type]
+            weight = own if configured is None else configured
+            found[name] = weight / 2 if both and name != SPARSE else weight
+        return found
 
     def _has_no_word(self, plan: Plan, hits: Sequence[Hit]) -> bool:
         """Whether passages were found, but none by a word: the nearest in meaning of what has nothing to do with it."""
-        asked = plan.text and "sparse" in self._encoder.vectors and self._weight("sparse") > 0
+        asked = plan.text and self._fixed_weights(self._encoder.vectors).get(SPARSE, 0) > 0
         return bool(asked and hits) and not any("sparse" in hit.legs for hit in hits)
 
     def _listed(self, plan: Plan) -> list[Hit]:

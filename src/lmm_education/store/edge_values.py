@@ -10,7 +10,19 @@ import qdrant_edge as engine
 
 from lmm_education.material import SparseVector
 from lmm_education.store.layout import UNUSED, Vectors, engine_path
-from lmm_education.store.port import Contains, Fields, Leg, Match, Point, Scored, Stored, Vector, Where
+from lmm_education.store.port import (
+    Among,
+    Condition,
+    Contains,
+    Fields,
+    Leg,
+    Match,
+    Point,
+    Scored,
+    Stored,
+    Vector,
+    Where,
+)
 
 # A segment of more than 2 MB of vectors becomes one that is only read: it opens in a millisecond, where one that
 # grows needs 33 ms for each thousand chunks. Merging two means to write them anew, so up to 8 stand side by side.
@@ -157,7 +169,9 @@ def to_filter(where: Where) -> engine.Filter | None:
     return engine.Filter(must=wanted or None, must_not=unwanted or None)
 
 
-def _condition(condition: Match | Contains) -> Any:
+def _condition(condition: Condition) -> Any:
+    if isinstance(condition, Among):
+        return engine.HasIdCondition(set(known_ids(condition.ids)))
     key = engine_path(condition.key)
     if isinstance(condition, Contains):
         return engine.FieldCondition(key=key, match=engine.MatchPhrase(condition.phrase))

@@ -62,14 +62,14 @@ class Vectors(NamedTuple):
 def vectors_of(manifest: Manifest, collection: CollectionName) -> Vectors:
     """The vectors that points of a collection have. Without an embedding model, there are no dense ones.
 
-    >>> vectors_of(Manifest("hybrid", dimensions=256), "chunks")
+    >>> vectors_of(Manifest("hybrid", "Builtin/wordllama", dimensions=256), "chunks")
     Vectors(dense=256, multi=0, sparse=True)
     >>> vectors_of(Manifest("hybrid"), "chunks").names, vectors_of(Manifest("hybrid"), "documents").names
     (('sparse',), ())
     """
     if collection == "documents":
         return Vectors()
-    named = find_encoding(manifest.encoding, where="manifest").vectors
+    named = find_encoding(manifest.encoding, where="manifest").vectors_with(manifest.embedding)
     size = manifest.dimensions
     return Vectors(size if "dense" in named else 0, size if "multi" in named else 0, "sparse" in named)
 

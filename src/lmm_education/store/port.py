@@ -80,7 +80,15 @@ class Contains:
     phrase: str
 
 
-Where = Sequence[Match | Contains]
+@dataclass(frozen=True, slots=True)
+class Among:
+    """A condition: the point is one of these."""
+
+    ids: frozenset[str]
+
+
+Condition = Match | Contains | Among
+Where = Sequence[Condition]
 """All of these hold; the empty sequence holds everywhere."""
 
 

@@ -36,8 +36,9 @@ from lmm_education.store.layout import (
 )
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import (
+    Among,
     CollectionName,
-    Contains,
+    Condition,
     Fields,
     Leg,
     Match,
@@ -91,11 +92,14 @@ class ServerReader:
                 raise
         return self._call(name, collection, **arguments(self._indexed(collection, where)))
 
-    def _indexed(self, collection: CollectionName, where: Where) -> list[Match | Contains]:
+    def _indexed(self, collection: CollectionName, where: Where) -> list[Condition]:
         info = self._call("get_collection", collection)
         schema = {key: found.data_type.value for key, found in ((info and info.payload_schema) or {}).items()}
-        found = []
+        found: list[Condition] = []
         for condition in where:
+            if isinstance(condition, Among):  # by ids: no field
+                found.append(condition)
+                continue
             path = engine_path(condition.key)
             if path not in schema:
                 kinds = index_kinds(condition)

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmm_education.config import StorageSettings
 from lmm_education.material import SparseVector
 from lmm_education.store.layout import Vectors, engine_path
-from lmm_education.store.port import Contains, Fields, Leg, Match, Point, Scored, Stored, Vector, Where
+from lmm_education.store.port import (
+    Among,
+    Condition,
+    Contains,
+    Fields,
+    Leg,
+    Match,
+    Point,
+    Scored,
+    Stored,
+    Vector,
+    Where,
+)
 
 if TYPE_CHECKING:
     from qdrant_client import models
@@ -172,9 +184,11 @@ def to_filter(where: Where) -> models.Filter | None:
     return models.Filter(must=wanted or None, must_not=unwanted or None)
 
 
-def _condition(condition: Match | Contains) -> Any:
+def _condition(condition: Condition) -> Any:
     from qdrant_client import models
 
+    if isinstance(condition, Among):
+        return models.HasIdCondition(has_id=sorted(condition.ids))
     key = engine_path(condition.key)
     if isinstance(condition, Contains):
         return models.FieldCondition(key=key, match=models.MatchPhrase(phrase=condition.phrase))

@@ -13,7 +13,7 @@ from lmm.models.testing import HashEmbedder
 from lmm_education.config import load_course_settings
 from lmm_education.encode.bm25 import Bm25Encoder
 from lmm_education.encode.encoder import Encoder, open_encoder
-from lmm_education.encodings import ENCODINGS, source_text
+from lmm_education.encodings import ENCODINGS, sentence_texts, source_text
 from lmm_education.errors import StoreMismatch
 from lmm_education.material import Chunk, Lines, Place, SparseVector
 from lmm_education.store.manifest import Manifest
@@ -34,13 +34,27 @@ def encoder_for(encoding: str = "hybrid", *, extra: str = "") -> Encoder:
 def test_vectors_are_made_from_the_texts_that_the_table_names(name: str) -> None:
     """Each vector is that of its source text, and no other vector is made."""
     encoding, (vectors,) = ENCODINGS[name], encoder_for(name).encode([GREEN])
-    assert tuple(vectors) == encoding.vectors
+    has_sentences = encoding.multi == ("sentences",)  # of which GREEN has one only: that is the passage
+    assert tuple(vectors) == tuple(each for each in encoding.vectors if each != "multi" or not has_sentences)
     if encoding.dense:
         assert [vectors["dense"]] == EMBEDDER.embed([source_text(GREEN, encoding.dense)], kind="document")
-    if encoding.multi:
+    if encoding.multi and not has_sentences:
         assert vectors["multi"] == EMBEDDER.embed([source_text(GREEN, s) for s in encoding.multi], kind="document")
     if encoding.sparse:
         assert vectors["sparse"] == Bm25Encoder().documents([source_text(GREEN, encoding.sparse)], ["en"])[0]
+
+
+def test_sentences_have_vectors_where_the_model_reads_them() -> None:
+    """With `hybrid`; a model that adds up words has read no sentence."""
+    text = "Chlorophyll makes leaves green, for it absorbs red light and blue light, and leaves the green light to us. "
+    chunk = replace(GREEN, text=text + text.replace("Chlorophyll", "A pigment"))
+    (vectors,) = encoder_for().encode([chunk])
+    assert vectors["multi"] == EMBEDDER.embed(sentence_texts(chunk), kind="document")
+    assert len(vectors["multi"]) == 2
+    assert "multi" not in encoder_for("hybrid_passages").encode([chunk])[0]
+    builtin = open_encoder(load_course_settings(""), DEFAULT)
+    assert builtin.vectors == ("sparse", "dense")
+    assert builtin.hash_of(chunk) != encoder_for().hash_of(chunk)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
