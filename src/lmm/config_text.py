@@ -42,7 +42,8 @@ def in_force(config: Config) -> Iterator[tuple[str, str, str]]:
     for table in TABLES:
         written = config.toml.get(table)
         for name, value in written.items() if isinstance(written, Mapping) else ():
-            yield f"[{table}] {name}", _toml(value), config.where(table, name)
+            if value != {}:  # a table of which nothing is set
+                yield f"[{table}] {name}", _toml(value), config.where(table, name)
 
 
 def _tables() -> Iterator[tuple[str, str, list[Declared]]]:
