@@ -44,8 +44,9 @@ def test_a_reader_gets_every_cell(rows: list[list[str]]) -> None:
 
 @given(st.text(alphabet='=+-@;,\t"|a1 \n', max_size=12))
 def test_no_other_separator_makes_a_formula(text: str) -> None:
-    """A spreadsheet that parts cells by a semicolon or a tab finds none either."""
+    """A spreadsheet that parts cells by a semicolon or a tab finds none either: at most a number before a comma."""
     for separator in ";\t|":
         for row in csv.reader(io.StringIO(csv_text([text, "b"], []), newline=""), delimiter=separator):
             for cell in row:
-                assert harmless(cell) == cell or cell.startswith("'")
+                number = cell.partition(",")[0]
+                assert harmless(cell) == cell or cell.startswith("'") or text == number == harmless(number)
