@@ -487,7 +487,7 @@ def _tier(
             where=origin,
             hint=f'set base_url = "http://127.0.0.1:8080/v1" under [{tier}] in config.toml',
         )
-    variables = (variable,) if variable else provider.keys
+    variables = (variable,) if variable and same_provider else provider.keys
     key = next((Secret(env[name], name) for name in variables if env.get(name)), None)
     if key is None and followed is not None:
         key = followed.api_key

@@ -101,16 +101,8 @@ def _mistral(model: str, base_url: str | None, api_key: str | None) -> Model:
     return MistralModel(model, provider=MistralProvider(api_key=api_key, base_url=base_url or None))
 
 
-OPENERS: dict[str, Opener] = {
-    "OpenAI": _openai,
-    "Ollama": _compatible,
-    "LMStudio": _compatible,
-    "vLLM": _compatible,
-    "OpenAICompatible": _compatible,
-    "Anthropic": _anthropic,
-    "Google": _google,
-    "Mistral": _mistral,
-}
+OPENERS: dict[str, Opener] = {"OpenAI": _openai, "Anthropic": _anthropic, "Google": _google, "Mistral": _mistral}
+"""Who speaks a protocol of its own; every other server speaks OpenAI's Chat Completions."""
 # Providers that speak OpenAI's protocols: `reasoning_effort` goes out under its own name.
 _OPENAI_LIKE = (_openai, _compatible, _responses)
 PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
@@ -146,7 +138,7 @@ class PydanticAIModel:
             self._settings["temperature"] = temperature
         if max_tokens is not None:
             self._settings["max_tokens"] = max_tokens
-        opener = OPENERS[name.provider]
+        opener = OPENERS.get(name.provider, _compatible)
         self._api = api if opener in _OPENAI_LIKE else ""
         if self._api == "responses":
             opener = _responses

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import secrets
 import time
-import tomllib
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
@@ -452,7 +451,8 @@ def open_service(
 def _at_once(course: CourseParts, workers: int) -> int:
     """How many answers are made at once. What bounds the questions of one person's documents is no measure for a class:
     unless the configuration says how many calls the model bears, as many as a class asks."""
-    said = "concurrency" in tomllib.loads(course.config.text).get("major", {})
+    major = course.config.toml.get("major")
+    said = isinstance(major, Mapping) and "concurrency" in major
     return max(1, course.models.major.concurrency // workers) if said else A_CLASS
 
 

@@ -106,6 +106,16 @@ def test_provider_variables_name_servers() -> None:
     assert load_settings(env=env).major.base_url == "http://127.0.0.1:2/v1"
 
 
+def test_a_key_does_not_follow_to_another_provider() -> None:
+    """`api_key_env` belongs to the server that the table names: a header's model of somebody else gets its own key."""
+    toml = '[major]\nmodel = "OpenAI/gpt-4.1-mini"\napi_key_env = "OPENAI_API_KEY"\n'
+    env = {"OPENAI_API_KEY": "openai", "MISTRAL_API_KEY": "mistral"}
+    settings = load_settings(toml, env, overrides={"major": "Mistral/mistral-small"})
+    assert settings.major.api_key is not None
+    assert settings.major.api_key.value == "mistral"
+    assert load_settings(toml, {"OPENAI_API_KEY": "x"}, overrides={"major": "Mistral/m"}).major.api_key is None
+
+
 def test_a_key_does_not_show_itself() -> None:
     """Printing settings never prints a key."""
     settings = load_settings(env=KEY)
