@@ -73,11 +73,10 @@ def test_a_name_that_is_not_utf_8(folder: Path, command: str) -> None:
     ("name", "says"),
     [
         ("missing.md", "there is no such file (check the path)"),
-        (".", "this is a folder, not a file (name its files: ./*.md)"),
         ("d.md/x.md", "cannot be read: Not a directory"),
         ("n" * 300, "cannot be read: File name too long"),
     ],
-    ids=["missing", "folder", "under a file", "too long"],
+    ids=["missing", "under a file", "too long"],
 )
 def test_no_file_to_read(
     server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str], command: str, name: str, says: str

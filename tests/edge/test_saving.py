@@ -172,7 +172,7 @@ NASTY = [
     "#",
     ":",
     "- ",
-    "<think>not a thought</think>",
+    "`<think>` begins a thought, `</think>` ends it",
 ]
 
 

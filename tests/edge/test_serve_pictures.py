@@ -108,7 +108,7 @@ def test_pictures_on_the_page(address: str, server: ScriptedServer, tmp_path_fac
         page.wait_for("document.querySelector('#section img')?.naturalWidth === 120")
         if PICTURES:
             page.picture(Path(PICTURES) / "picture.png")
-        assert page.run("document.title") == "course"
+        assert page.run("document.title") == "Botany"
         page.open(page.run("document.querySelector('#section img').src"))
         assert page.run("document.title") != "pwned"
         assert not [url for url in page.requests if not url.startswith(f"{address}/")]

@@ -22,6 +22,7 @@ from chatmd.sidecar import Recorded
 from lmm import loop
 from lmm.disk import files
 from lmm.disk.files import read_document
+from lmm.disk.folder import check_named
 from lmm.errors import FileWriteError, LmmError, Place
 from lmm.messages import Event, Failed, Notice
 
@@ -254,9 +255,11 @@ def write_copy(path: Path, text: str, output: Path) -> None:
     """Write the text of the file in `path` to `output` beside it.
 
     Raises:
+        LinkOutside: `output` is a link out of its folder.
         FileWriteError: there is such a file, or its folder is another one: what the text names by paths would be
             something else there.
     """
+    check_named(output)
     if output.exists():
         raise FileWriteError(
             "there is such a file already", where=str(output), hint=f"to go on with it: lmm run {output}; or delete it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -94,7 +95,8 @@ def _with_documents(context: click.Context, parameter: click.Parameter, paths: t
 
     found: list[Path] = []
     for path in paths:
-        inside = list(documents_below(path, on_skip=terminal.tell_error)) if path.is_dir() else [path]
+        is_folder = os.path.isdir(path)  # noqa: PTH112  # of a name that is too long, pathlib's raises
+        inside = list(documents_below(path, on_skip=terminal.tell_error)) if is_folder else [path]
         if not inside:
             raise FileReadError(f"this folder has no {', '.join(SUFFIXES)} files", where=str(path))
         found += inside
