@@ -29,7 +29,7 @@ def annotate(text: str, concurrency: int) -> str:
     model = Resilient(SlowModel(), timeout=5, retries=0, limit=asyncio.Semaphore(concurrency))
     annotated = Document.from_text(text)
     annotated.annotate(*FIELDS, model=model).check()
-    assert sum(annotated.text.count(f"\n~{field}:") for field in FIELDS) == text.count("\n## ") * len(FIELDS)
+    assert sum(annotated.text.count(f"\n~{field}_:") for field in FIELDS) == text.count("\n## ") * len(FIELDS)
     return annotated.text
 
 

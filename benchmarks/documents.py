@@ -58,7 +58,9 @@ def _section(number: int, draw: random.Random) -> str:
 
 def _annotated(number: int, title: str, draw: random.Random) -> str:
     """As in the seed's example: one hash for all fields."""
-    return f"~txthash: {draw.getrandbits(64):016x}\ntitles: A made-up course - {title}\nquestions: {_questions(draw)}\n"
+    return (
+        f"~txthash_: {draw.getrandbits(64):016x}\ntitles: A made-up course - {title}\nquestions: {_questions(draw)}\n"
+    )
 
 
 def _annotated_fields(number: int, title: str, draw: random.Random) -> str:
@@ -67,7 +69,7 @@ def _annotated_fields(number: int, title: str, draw: random.Random) -> str:
         f"  {field}: h{draw.getrandbits(48):012x}-{draw.getrandbits(48):012x}\n" for field in ("questions", "keywords")
     )
     keywords = "".join(f"  - {_sentence(draw, 2)}\n" for _ in range(3))
-    return f"~txthash:\n{hashes}~questions: {_questions(draw)}\n~keywords:\n{keywords}"
+    return f"~txthash_:\n{hashes}~questions_: {_questions(draw)}\n~keywords_:\n{keywords}"
 
 
 def _exercise(number: int, title: str, draw: random.Random) -> str:

@@ -87,8 +87,14 @@ def r(expression: str) -> subprocess.CompletedProcess[str]:
     """Run an expression in a fresh R, with this environment's `lmm` on the path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path}
+    # R's script puts the system's libraries before those of this Python, which may be another 3.11's.
+    alone = 'Sys.unsetenv("LD_LIBRARY_PATH")'
     return subprocess.run(
-        ["Rscript", "--vanilla", "-e", expression], env=environment, check=False, capture_output=True, text=True
+        ["Rscript", "--vanilla", "-e", alone, "-e", expression],
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
     )
 
 
