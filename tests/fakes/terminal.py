@@ -24,7 +24,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-_LAUNCH = "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, '-m', 'lmm', *sys.argv[1:]])"
+# As from a window: a SIGHUP that the tests were started to ignore (nohup) would stay ignored.
+_LAUNCH = """
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+os.login_tty(0)
+os.execv(sys.executable, [sys.executable, "-m", "lmm", *sys.argv[1:]])
+"""
 _SEQUENCE = re.compile(r"\x1b(?:\[(?P<mark>[?>]?)(?P<numbers>[0-9;]*)(?P<space> ?)(?P<kind>[A-Za-z])|(?P<other>[^\[]))")
 _IGNORED = frozenset("mhlqt")  # styles, modes, the cursor's shape
 
