@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import talking
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from pandoc_trees import trees
 
@@ -18,6 +18,7 @@ from lmm_education.config import Preparation
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.study.clean import clean_notes
 
+CHUNK = "```{r fit}\n::: not a div\n\nx\n```"
 LEAVES = (
     "A paragraph.",
     "Two\nlines of one.",
@@ -32,7 +33,7 @@ LEAVES = (
     "-------------\n One   Two\n----- -------\n  1     2\n\n  3     4\n-------------\n\n: Several lines",
     "term\n\n:   what it means\n\n    more of it\n\nother\n\n:   and this",
     "[^n]: A note\n\n    of two paragraphs.",
-    "```{r fit}\n::: not a div\n\nx\n```",
+    CHUNK,
     "> quoted\n> :::",
     "    code\n\n    with a gap",
     "$$\nx\n\n:::\n$$",
@@ -100,7 +101,9 @@ def written(units: Sequence[Unit], at: Unit | None = None, above: str = "", body
         elif unit.is_div:
             inside, gap = written(unit.children, at, above, body), "\n" if unit.tight else "\n\n"
             fence = ":" * (len(unit.text) - len(unit.text.lstrip(":")))
-            parts.append(f"{here}{unit.text}{gap}{inside}{gap}{fence}")
+            # A fence right below a list would go on in its last item, so nobody writes one there.
+            end = "\n\n" if inside.endswith("- twice") else gap
+            parts.append(f"{here}{unit.text}{gap}{inside}{end}{fence}")
         else:
             parts.append(here + unit.text)
     return "\n\n".join(parts)
@@ -113,7 +116,14 @@ def places(units: Sequence[Unit]) -> Iterator[Unit]:
         yield from places(unit.children)
 
 
-@settings(max_examples=20, phases=[Phase.reuse, Phase.generate])  # each failing example costs a process
+def knitted(texts: Sequence[str]) -> list[str]:
+    """The texts as knitr hands them to Pandoc, to which `{r fit}` begins no code: what is between two chunks would."""
+    return [text.replace("```{r fit}", "```{.r #fit}") for text in texts]
+
+
+# Each failing example costs a process.
+@settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@example((Unit(CHUNK), Unit("Then."), Unit(CHUNK)), "EDITED")
 @given(documents(), st.sampled_from(REPLIES))
 def test_pandoc_reads_everything_else_as_it_was(units: tuple[Unit, ...], reply: str) -> None:
     """At every place: a question that was answered, an edit that waits, that was accepted, that was rejected."""
@@ -135,7 +145,7 @@ def test_pandoc_reads_everything_else_as_it_was(units: tuple[Unit, ...], reply: 
         ours.append(talking.accepted(editing.text, force=True))
         expected.append(edited)
         assert serialize(parse_markdown_text(plain)) == plain
-    for number, (found, wanted) in enumerate(zip(trees(ours), trees(expected), strict=True)):
+    for number, (found, wanted) in enumerate(zip(trees(knitted(ours)), trees(knitted(expected)), strict=True)):
         assert found == wanted, f"{ours[number]}\n=== instead of ===\n{expected[number]}"
 
 
