@@ -70,6 +70,22 @@ def _result(done: list[asyncio.Task[T]], ended: threading.Lock) -> T:
     return done[0].result()
 
 
+async def ended(task: asyncio.Task[Any]) -> None:
+    """Wait until a task has ended, with whatever.
+
+    Who suppresses `CancelledError` around ``await task`` suppresses a Ctrl-C of its own too; this passes it on.
+    """
+    try:
+        await asyncio.wait((task,))
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait((task,))
+        raise
+    finally:
+        if task.done() and not task.cancelled():
+            task.exception()  # seen: else asyncio complains
+
+
 async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the background loop and await it from another.
 

@@ -12,7 +12,6 @@ one JSON object although a stream was asked for.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import json
 import re
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmm.errors import ModelUnavailable
+from lmm.loop import ended
 
 _PLAIN = {"content", "role"}
 _MARK = b"data: {"
@@ -154,11 +154,12 @@ class EventStream:
 
     async def aclose(self) -> None:
         """Stop reading, and close what is read."""
-        if self._reading is not None:
-            self._reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await self._reading
-        await self._stream.aclose()
+        try:
+            if self._reading is not None:
+                self._reading.cancel()
+                await ended(self._reading)
+        finally:
+            await self._stream.aclose()
 
 
 class OneEvent:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import random
 import time
@@ -12,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 
 from lmm.errors import EmptyReply, ModelError, ModelTimeout
+from lmm.loop import ended
 from lmm.messages import ChatEvent, ChatRequest, Reply, Retrying, Waiting
 from lmm.models.port import ChatModel, connected
 
@@ -103,8 +103,7 @@ class Resilient:
         finally:
             if not isinstance(event, Reply):  # after it, connections are being closed, which is not to be interrupted
                 reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await reading
+            await ended(reading)
 
     async def _read(self, request: ChatRequest, arrived: asyncio.Queue[ChatEvent | None]) -> None:
         """Read in a task of its own: who waits for what it reads may stop waiting without ending it."""

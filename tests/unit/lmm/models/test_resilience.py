@@ -293,3 +293,28 @@ def test_signs_of_life_count() -> None:
     assert isinstance(late(Slow(0.4, signs=True), timeout=0.2)[-1], Reply)
     with pytest.raises(ModelTimeout, match=r"sent nothing for 0.2 s"):
         late(Slow(0.4), timeout=0.2)
+
+
+class _ClosesSlowly:
+    """A model whose connection takes a while to close after the reply."""
+
+    name = "slow to close"
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        try:
+            yield Reply("Because.", self.name)
+        finally:
+            await asyncio.sleep(5)
+
+
+def test_ctrl_c_while_the_connection_is_closed_is_not_lost() -> None:
+    """What follows the reply, such as its tools, does not begin."""
+
+    async def run() -> bool:
+        asking = asyncio.create_task(ask(resilient(_ClosesSlowly(), FakeSleep()), REQUEST))
+        await asyncio.sleep(0.05)
+        asking.cancel()
+        await asyncio.wait((asking,))
+        return asking.cancelled()
+
+    assert asyncio.run(run())
