@@ -57,9 +57,6 @@ class Damage(NamedTuple):
     message: str
 
 
-_CONFIGURATION = "edge_config.json"
-
-
 def checksum(path: Path) -> int:
     """The CRC-32 of a file's pages that have anything but zeros in them, with their places.
 
@@ -75,12 +72,6 @@ def checksum(path: Path) -> int:
                 found = _over_pages(block, at, found)
                 at += len(block)
     return found
-
-
-def _own_checksum(path: Path) -> int:
-    """The checksum that a file is listed with. Of the engine's configuration, that of its values: it is written anew
-    whenever a shard is opened, and with two dense vectors their order in it is any. Stores of before have the other."""
-    return checksum_of(_object_in(path)) if path.name == _CONFIGURATION else checksum(path)
 
 
 def _over_pages(block: bytes, at: int, found: int) -> int:
@@ -113,7 +104,7 @@ def write_listing(folder: Path, unlisted: str, base: Path | None = None) -> int:
         name = path.relative_to(folder).as_posix()
         if name not in (unlisted, LISTING):
             same = base is not None and name in before and path.samefile(base / name)
-            listed[name] = before[name] if same else Listed(path.stat().st_size, _own_checksum(path))
+            listed[name] = before[name] if same else Listed(path.stat().st_size, checksum(path))
     values = {"engine": version("qdrant-edge-py"), "files": listed}
     data = json.dumps(values, sort_keys=True).encode()
     (folder / LISTING).write_bytes(data)
@@ -166,8 +157,7 @@ def _what_is_wrong(path: Path, entry: Listed, seen: _Seen, again: bool, passing:
             return f"its size is wrong: {found.st_size:,} bytes, {entry.size:,} were written"
         if not again and seen.has(path, found):
             return ""
-        right = (_own_checksum(path), checksum(path)) if path.name == _CONFIGURATION else (checksum(path),)
-        if entry.checksum not in right:
+        if checksum(path) != entry.checksum:
             return "its content is not what was written"
         seen.add(path, found)
     except FileNotFoundError:

@@ -45,6 +45,27 @@ def copy_folder(source: Path, target: Path, *, shared: Collection[str] = ()) -> 
             copy_file(old, new)
 
 
+def stand_in(source: Path, target: Path) -> None:
+    """A folder of links to what is in the segments of a shard: who replaces a file there replaces the link. Where there
+    are no links (Windows, some disks), a copy.
+
+    Raises:
+        OSError: the disk is full, a file cannot be read or written.
+    """
+    try:
+        for segment in (source / "segments").iterdir():
+            into = target / "segments" / segment.name
+            into.mkdir(parents=True)
+            for part in segment.iterdir():
+                (into / part.name).symlink_to(part.absolute())
+        copy_file(source / "edge_config.json", target / "edge_config.json")
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        shutil.rmtree(target, ignore_errors=True)
+        copy_folder(source, target)
+
+
 def link_folder(source: Path, target: Path) -> None:
     """Give a folder's files a second name each, below `target`; where the disk cannot do that, copy them."""
     for old, new in _pairs(source, target):

@@ -57,15 +57,15 @@ class Shard:
             return cls(path, collection, vectors, engine.EdgeShard.create(str(path), config))
 
     @classmethod
-    def load(cls, path: Path, collection: CollectionName, vectors: Vectors) -> Shard:
-        """Open a shard that exists.
+    def load(cls, path: Path, collection: CollectionName, vectors: Vectors, *, opened: Path | None = None) -> Shard:
+        """Open a shard that exists; the engine opens the copy or stand-in `opened` of its folder, if there is one.
 
         Raises:
             StoreDamaged: its files are not as the engine left them.
         """
         try:
             with telling(path):
-                return cls(path, collection, vectors, engine.EdgeShard.load(str(path)))
+                return cls(path, collection, vectors, engine.EdgeShard.load(str(opened or path)))
         except StoreError as error:
             if error.__cause__ is None or "No space left" in str(error.__cause__):
                 raise

@@ -10,13 +10,14 @@ import os
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lmm_education.errors import StoreError
 from lmm_education.frequencies import Frequencies
-from lmm_education.store.folders import copy_folder, disk_full
+from lmm_education.store.folders import copy_folder, disk_full, stand_in
 from lmm_education.store.generations import MANIFEST, Generation, Lease, Stamp, cannot_write, check_files, damaged
 from lmm_education.store.layout import check_format, vectors_of
 from lmm_education.store.manifest import Manifest
@@ -35,7 +36,7 @@ class View:
         self.generation, self.stamp = generation, stamp
         self._lease, self._shards, self._lock = lease, dict[CollectionName, Shard](), threading.Lock()
         self._users, self._retired = 0, False
-        self._private: tempfile.TemporaryDirectory[str] | None = None
+        self._private: Path | None = None
         try:
             check_files(generation)
             self.manifest = read_manifest(generation.path)
@@ -70,16 +71,19 @@ class View:
 
     def _open(self, collection: CollectionName) -> Shard:
         """The engine opens files for writing even to read them, and replaces a small one: where that is forbidden, or
-        the disk is full, it gets a copy in the system's folder for temporary files."""
+        the disk is full, it gets a copy in the system's folder for temporary files. Of two dense vectors it writes the
+        configuration in any order, so that the file's bytes change: then it gets a folder to replace files in."""
         path, vectors = self.generation.path, vectors_of(self.manifest, collection)
-        if os.access(path, os.W_OK) and shutil.disk_usage(path).free > _TO_OPEN:
+        in_place = os.access(path, os.W_OK) and shutil.disk_usage(path).free > _TO_OPEN
+        if in_place and not (vectors.dense and vectors.multi):
             return Shard.load(path / collection, collection, vectors)
         if self._private is None:
-            self._private = tempfile.TemporaryDirectory(prefix="lmm-store-", ignore_cleanup_errors=True)
-        copy = Path(self._private.name) / collection
-        with telling_of_files(Path(self._private.name)):
-            copy_folder(path / collection, copy)
-        return Shard.load(copy, collection, vectors)
+            self._private = Path(tempfile.mkdtemp(prefix="lmm-store-"))
+            self._remove_private = weakref.finalize(self, shutil.rmtree, self._private, ignore_errors=True)
+        private = self._private / collection
+        with telling_of_files(self._private):
+            (stand_in if in_place else copy_folder)(path / collection, private)
+        return Shard.load(path / collection, collection, vectors, opened=private)
 
     def enter(self) -> None:
         """Begin to use it."""
@@ -106,7 +110,7 @@ class View:
             with contextlib.suppress(StoreError):  # nothing of ours is lost: it was only read
                 shard.close()
         if self._private is not None:
-            self._private.cleanup()
+            self._remove_private()
         self._lease.release()
 
 
