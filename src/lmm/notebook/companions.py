@@ -7,6 +7,8 @@ them; what it reads never leaves the folder, the public web, or the course.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +56,8 @@ class Companions:
     @property
     def key(self) -> tuple[object, ...]:
         """What tells these from others, for the journal."""
-        return (*(text.text for text in self.texts), *(picture.data.hex() for picture in self.pictures))
+        seen = (hashlib.sha256(picture.data).hexdigest() for picture in self.pictures)
+        return (*(text.text for text in self.texts), *seen)
 
 
 NOTHING = Companions()
@@ -125,7 +128,7 @@ async def bring(document: Path | None, prompt: str, text: str, settings: Setting
 
 async def _read(mention: Mention, document: Path | None, settings: Settings) -> Sequence[Attachment | Image]:
     if mention.kind == "course":
-        return _passages(mention.name, document)
+        return await asyncio.to_thread(_passages, mention.name, document)  # it may wait for the loop that this is on
     if mention.kind == "page":
         return [await _text(mention.name, Path(), settings)]
     folder = Folder(document.parent if document is not None else Path())
