@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -54,6 +54,15 @@ class ToolDefinition:
     description: str
     parameters: Mapping[str, Any]
     strict: bool = False
+
+
+def object_schema(required: Iterable[str] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with these properties and no others.
+
+    >>> object_schema(("path",), path={"type": "string"})["required"]
+    ['path']
+    """
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,9 @@ from chatmd.rendering import render_text
 from chatmd.runtime.agents import Hooks, RunOptions
 from chatmd.runtime.runner import replied
 from chatmd.tools.mcp import model_names
-from chatmd.tools.registry import object_schema
 from lmm.disk.files import read_document
 from lmm.errors import LmmError
-from lmm.messages import Message, ToolDefinition, ToolOutput
+from lmm.messages import Message, ToolDefinition, ToolOutput, object_schema
 from lmm.models.port import RunnableTool
 
 # -- The ChatMD files of a folder, as they are published: read again when they change -------------------------

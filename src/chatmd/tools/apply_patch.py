@@ -14,10 +14,10 @@ from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, locked, read_content
 from chatmd.tools.patch import FORMAT, AddFile, DeleteFile, Section, UpdateFile, parse_patch, text_of, update_text
-from chatmd.tools.registry import OpenTools, object_schema
+from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
-from lmm.messages import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput, object_schema
 
 _DESCRIPTION = """\
 Change, add, move and delete text files with one patch; all of it is applied, or nothing. {roots} A patch looks like \

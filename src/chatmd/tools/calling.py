@@ -25,10 +25,10 @@ from chatmd.language.agent import AgentSpec, Tool, read_agent
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
-from chatmd.tools.registry import FunctionTool, kind_of, object_schema
+from chatmd.tools.registry import FunctionTool, kind_of
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
-from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult
+from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
 from lmm.models.port import RunnableTool
 
 if TYPE_CHECKING:

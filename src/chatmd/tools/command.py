@@ -15,10 +15,10 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.tools.process import FLOOD, Program, ProgramEnd, report, run_program
-from chatmd.tools.registry import FunctionTool, object_schema
+from chatmd.tools.registry import FunctionTool
 from lmm.config import TIERS, Settings
 from lmm.disk.secrets import is_secret_variable
-from lmm.messages import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput, object_schema
 from lmm.models.port import RunnableTool
 from lmm.providers import PROVIDERS
 

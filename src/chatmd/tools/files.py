@@ -16,11 +16,11 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.changes import Change, apply_changes, locked, read_content
 from chatmd.tools.patch import as_typed, nearest
-from chatmd.tools.registry import FunctionTool, OpenTools, object_schema
+from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_lines import TextLines, decode_text, encode_text, read_excerpt, with_newline
 from lmm.disk.opened import open_folder, read_errors
-from lmm.messages import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput, object_schema
 
 # -- The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace` --------------
 

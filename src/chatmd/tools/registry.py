@@ -124,12 +124,3 @@ class FunctionTool:
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
         output = await self.function(**arguments)
         return ToolOutput(output) if isinstance(output, str) else output
-
-
-def object_schema(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object with these properties and no others.
-
-    >>> object_schema(("path",), path={"type": "string"})["required"]
-    ['path']
-    """
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}

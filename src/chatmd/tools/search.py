@@ -14,14 +14,14 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.files import FileTool
-from chatmd.tools.registry import OpenTools, object_schema
+from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from lmm.disk.folder import FolderEntry, walk
 from lmm.disk.ignore import Glob
 from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
-from lmm.messages import ToolDefinition
+from lmm.messages import ToolDefinition, object_schema
 from lmm.terminal import visible
 
 DEEPEST = 20

@@ -12,9 +12,9 @@ from chatmd.content.fetch import GitHubFile, Resolve, fetch, github_file, name_o
 from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
-from chatmd.tools.registry import FunctionTool, OpenTools, object_schema
+from chatmd.tools.registry import FunctionTool, OpenTools
 from lmm.importing import escape
-from lmm.messages import ToolDefinition
+from lmm.messages import ToolDefinition, object_schema
 
 _REMEMBERED = 8  # pages
 _AROUND_TEXT = 300  # characters of a result that are not the page's

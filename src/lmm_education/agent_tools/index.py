@@ -18,11 +18,11 @@ from typing import Any
 
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
-from lmm.messages import Attachment, Message, ToolDefinition, render
+from lmm.messages import Attachment, Message, ToolDefinition, object_schema, render
 from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.course_tools import DeclaredTool, PromptPlace
 from lmm_education.agent_tools.lookup import NOTHING
-from lmm_education.agent_tools.tools import CourseTool, schema
+from lmm_education.agent_tools.tools import CourseTool
 from lmm_education.answer.sources import LABEL
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError
@@ -42,14 +42,14 @@ _LONGEST = 8000  # characters of a passage that are shown
 _FAILURES = 5  # documents that could not be indexed, in a message
 _TEXT = {"type": "string"}
 _WHERE = _TEXT | {"description": f"the folder in which indexes are kept; {FOLDER} if left out"}
-INDEX = schema(
+INDEX = object_schema(
     ["root", "index_name", "description"],
     root=_TEXT | {"description": "the folder whose markdown files are indexed, with its subfolders"},
     index_name=_TEXT | {"description": "letters, digits, '_', '-' and '.'"},
     description=_TEXT | {"description": "what is in there, in a sentence, for whoever searches"},
     vector_db_root=_WHERE,
 )
-SEARCH = schema(
+SEARCH = object_schema(
     ["query"],
     query=_TEXT | {"description": "a question, or key words"},
     k={"type": "integer", "minimum": 1, "maximum": 50, "default": 5, "description": "how many passages"},

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.errors import LmmError
-from lmm.messages import ToolDefinition
+from lmm.messages import ToolDefinition, object_schema
 from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.lookup import Lookup
-from lmm_education.agent_tools.tools import CourseTool, course_tools, schema
+from lmm_education.agent_tools.tools import CourseTool, course_tools
 from lmm_education.answer.answers import Answer
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.errors import StoreMissing
@@ -23,7 +23,7 @@ from lmm_education.material import Section
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
 
-ASK = schema(["question"], question={"type": "string"})
+ASK = object_schema(["question"], question={"type": "string"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.messages import ToolDefinition, ToolOutput
+from lmm.messages import ToolDefinition, ToolOutput, object_schema
 from lmm.models.port import RunnableTool
 from lmm_education.agent_tools.lookup import Lookup
 
@@ -25,11 +25,6 @@ class Row:
     parameters: Mapping[str, Any]
 
 
-def schema(required: Iterable[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object with these properties and no others."""
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-
-
 ROWS = (
     Row(
         "search",
@@ -37,7 +32,7 @@ ROWS = (
         "search",
         "Find the passages of the course that fit a question or some key words best. Each comes with its place, as in "
         "cells.md:12-40, by which it can be cited and its section opened.",
-        schema(
+        object_schema(
             ["query"],
             query=_TEXT | {"description": "a question, or key words"},
             limit=_COUNT | {"maximum": 20, "default": 5},
@@ -50,14 +45,14 @@ ROWS = (
         "course_mentions",
         "mentions",
         "Find every passage of the course that contains a term, letter for letter (case does not matter).",
-        schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
+        object_schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
     ),
     Row(
         "open_section",
         "course_section",
         "open_section",
         "Read a whole section of the course.",
-        schema(
+        object_schema(
             ["place"],
             place=_TEXT | {"description": "where it is, as places are shown: cells.md:12-40; or cells.md#Mitosis"},
             offset={"type": "integer", "minimum": -50, "maximum": 50, "default": 0,
@@ -70,7 +65,7 @@ ROWS = (
         "course_contents",
         "contents",
         "List the headings of the course, or of one document of it, with their places.",
-        schema([], document=_TEXT | {"description": "the document's title or file; leave it out for all"}),
+        object_schema([], document=_TEXT | {"description": "the document's title or file; leave it out for all"}),
     ),
 )  # fmt: skip
 

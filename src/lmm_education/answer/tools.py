@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, render
+from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, object_schema, render
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.catalogue import Catalogue
 from lmm_education.errors import SearchError
@@ -24,22 +24,20 @@ _MOST_CHARACTERS = 8000  # of a section that is opened
 _AROUND = 160  # characters on each side of a mention
 
 
-def _schema(required: Sequence[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-
-
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "minimum": 1}
-_OF_A_SECTION = _schema(["number"], number=_NUMBER | {"description": "the number of a source that you were shown"})
+_OF_A_SECTION = object_schema(
+    ["number"], number=_NUMBER | {"description": "the number of a source that you were shown"}
+)
 TOOLS: tuple[ToolDefinition, ...] = (
     ToolDefinition(
         "search",
         "Find the passages of the course that fit a question or some key words best.",
-        _schema(["query"], query=_TEXT, limit=_NUMBER | {"maximum": 20, "default": 5}),
+        object_schema(["query"], query=_TEXT, limit=_NUMBER | {"maximum": 20, "default": 5}),
     ),
     ToolDefinition(
         "mentions",
         "Find every passage of the course that contains a term, letter for letter (case does not matter).",
-        _schema(["term"], term=_TEXT, limit=_NUMBER | {"maximum": 50, "default": 20}),
+        object_schema(["term"], term=_TEXT, limit=_NUMBER | {"maximum": 50, "default": 20}),
     ),
     ToolDefinition("open_section", "Read the whole section that a source belongs to.", _OF_A_SECTION),
     ToolDefinition("next_section", "Read the section after the one that a source belongs to.", _OF_A_SECTION),
@@ -47,7 +45,7 @@ TOOLS: tuple[ToolDefinition, ...] = (
     ToolDefinition(
         "table_of_contents",
         "List the sections of the course, or of one document of it.",
-        _schema([], document=_TEXT | {"description": "the document's title or file; leave out for all"}),
+        object_schema([], document=_TEXT | {"description": "the document's title or file; leave out for all"}),
     ),
 )
 

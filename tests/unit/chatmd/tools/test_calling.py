@@ -9,8 +9,8 @@ import pytest
 
 from chatmd.errors import ChatmdError, StoppedByUser
 from chatmd.tools.calling import NOT_MADE, OpenTool, ToolCaller
-from chatmd.tools.registry import FunctionTool, object_schema
-from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult
+from chatmd.tools.registry import FunctionTool
+from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
 
 NUMBER = {"type": "integer", "minimum": 0}
 
