@@ -25,7 +25,19 @@ def sections(draw: st.DrawFn) -> list[FoundSection]:
             for i, text in enumerate(draw(st.lists(TEXTS | st.just(""), min_size=1, max_size=3)))
         ]
         text = draw(TEXTS | st.just("") | TEXTS.map(lambda t: t * 9))
-        found.append(FoundSection(f"s{number}", 1.0, place, "Title", text, 2, "Before", "After", hits))
+        found.append(
+            FoundSection(
+                f"s{number}",
+                1.0,
+                place=place,
+                title="Title",
+                text=text,
+                level=2,
+                before="Before",
+                after="After",
+                hits=hits,
+            )
+        )
     return found
 
 

@@ -209,7 +209,7 @@ def scalars(body: str) -> list[Scalar]:
             at, start = key.start_mark.index, node.start_mark.index
             end = start + len(body[start : node.end_mark.index].rstrip())
             column = at - body.rfind("\n", 0, at)
-            found.append(Scalar(path, _line(body, key), column, str(node.value), start, end))
+            found.append(Scalar(path, _line(body, key), column=column, text=str(node.value), start=start, end=end))
 
     if (root := yaml_core.compose(as_yaml(body))) is not None:
         visit(root, (), root)
@@ -534,7 +534,11 @@ def find_prompts(body: str) -> tuple[Prompt, ...]:
         start, end = match.span()
         line += body.count("\n", at, start)
         at = start
-        prompts.append(Prompt(WORDS[match["word"]], match["word"], _prompt_text(match["text"]), start, end, line))
+        prompts.append(
+            Prompt(
+                WORDS[match["word"]], match["word"], text=_prompt_text(match["text"]), start=start, end=end, line=line
+            )
+        )
     return tuple(prompts)
 
 

@@ -196,10 +196,10 @@ def open_encoder(
     return Encoder(
         encoding,
         language,
-        embedder if encoding.embeds else None,
-        open_sparse(settings.sparse_model) if encoding.sparse else None,
-        notices,
-        on_progress,
+        embedder=embedder if encoding.embeds else None,
+        sparse=open_sparse(settings.sparse_model) if encoding.sparse else None,
+        notices=notices,
+        on_progress=on_progress,
     )
 
 

@@ -78,7 +78,7 @@ def prepare_steps(
         (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
         for part in divide(outline, pooled, settings)
     )
-    return Steps(docid, file, settings, outline, tuple(pooled), parts)
+    return Steps(docid, file, settings=settings, outline=outline, pooled=tuple(pooled), parts=parts)
 
 
 def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:
@@ -115,7 +115,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     heading, path = part.heading, part.heading.path
     new = ids.part(_beginning(part.items[0])) if part.by_size else ids.section(path)
     place = Place(steps.docid, steps.file, part.lines, path)
-    return Section(part.id or new, place, heading.level, order, part.text, heading.own)
+    return Section(part.id or new, place, level=heading.level, order=order, text=part.text, metadata=heading.own)
 
 
 def _beginning(item: Item) -> str:

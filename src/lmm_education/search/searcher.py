@@ -164,15 +164,15 @@ class SearchView:
         return Plan(
             question,
             _question_in(asked),
-            options,
-            limit,
-            max(settings.prefetch, limit * (3 if companion else 1)),
-            companion,
-            asked.types,
-            tuple(dict.fromkeys(documents)),
-            conditions(types, documents, options.where),
-            names.languages,
-            asked.notices,
+            options=options,
+            limit=limit,
+            depth=max(settings.prefetch, limit * (3 if companion else 1)),
+            companion=companion,
+            boosted=asked.types,
+            documents=tuple(dict.fromkeys(documents)),
+            where=conditions(types, documents, options.where),
+            languages=names.languages,
+            notices=asked.notices,
         )
 
     def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> LookedUp:
@@ -209,10 +209,10 @@ class SearchView:
         return SearchResult(
             plan.question,
             plan.text,
-            tuple(shown),
-            tuple(sections),
-            plan.boosted,
-            plan.documents,
+            hits=tuple(shown),
+            sections=tuple(sections),
+            types=plan.boosted,
+            documents=plan.documents,
             languages=plan.languages,
             questions=tuple(questions),
             companion=plan.companion,
@@ -391,13 +391,13 @@ class SearchView:
                 FoundSection(
                     section,
                     score,
-                    whole.place,
-                    whole.title,
-                    whole.text,
-                    payload.get("level", 0),
-                    before,
-                    after,
-                    of_section,
+                    place=whole.place,
+                    title=whole.title,
+                    text=whole.text,
+                    level=payload.get("level", 0),
+                    before=before,
+                    after=after,
+                    hits=of_section,
                 )
             )
         return tuple(found)
@@ -415,7 +415,8 @@ class SearchView:
             payloads = {p.id: p.payload for p in self._store.get("documents", [section.id for section in sections])}
         return [
             Hit(
-                section.id, section.score, "section", section.place, section.text, section.id, title=section.title,
+                section.id, section.score, "section", section.place, section.text,
+                section=section.id, title=section.title,
                 payload=_chosen(payloads.get(section.id, {}), plan.options.fields),
                 language=section.hits[0].language if section.hits else "",
             )

@@ -423,11 +423,11 @@ class ServerStore(ServerReader):
         return StoreStatus(
             self.location,
             self.manifest(),
-            self.count("documents", where=[Match("what", ("document",))]),
-            self.count("documents", where=[Match("what", ("section",))]),
-            self.count("chunks"),
-            None,
-            {name: value for name, value in details.items() if value is not None},
+            documents=self.count("documents", where=[Match("what", ("document",))]),
+            sections=self.count("documents", where=[Match("what", ("section",))]),
+            chunks=self.count("chunks"),
+            size=None,
+            details={name: value for name, value in details.items() if value is not None},
         )
 
     def close(self) -> None:
