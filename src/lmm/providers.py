@@ -93,6 +93,8 @@ PROVIDERS: dict[str, Provider] = {
             base_url="http://127.0.0.1:8000/v1",
             embedder="compatible",
         ),
+        Provider("LlamaCpp", base_url="http://127.0.0.1:8080/v1", embedder="compatible"),
+        Provider("OpenRouter", ("OPENROUTER_API_KEY",), base_url="https://openrouter.ai/api/v1"),
         Provider("OpenAICompatible", needs_base_url=True, embedder="compatible"),
         Provider(
             "FastEmbed",
@@ -120,6 +122,8 @@ PROVIDERS: dict[str, Provider] = {
 }
 ALIASES = {
     "gemini": "google",
+    "llama-cpp": "llamacpp",
+    "llama.cpp": "llamacpp",
     "lm-studio": "lmstudio",
     "openai-compatible": "openaicompatible",
     "sentence-transformers": "sentencetransformers",

@@ -29,7 +29,7 @@ def model_for(server: ScriptedServer, provider: str = "OpenAICompatible") -> Pyd
     return PydanticAIModel(ModelName(provider, "test"), base_url=server.url, api_key="k")
 
 
-@pytest.mark.parametrize("provider", ["Ollama", "LMStudio", "vLLM", "OpenAICompatible"])
+@pytest.mark.parametrize("provider", ["Ollama", "LMStudio", "vLLM", "llama.cpp", "OpenAICompatible"])
 def test_options_go_out_under_names_that_local_servers_know(
     server: ScriptedServer, folder: Path, provider: str
 ) -> None:

@@ -20,6 +20,7 @@ from lmm.providers import ALIASES, PROVIDERS, ModelName, Provider, find_provider
         ("lm-studio/x", "LMStudio", "x"),
         ("openai-compatible/x", "OpenAICompatible", "x"),
         ("vllm / x ", "vLLM", "x"),
+        ("llama.cpp/gemma", "LlamaCpp", "gemma"),
         ("Builtin/extractive", "Builtin", "extractive"),
         ("sentence-transformers/intfloat/e5-small-v2", "SentenceTransformers", "intfloat/e5-small-v2"),
         ("Model2Vec//srv/models/mine", "Model2Vec", "/srv/models/mine"),
