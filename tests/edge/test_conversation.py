@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from edge.support import lmm
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from fakes.terminal import Terminal
 
@@ -57,6 +58,19 @@ def check_valid(path: Path) -> None:
     document = chatmd.parse(path.read_text())
     assert not [problem for problem in chatmd.check(document) if problem.severity == "error"]
     assert not chatmd.read_agent(document).unanswered()
+
+
+def test_a_file_that_is_not_there_is_begun(server: ScriptedServer, folder: Path) -> None:
+    """A conversation needs no file that somebody prepared; a run without one does, and makes none."""
+    server.queue("Green.")
+    with Terminal("run", "-i", "new.chatmd") as opened:
+        opened.wait_for("new.chatmd: a new conversation", ENTER_KEY)
+        opened.enter("What colour?")
+        opened.wait_for("Green.", ENTER_KEY)
+    check_valid(folder / "new.chatmd")
+    assert sent(server.requests[0]) == [("user", "What colour?")]
+    assert "begin one with -i" in lmm("run", "none.chatmd").err
+    assert not (folder / "none.chatmd").exists()
 
 
 def test_ask_and_leave(terminal: Terminal, server: ScriptedServer, chat: Path, state_folder: Path) -> None:

@@ -19,7 +19,7 @@ from chatmd.runtime import events
 from chatmd.terminal.call_texts import call_line
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, LmmError, Place
+from lmm.errors import ConfigError, FileReadError, LmmError, Place
 from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, ToolCall, ToolResult, Usage, Waiting
 from lmm.terminal import DONE, INTERRUPTED, usage_text
 
@@ -71,7 +71,8 @@ def run(
     """Run a ChatMD file: what the model says, its calls and their results are appended to it.
 
     The run ends at an empty <user>, where you write what comes next. Ctrl-C cancels it; what was said and done so
-    far stays, and lmm run goes on from there.
+    far stays, and lmm run goes on from there. With -i, a file that is not there yet is begun, as a conversation
+    without a prompt or tools.
     """
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
     from chatmd.runtime.agents import Hooks, RunOptions
@@ -82,6 +83,8 @@ def run(
         model=model, config=config, output=output, once=once, max_turns=max_turns, budget=budget, timeout=timeout,
         yes=yes, replay=replay, roots=roots,
     )  # fmt: skip
+    if not os.path.lexists(file):
+        _begin(file, interactive)
     approve = approve_on_terminal() if ask else None
     if ask and approve is None:
         raise ConfigError("--ask needs a terminal, where you are asked", hint="run it in one, or leave --ask out")
@@ -104,6 +107,15 @@ def run(
         raise
     printer.end(result)
     return DONE
+
+
+def _begin(file: Path, interactive: bool) -> None:
+    from lmm.disk import files
+
+    if not interactive:
+        raise FileReadError("there is no such file", where=str(file), hint="check the path, or begin one with -i")
+    files.replace(file, "<user>\n\n</user>\n")
+    terminal.say(f"{terminal.visible(str(file), line=True)}: a new conversation", err=True)
 
 
 def _has_screen() -> bool:
