@@ -25,6 +25,7 @@ from lmm.disk.files import read_document
 from lmm.messages import Image, Message, ToolDefinition, ToolResult
 from lmm.messages import render as text_of
 from lmm.models.tokens import count_tokens
+from lmm.models.windows import window_of
 
 # -- A request as a model would get it, as values, as text for people, and as data for programs ---------------
 
@@ -254,9 +255,8 @@ async def render_text(
     tools, missing = await _tools(spec, run, servers)
     if spec.waits_for_user:
         notes = (*notes, "it is the user's turn: lmm run would send nothing")
-    return Rendered(
-        str(settings.model), messages, tools, settings.context_window, (*notes, *unasked.notes(spec), *missing)
-    )
+    window = (await window_of(settings)).tokens
+    return Rendered(str(settings.model), messages, tools, window, (*notes, *unasked.notes(spec), *missing))
 
 
 async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[RenderedMessage, ...]:

@@ -133,7 +133,10 @@ class ModelSettings(Table, frozen=True):
     timeout: Annotated[Positive, Key("seconds without a sign of the server")] = 120.0
     max_retries: Annotated[CountOrZero, Key("after 429, 5xx, a broken connection, silence")] = 3
     concurrency: Annotated[Count, Key("calls at once")] = 8
-    context_window: Annotated[Count, Key("tokens; a question about more text is answered over summaries")] = 100_000
+    context_window: Annotated[
+        Count | None,
+        Key("tokens that it reads at once; unset: as its server tells, else as published, else 100000", 32768),
+    ] = None
     reasoning_effort: Annotated[str, Key("of models that reason: none to xhigh", "low", written=_EFFORT)] = ""
     api: Annotated[
         Literal["chat", "responses"], Key('"responses": OpenAI\'s newer protocol, instead of Chat Completions')
@@ -470,6 +473,8 @@ def _tier(
     same_provider = written in (None, "default") or parse_name(written).provider == model.provider
     parameters = options.pop("parameters", {})
     parameters = Parameters(parameters if same_provider else {})
+    if written not in (None, "default") and parse_name(written) != model:
+        options.pop("context_window", None)  # another model's
     followed = follows if follows is not None and follows.model.provider == model.provider else None
     base_url = options.pop("base_url", "") if same_provider else ""
     options.pop("base_url", None)

@@ -10,6 +10,7 @@ from edge.serving import LEAVES
 from fakes.openai_server import ScriptedServer
 
 import lmm_education
+from lmm.models import windows
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,8 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def server(folder: Path) -> Iterator[ScriptedServer]:
     """A running scripted server that the current folder's config.toml names as the major model's."""
+    windows._told.clear()  # a port may come again
+    windows._refused.clear()
     with ScriptedServer() as running:
         write_config(folder, running)
         yield running

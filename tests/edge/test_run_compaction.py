@@ -80,6 +80,60 @@ def test_a_later_run_goes_on_from_the_summary(
     assert server.requests[-1].messages[: len(first)] == first
 
 
+REFUSALS = {
+    "llama.cpp": {"code": 400, "message": "request (6024 tokens) exceeds the available context size (2000 tokens), try "
+                  "increasing it", "type": "exceed_context_size_error", "n_ctx": WINDOW},
+    "OpenAI": {"message": "This model's maximum context length is 2000 tokens. However, your messages resulted in 2100 "
+               "tokens. Please reduce the length of the messages.", "code": "context_length_exceeded"},
+    "Anthropic": {"type": "invalid_request_error", "message": "prompt is too long: 2100 tokens > 2000 maximum"},
+    "vLLM": {"message": "This model's maximum context length is 2000 tokens. However, you requested 2100 tokens (2000 "
+             "in the messages, 100 in the completion).", "type": "BadRequestError", "code": 400},
+    "Ollama, which does not tell how long": {"message": "the input length exceeds the context length"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("who", REFUSALS)
+def test_a_window_that_nobody_told_is_learnt_from_the_refusal(
+    file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str], who: str
+) -> None:
+    """One compaction, and a second try; the summary is made in parts that fit."""
+    write_config(file.parent, server)
+
+    def answer(request: Recorded) -> Action:
+        return Action(status=400, body={"error": REFUSALS[who]}) if size(request) > WINDOW else model(request)
+
+    server.answer = answer
+    done = run(capsys, file)
+    assert done.code == 0, done.err
+    assert "compacted by OpenAICompatible/test" in done.err
+    asked = [request for request in server.requests if not is_summary(request)]
+    assert [size(request) > WINDOW for request in asked] == [True, False]
+    assert TASK in str(asked[1].body["messages"])
+
+
+def test_a_single_message_that_is_too_long_names_the_way_out(
+    file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where there is nothing to summarise, nobody is asked twice."""
+    write_config(file.parent, server)
+    file.write_text(f"<user>{LONG * 4}</user>\n")
+    done = run(capsys, file)
+    assert done.code == 1
+    assert "maximum context length exceeded (lmm compact long.chatmd makes room; or name a model" in done.err
+    assert len(server.requests) == 1
+
+
+def test_a_large_window_is_used(file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model that reads 400,000 tokens gets a conversation of 120,000 as it is."""
+    write_config(file.parent, server)
+    server.pages["/v1/models"] = {"data": [{"id": "test", "max_model_len": 400_000}]}
+    server.answer = lambda request: Action("Yes.", usage=(size(request), 10))
+    file.write_text(f"<user>{LONG * 230}</user>\n<assistant>Yes.</assistant>\n<user>And?</user>\n")
+    done = run(capsys, file)
+    assert (done.code, "compact" in done.err, len(server.requests)) == (0, False, 1)
+    assert size(server.requests[0]) > 120_000
+
+
 def test_zero_switches_it_off(file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
     """Then the model refuses, and the file is as it was."""
     config = file.parent / "config.toml"

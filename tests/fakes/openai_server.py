@@ -128,7 +128,10 @@ def echo(request: Recorded) -> str:
 
 
 class ScriptedServer:
-    """The server; a context manager. `url` is the ``base_url`` for clients."""
+    """The server; a context manager. `url` is the ``base_url`` for clients.
+
+    `pages` are what it answers at other paths, whatever the method; who asks for them is not recorded.
+    """
 
     def __init__(self, answer: Answer = echo) -> None:
         self.answer = answer
@@ -136,6 +139,7 @@ class ScriptedServer:
         self.in_flight = 0
         self.most_in_flight = 0
         self.closing = threading.Event()
+        self.pages: dict[str, Any] = {}
         self._queue: deque[Action | str] = deque()
         self._changed = threading.Condition()
         self._http = _HTTPServer(("127.0.0.1", 0), _Handler)
@@ -219,11 +223,18 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
 
+    def do_GET(self) -> None:
+        pages = self.server.scripted.pages
+        self._send(200 if self.path in pages else 404, pages.get(self.path, {"error": f"no such path: {self.path}"}))
+
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
         data = self.rfile.read(length)
         if len(data) < length:  # the client was killed while it sent
             self.close_connection = True
+            return
+        if self.path in self.server.scripted.pages:
+            self.do_GET()
             return
         body = json.loads(data)
         headers = {name.lower(): value for name, value in self.headers.items()}

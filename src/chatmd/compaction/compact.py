@@ -39,12 +39,13 @@ from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
 from lmm.disk.opened import write_errors
 from lmm.disk.secrets import is_secret_file
-from lmm.errors import Changed, DocumentBusy, LmmError
+from lmm.errors import Changed, DocumentBusy, LmmError, TooLong
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, Usage, render
 from lmm.models.chat import shared_chat
 from lmm.models.client import ask_once
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
+from lmm.models.windows import learn, surely_fits, window_of
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 
@@ -180,19 +181,33 @@ async def _summarised(
     words: int,
     contents: Expanded,
 ) -> tuple[str, Usage]:
-    """The summary of groups, made in as many parts as the window asks for, each with the summary so far."""
+    """The summary of groups, made in as many parts as the window asks for, each with the summary so far.
+
+    Where the model refuses a part as too long, its window is smaller than it was thought to be.
+    """
     if model.name.startswith("Builtin/"):
         raise ChatmdError(
             f"{model.name} cannot summarise a conversation",
             hint="name a language model under [aux] in config.toml, or with --model",
         )
     prompt = prompts.fill("compact", words=str(words))
-    room = int(window * _SHARE) - count_tokens(prompt) - 3 * words
-    if room < _LEAST_ROOM:
-        raise ChatmdError(
-            f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation",
-            hint="name a larger model, or correct 'context_window' under [aux] in config.toml",
-        )
+    while True:
+        room = int(window * _SHARE) - count_tokens(prompt) - 3 * words
+        if room < _LEAST_ROOM:
+            raise ChatmdError(
+                f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation",
+                hint="name a larger model, or correct 'context_window' under [aux] in config.toml",
+            )
+        try:
+            return await _told(groups, model, prompt, room, contents)
+        except TooLong as refusal:
+            window = min(refusal.window or window // 2, window - 1)
+
+
+async def _told(
+    groups: Sequence[Sequence[Item]], model: ChatModel, prompt: str, room: int, contents: Expanded
+) -> tuple[str, Usage]:
+    """The summary that `prompt` asks for, of parts that have at most `room` tokens."""
     text, usage = "", Usage()
     earlier = [read_summary(item).text for group in groups for item in group if is_summary(item)]
     for documents in parts_of(groups, contents, room, count_tokens):
@@ -309,7 +324,7 @@ async def _compacted(
         items,
         model or shared_chat(settings.aux),
         load_prompts(settings.prompts_folder, package="chatmd.prompts", slots=SLOTS),
-        window=settings.aux.context_window,
+        window=(await window_of(settings.aux)).tokens,
         options=options,
         expanded=local_texts(items, folder) if folder else {},
         fixed=foreign_items(document, items),
@@ -410,6 +425,7 @@ def keep(text: str, path: Path) -> None:
 
 
 _FULL = 0.8  # of the window: time to tell the user
+_SMALL = 1_000  # tokens, with which no window is asked for
 
 _COUNTED, _PIECES = 40_000, 20  # characters; the pieces are spread evenly
 
@@ -431,23 +447,33 @@ class Compactor:
         """What the last request took, and what it added."""
         self._used = usage.input_tokens + usage.output_tokens
 
-    @property
-    def warning(self) -> str:
+    async def warning(self) -> str:
         """What the user should know if nothing makes room: how full the window is; empty while there is enough."""
-        window = self.model.context_window
-        if self._used <= _FULL * window or (self.run.rules.compact_at and not self._failed):
+        if (self.run.rules.compact_at and not self._failed) or self._is_small():
             return ""
-        share = f"{self._used:,} of the model's {window:,} tokens"
+        window = await window_of(self.model)
+        if self._used <= _FULL * window.tokens:
+            return ""
+        share = f"{self._used:,} of the model's {window.tokens:,} tokens ({window.origin})"
         return f"this conversation takes {share}: lmm compact makes room (or correct context_window in config.toml)"
 
-    def is_due(self, text: str) -> bool:
+    async def is_due(self, text: str) -> bool:
         """Whether it is time, with `text` as the whole conversation. Before the first request, that is estimated."""
-        window, share = self.model.context_window, self.run.rules.compact_at
-        if self._failed or not share:
+        share = self.run.rules.compact_at
+        if self._failed or not share or self._is_small(text):
             return False
+        window = (await window_of(self.model)).tokens
         if not self._used and len(text) > window * share:  # a token has one character or more
             self._used = _estimate(text)
         return self._used >= window * share
+
+    def _is_small(self, text: str = "") -> bool:
+        return self._used < _SMALL and surely_fits(self.model, text)
+
+    def can_make_room(self, refusal: TooLong, text: str) -> bool:
+        """Whether there is a way out after the model refused `text` as too long, from which its window is learnt."""
+        learn(self.model, refusal, max(self._used, _estimate(text)))
+        return bool(self.run.rules.compact_at) and not self._failed
 
     async def compact(self, text: str) -> Compacted:
         """The conversation with a summary in it, a quarter of the window long; the original is beside the file.
@@ -456,7 +482,7 @@ class Compactor:
             LmmError: there is no summary, and `text` stays as it is.
         """
         try:
-            options = CompactOptions(to=self.model.context_window // 4)
+            options = CompactOptions(to=(await window_of(self.model)).tokens // 4)
             model = self.run.open_model(self.run.settings.aux)
             done = await compact_text(
                 text, self.run.settings, options, model=model, path=self.path, roots=self.run.rules.roots

@@ -51,7 +51,7 @@ from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools, with_notes
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
-from lmm.errors import LmmError
+from lmm.errors import LmmError, TooLong
 from lmm.messages import (
     Asked,
     ChatRequest,
@@ -251,21 +251,41 @@ class Conversation:
         """
         await self._refresh()
         while not self.waits_for_user:
-            await self._make_room()
+            if self._compactor is not None and await self._compactor.is_due(self.transcript.text):
+                await self._make_room(self._compactor)
             mark = await self._refresh()  # what others write from now on comes after the reply
             if self.waits_for_user:
                 return
-            calls = await self._ask(mark)
+            try:
+                calls = await self._ask(mark)
+            except TooLong as refusal:
+                calls = await self._ask(await self._after(refusal))
             if calls and not await self._carry_out(calls):
                 return
             if once:
                 return
 
-    async def _make_room(self) -> None:
-        """Put a summary in the place of the older part, if the conversation is about to outgrow its model."""
-        text, compactor = self.transcript.text, self._compactor
-        if compactor is None or self.run.replay or not compactor.is_due(text):
+    async def _after(self, refusal: TooLong) -> int:
+        """Make room after a request was too long; the place where the reply comes.
+
+        Raises:
+            TooLong: there is no room to be made.
+        """
+        if self.transcript.path is not None:
+            refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or name a model with a larger window"
+        compactor, before = self._compactor, self.transcript.text
+        if compactor is None or not compactor.can_make_room(refusal, before):
+            raise refusal
+        await self._make_room(compactor)
+        if self.transcript.text == before:
+            raise refusal
+        return await self._refresh()
+
+    async def _make_room(self, compactor: Compactor) -> None:
+        """Put a summary in the place of the older part, because the conversation outgrows its model."""
+        if self.run.replay:
             return
+        text = self.transcript.text
         try:
             done = await compactor.compact(text)
         except LmmError as error:
@@ -340,8 +360,8 @@ class Conversation:
         self.run.tell(replace(reply, usage=usage))
         if self._compactor is not None:
             self._compactor.note(reply.usage)
-            if not reply.calls and self._compactor.warning:
-                self.run.tell(Notice(self._compactor.warning))
+            if not reply.calls and (warning := await self._compactor.warning()):
+                self.run.tell(Notice(warning))
         if notes:
             self.run.tell(events.Delivered(notes, with_result=False))
         if reply.cut:

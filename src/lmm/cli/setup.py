@@ -14,7 +14,8 @@ from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from lmm.config import ModelSettings
+    from lmm.config import ModelSettings, Settings
+    from lmm.models.windows import ContextWindow
     from lmm.powers import Power
 
 
@@ -61,6 +62,8 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     check_tables(found.toml, TABLES, found.where)
     asked, written = all_powers(found), tuple(config_text.in_force(found))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
+    for name, window in _windows(settings).items():
+        tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}
     if as_json:
         about = {
             "config": str(found.path) if found.path else None,
@@ -102,8 +105,25 @@ def _say_tiers(tiers: Mapping[str, Mapping[str, Any]]) -> None:
         details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
         if details:
             terminal.say(f"{'':<13}  {details}")
+        if window := tier.get("window"):
+            reads = f"reads {window['tokens']:,} tokens at once"
+            terminal.say(f"{'':<13}  {reads:<32} {window['origin']}")
         if tier["other"]:
             terminal.say(f"{'':<13}  for another one: {tier['other']}")
+
+
+def _windows(settings: Settings) -> dict[str, ContextWindow]:
+    """How much the models read at once that people talk to, and that read; of others there is nothing to know."""
+    import asyncio
+
+    from lmm import loop
+    from lmm.models.windows import window_of
+
+    async def all_of(*tiers: ModelSettings) -> list[ContextWindow]:
+        return await asyncio.gather(*map(window_of, tiers))
+
+    names = [name for name in ("major", "minor", "aux") if getattr(settings, name).model.provider != "Builtin"]
+    return dict(zip(names, loop.run(all_of(*(getattr(settings, name) for name in names))), strict=True))
 
 
 def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:

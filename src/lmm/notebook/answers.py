@@ -29,9 +29,11 @@ from lmm.markdown.tree import (
     without_metadata,
 )
 from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
-from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore
+from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore, render
 from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
+from lmm.models.tokens import count_tokens
+from lmm.models.windows import learn, surely_fits, window_of
 from lmm.notebook.annotations import NOTICE, condensed, fits, room
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import (
@@ -491,9 +493,11 @@ class AnswerPlanner:
                 break
         done = await client.run(self.thread(replace(thread, asks=tuple(fitted)), plan))
         refusal = done[-1].error if done and isinstance(done[-1], Failure) else None
-        if isinstance(refusal, TooLong) and refusal.window:
+        if isinstance(refusal, TooLong):
+            refused = self._request(fitted[len(done) - 1], plan, thread.log).request
+            learn(client.tier, refusal, sum(count_tokens(render(message)) for message in refused.messages))
             with contextlib.suppress(LmmError):  # what came first remains, and the refusal
-                fitted = [await self._fitting(pending, client, refusal.window) for pending in fitted]
+                fitted = [await self._fitting(pending, client) for pending in fitted]
                 if any(pending.condensed for pending in fitted):
                     done = await client.run(self.thread(replace(thread, asks=tuple(fitted)), plan))
         outcomes = [*done, *(outcomes if not any(isinstance(o, Failure) for o in done) else [])]
@@ -515,10 +519,13 @@ class AnswerPlanner:
         blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
         return replace(pending, companions=found, blind=blind)
 
-    async def _fitting(self, pending: PendingPrompt, client: Client, told: int | None = None) -> PendingPrompt:
-        """`pending` with summaries in place of a text that is too long for the model, or for the window it `told`."""
-        window = told or client.tier.context_window
-        if fits(pending.subject.text, window) or pending.is_edit or not isinstance(pending.node, HeadingNode):
+    async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
+        """`pending` with summaries in place of a text that is too long for the model."""
+        whole = pending.subject.text
+        if pending.is_edit or not isinstance(pending.node, HeadingNode) or surely_fits(client.tier, whole):
+            return pending
+        window = (await window_of(client.tier)).tokens
+        if fits(whole, window):
             return pending
         language = str(pending.node.root.own("lang") or "en")
         batch = Batch(pending.node, client.other("minor", listener=ignore), language=language)

@@ -14,6 +14,7 @@ from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
+from lmm.models.windows import window_of
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answers import (
@@ -41,6 +42,7 @@ from lmm_education.search.run import CourseSearch, open_search
 from lmm_education.search.searcher import NO_WORD
 
 NOTHING_FOUND = "Nothing in the course answers this."
+_SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
 _CANDIDATES = 20  # passages that are looked at for the context, at least
 
 
@@ -103,7 +105,7 @@ class Answering:
 
     async def _once(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """Sources first, then one call of the model."""
-        sources = await asyncio.to_thread(self._chosen, result)  # counting tokens lets other threads work
+        sources = await self._chosen(result)
         yield Found(result.text, tuple(sources))
         turn = _Turn(self._model, answer_request(asked, sources, result.types, self._system), sources.numbers)
         async with aclosing(turn.events()) as events:
@@ -113,7 +115,7 @@ class Answering:
 
     async def _quoted(self, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """What was found, quoted, where no language model is configured."""
-        sources = await asyncio.to_thread(self._chosen, result)
+        sources = await self._chosen(result)
         yield Found(result.text, tuple(sources))
         text = await asyncio.to_thread(self._quotation, result, sources)
         if not text:
@@ -143,7 +145,7 @@ class Answering:
 
     async def _agent(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
-        chosen = await asyncio.to_thread(self._chosen, result)
+        chosen = await self._chosen(result)
         tools = CourseTools(self.course.view, self._search_again, chosen)
         yield Found(result.text, tuple(tools.sources))
         request = agent_request(asked, tools.sources, result.types, self._system, TOOLS)
@@ -165,9 +167,17 @@ class Answering:
             said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
             request = dataclasses.replace(request, messages=(*request.messages, *said))
 
-    def _chosen(self, result: SearchResult) -> Sources:
-        tokens = self.options.context_tokens or self.course.settings.answer.budget
-        return choose_sources(result.sections, tokens, count_tokens)
+    async def _chosen(self, result: SearchResult) -> Sources:
+        tokens = self.options.context_tokens or min(self.course.settings.answer.budget, await self._room())
+        # Counting tokens lets other threads work.
+        return await asyncio.to_thread(choose_sources, result.sections, tokens, count_tokens)
+
+    async def _room(self) -> int:
+        """The tokens of its window that the model may read of the material."""
+        model = self.course.models.major
+        if self._model.name != str(model.model):  # one that a program gave
+            return self.course.settings.answer.budget
+        return int((await window_of(model)).tokens * _SHARE)
 
     async def _search_again(self, query: str, limit: int) -> Sequence[Hit]:
         options = dataclasses.replace(self.options.search, limit=limit, companion=False, sections=False)

@@ -80,11 +80,9 @@ class RemoteEncoder:
 
         name, value = self._dialect.key
         headers = {name: value.format(key=self._key)} if self._key else {}
-        secure = self._base_url.lower().startswith("https")
-        # Reading the machine's certificates takes 0.2 s; without https there is nothing to verify.
-        context = _certificates() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         limits = httpx2.Limits(max_connections=self._settings.concurrency)
-        return httpx2.AsyncClient(headers=headers, verify=context, timeout=self._settings.timeout, limits=limits)
+        tls = tls_for(self._base_url)
+        return httpx2.AsyncClient(headers=headers, verify=tls, timeout=self._settings.timeout, limits=limits)
 
     async def _retrying(self, client: httpx2.AsyncClient, question: EmbeddingRequest) -> list[Vector]:
         attempt = 0
@@ -205,6 +203,11 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         except (KeyError, ValueError):
             continue
     return None
+
+
+def tls_for(url: str) -> ssl.SSLContext:
+    """Reading the machine's certificates takes 0.2 s; without https there is nothing to verify."""
+    return _certificates() if url.lower().startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @functools.cache

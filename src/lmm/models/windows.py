@@ -1,0 +1,218 @@
+"""How much a model can read at once, and where that is known from.
+
+What is configured counts; else what the server tells: each of the common ones says it in a place of its own, and they
+are tried one after the other, once. Hosted models are published with their prices. What a server says when it refuses
+a request as too long counts more than all of that.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmm.config import ModelSettings
+from lmm.errors import TooLong
+from lmm.loop import background
+from lmm.models.embedders.remote import tls_for
+
+DEFAULT = 100_000
+"""Tokens, where nothing is known."""
+_SMALL = 4_000  # characters: the smallest windows of today are 2,048 tokens
+_PATIENCE = 2.0  # seconds
+_LARGEST = 8_000_000  # bytes; OpenRouter's list has 0.7 million
+_FRESH = 600.0  # seconds: a server may be started anew, with another window
+_UNLOADED = 4_096  # Ollama's own choice with less than 24 GB of video memory
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """How many `tokens` a model reads at once, its reply included; `origin` says where that is known from."""
+
+    tokens: int
+    origin: str
+
+
+_Server = tuple[str, str]  # the model's name, and the server's address
+_told: dict[_Server, tuple[float, ContextWindow]] = {}
+_refused: dict[_Server, int] = {}
+
+
+def learn(settings: ModelSettings, refusal: TooLong, sent: int) -> int:
+    """The window that a server tells as it refuses about `sent` tokens, else less than those; it counts from now on."""
+    tokens = refusal.window or max(sent * 3 // 4, 1)
+    server = _server(settings)
+    _refused[server] = min(tokens, _refused.get(server, tokens))
+    return _refused[server]
+
+
+def surely_fits(settings: ModelSettings, text: str) -> bool:
+    """Whether a text is so short that its model's window need not be known."""
+    return len(text) <= _SMALL and settings.context_window is None and _server(settings) not in _refused
+
+
+@background
+async def window_of(settings: ModelSettings) -> ContextWindow:
+    """The window of a tier's model; its server is asked if it is not configured and the server may be sent texts."""
+    known = await _known(settings)
+    refused = _refused.get(_server(settings))
+    return ContextWindow(refused, "told by its server as it refused more") if refused is not None else known
+
+
+async def _known(settings: ModelSettings) -> ContextWindow:
+    if settings.context_window is not None:
+        return ContextWindow(settings.context_window, "configured")
+    asked = await _asked(settings) if settings.base_url else ContextWindow(0, "nothing is known of it")
+    return asked if asked.tokens else _published(settings) or ContextWindow(DEFAULT, f"default: {asked.origin}")
+
+
+def _server(settings: ModelSettings) -> _Server:
+    return str(settings.model), settings.base_url
+
+
+def _published(settings: ModelSettings) -> ContextWindow | None:
+    """What `genai_prices` knows, by the provider's name, else by the server's address; nothing is asked."""
+    if settings.model.provider == "Builtin":
+        return None
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
+    provider = None if settings.base_url else settings.model.provider.lower()
+    try:
+        found = get_snapshot().find_provider_model(settings.model.model, None, provider, settings.base_url or None)[1]
+    except LookupError:
+        return None
+    return ContextWindow(found.context_window, "published (genai-prices)") if found.context_window else None
+
+
+# -- asking the server -----------------------------------------------------------------------------
+
+
+async def _asked(settings: ModelSettings) -> ContextWindow:
+    """What the server tells, perhaps some minutes ago; no tokens if it does not tell, or does not answer."""
+    told = _told.get(_server(settings))
+    if told is not None and time.monotonic() - told[0] < _FRESH:
+        return told[1]
+    if not all(power.is_approved for power in settings.powers):
+        return ContextWindow(0, "its server was not asked, since nobody approved it")
+    import httpx2
+
+    base = settings.base_url.rstrip("/")
+    headers = {"Authorization": f"Bearer {settings.api_key.reveal()}"} if settings.api_key else {}
+    window = ContextWindow(0, "its server does not tell")
+    try:
+        async with httpx2.AsyncClient(headers=headers, verify=tls_for(base), timeout=_PATIENCE) as client:
+            answer: Mapping[str, Any] = {}
+            for path, read in _PLACES:
+                if read is _unloaded and "models" not in answer:  # it is not Ollama
+                    break
+                url = path.format(base=base, root=base.removesuffix("/v1"))
+                body = {"model": settings.model.model} if read is _unloaded else None
+                answer = await _json(client, url, body)
+                if found := read(answer, settings.model.model):
+                    window = ContextWindow(found, f"told by {url}")
+                    break
+    except (httpx2.HTTPError, httpx2.InvalidURL):
+        return ContextWindow(0, "its server does not answer")
+    if not (window.tokens and read is _unloaded):  # which may be loaded in a moment
+        _told[_server(settings)] = (time.monotonic(), window)
+    return window
+
+
+async def _json(client: Any, url: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What a server answers, if it is an object in JSON and not too much; else nothing."""
+    async with client.stream("POST" if body else "GET", url, json=body) as response:
+        data = b""
+        async for piece in response.aiter_bytes():
+            data += piece
+            if response.status_code != 200 or len(data) > _LARGEST:
+                return {}
+    try:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return answer if isinstance(answer, Mapping) else {}
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and value > 1 else 0
+
+
+def _entry(answer: Mapping[str, Any], model: str, key: str) -> Mapping[str, Any]:
+    """The entry for a model in a list of models; the only one, whatever it is called."""
+    entries = answer.get(key)
+    entries = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
+    names = (model, f"{model}:latest")
+    named = (one for one in entries if any(one.get(name) in names for name in ("id", "name", "model")))
+    return next(named, entries[0] if len(entries) == 1 else {})
+
+
+def _listed(answer: Mapping[str, Any], model: str) -> int:
+    """vLLM and SGLang, OpenRouter and Together, Groq, llama.cpp.
+
+    >>> _listed({"data": [{"id": "qwen", "max_model_len": 32768}]}, "qwen")
+    32768
+    >>> _listed({"data": [{"id": "/models/gemma.gguf", "meta": {"n_ctx": 4096, "n_ctx_train": 32768}}]}, "gemma")
+    4096
+    """
+    entry = _entry(answer, model, "data")
+    names = ("max_model_len", "context_length", "context_window")
+    told = next((tokens for name in names if (tokens := _whole(entry.get(name)))), 0)
+    meta = entry.get("meta")
+    return told or (_whole(meta.get("n_ctx")) if isinstance(meta, Mapping) else 0)
+
+
+def _props(answer: Mapping[str, Any], model: str) -> int:
+    """llama.cpp, earlier.
+
+    >>> _props({"default_generation_settings": {"n_ctx": 8192}}, "gemma")
+    8192
+    """
+    settings = answer.get("default_generation_settings")
+    return _whole(settings.get("n_ctx")) if isinstance(settings, Mapping) else 0
+
+
+def _lm_studio(answer: Mapping[str, Any], model: str) -> int:
+    """LM Studio: what is loaded, else the most that the model can."""
+    entry = _entry(answer, model, "data")
+    return _whole(entry.get("loaded_context_length")) or _whole(entry.get("max_context_length"))
+
+
+def _loaded(answer: Mapping[str, Any], model: str) -> int:
+    """Ollama, of a model that is loaded.
+
+    >>> _loaded({"models": [{"name": "llama3.2:latest", "context_length": 16384}]}, "llama3.2")
+    16384
+    """
+    entry = _entry(answer, model, "models")
+    return _whole(entry.get("context_length")) if entry.get("name") in (model, f"{model}:latest") else 0
+
+
+def _unloaded(answer: Mapping[str, Any], model: str) -> int:
+    """Ollama, of a model that is not loaded: what its file sets, else what Ollama will choose, which cuts silently.
+
+    >>> _unloaded({"parameters": "num_ctx                        8192", "model_info": {}}, "llama3.2")
+    8192
+    >>> _unloaded({"model_info": {"llama.context_length": 131072}}, "llama3.2")
+    4096
+    """
+    if not isinstance(info := answer.get("model_info"), Mapping):
+        return 0
+    words = str(answer.get("parameters", "")).split()
+    if "num_ctx" in words[:-1] and (said := words[words.index("num_ctx") + 1]).isdecimal():
+        return int(said)
+    most = next((_whole(value) for key, value in info.items() if str(key).endswith(".context_length")), 0)
+    return min(most or _UNLOADED, _UNLOADED)
+
+
+_PLACES: tuple[tuple[str, Callable[[Mapping[str, Any], str], int]], ...] = (
+    ("{base}/models", _listed),
+    ("{root}/props", _props),
+    ("{root}/api/v0/models", _lm_studio),
+    ("{root}/api/ps", _loaded),
+    ("{root}/api/show", _unloaded),
+)
+"""Where servers tell the window, and who reads it."""
