@@ -118,7 +118,9 @@ def all_powers(config: Config) -> tuple[Power, ...]:
 
 
 def _host(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
-    return "" if is_loopback_url(str(value)) else f"sends texts, and its key if there is one, to {_plain(value)}"
+    hosts = [str(each) for each in (value if isinstance(value, list) else [value])]
+    away = [_plain(each) for each in hosts if not is_loopback_url(each)]
+    return f"sends texts, and its key if there is one, to {', '.join(away)}" if away else ""
 
 
 def _variable(value: Any, folder: Path, table: Mapping[str, Any]) -> str:

@@ -246,13 +246,13 @@ def refuse_unknown(table: str, written: Any, known: Iterable[Declared], where: W
 def in_words(kind: Any) -> str:
     """What a value has to be, for people.
 
-    >>> in_words(Count), in_words(Share | None), in_words(Names), in_words(Literal["old", "new"])
-    ('a whole number above 0', 'a number from 0 to 1', 'a list of names', 'one of old, new')
+    >>> in_words(Count), in_words(Share | None), in_words(str | Names), in_words(Literal["old", "new"])
+    ('a whole number above 0', 'a number from 0 to 1', 'text or a list of names', 'one of old, new')
     """
     bounds = [extra for extra in getattr(kind, "__metadata__", ()) if isinstance(extra, Meta)]
     kind = getattr(kind, "__origin__", kind) if bounds else kind
     if typing.get_origin(kind) in (Union, types.UnionType):
-        return in_words(next(one for one in typing.get_args(kind) if one is not types.NoneType))
+        return " or ".join(in_words(one) for one in typing.get_args(kind) if one is not types.NoneType)
     if typing.get_origin(kind) is Annotated:
         return in_words(Annotated[(typing.get_args(kind)[0], *kind.__metadata__)])
     if typing.get_origin(kind) is Literal:

@@ -88,7 +88,10 @@ class StorageSettings(Table, frozen=True):
 
     folder: Annotated[Path, Key("of the embedded store", written=str, power="path")] = Path(".lmm/store")
     root: Path = Path()
-    url: Annotated[str, Key("of a Qdrant server", "https://qdrant.example.org:6333", power="host")] = ""
+    url: Annotated[
+        str | Names,
+        Key("of a Qdrant server; of a cluster, a list of its nodes", "https://qdrant.example.org:6333", power="host"),
+    ] = ""
     powers: tuple[Power, ...] = ()
     api_key_env: Annotated[str, Key("the variable that holds the server's key", power="variable")] = "QDRANT_API_KEY"
     course: Annotated[str, Key("several courses are several stores")] = "course"
@@ -96,6 +99,11 @@ class StorageSettings(Table, frozen=True):
     replication_factor: Annotated[Count | None, Key("of a cluster, when collections are made", 2)] = None
     shard_number: Annotated[Count | None, Key("of a cluster, when collections are made", 4)] = None
     quantization: Annotated[Literal["none", "scalar", "binary"], Key('"scalar" or "binary": less memory')] = "none"
+
+    @property
+    def addresses(self) -> Names:
+        """Of the server, or of the nodes of a cluster; none, where the store is in a folder."""
+        return tuple(filter(None, (self.url,) if isinstance(self.url, str) else self.url))
 
 
 class SearchSettings(Table, frozen=True):

@@ -7,7 +7,7 @@ every payload is looked at once more on its way. A section that has such texts a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -253,6 +253,10 @@ class WithheldStore:
     def notices(self) -> Sequence[str]:
         """See `Store.notices`."""
         return self._store.notices
+
+    def telling(self, told: Callable[[str], None]) -> AbstractContextManager[None]:
+        """See `Store.telling`."""
+        return self._store.telling(told)
 
     def writing(self, manifest: Manifest, *, anew: bool = False) -> AbstractContextManager[Writer]:
         """See `Store.writing`."""

@@ -3,14 +3,13 @@ and a Qdrant server if there is one."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fakes.qdrant_server import QdrantServer
+from fakes.qdrant_server import QdrantServer, real_course, remove_course
 
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing
@@ -43,30 +42,31 @@ def chunk(number: int, *words: int, dense: tuple[float, ...] = (1.0, 0.0, 0.0), 
     return Point(point_id(number), base | payload, {"dense": dense, "sparse": sparse(*words)})
 
 
-@pytest.fixture(params=["edge", "memory", "http", "strict", "server"])
+@pytest.fixture(params=["edge", "memory", "http", "strict", "shards", "server"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the store of this test; each call gives another reader of the same one."""
-    if request.param == "edge":
+    kind = request.param
+    if kind == "edge":
         yield lambda: EdgeStore(tmp_path / "course", timeout=5)
-    elif request.param == "memory":
+    elif kind == "memory":
         from qdrant_client import QdrantClient
 
         client = QdrantClient(":memory:")
         yield lambda: store_on(client, StorageSettings(course="course"))
-    elif request.param in ("http", "strict"):
-        with QdrantServer(strict=request.param == "strict") as server:
-            yield lambda: open_store(StorageSettings(url=server.url, course="course"), env={})
-    else:
-        url = os.environ.get("LMM_TEST_QDRANT_URL")
-        if not url:
+    elif kind == "server":
+        settings = real_course()
+        if not settings.addresses:
             pytest.skip("LMM_TEST_QDRANT_URL names no Qdrant server")
-        settings = StorageSettings(url=url, course=f"lmm-test-{uuid.uuid4().hex}")
         yield lambda: open_store(settings)
-        from qdrant_client import QdrantClient
-
-        client = QdrantClient(url=url, check_compatibility=False)
-        for name in (settings.course, f"{settings.course}_documents"):
-            client.delete_collection(name)
+        remove_course(settings)
+    else:
+        strict, shards = kind == "strict", 3 if kind == "shards" else 1
+        env = {"QDRANT_API_KEY": "secret"} if strict else {}
+        with QdrantServer(env.get("QDRANT_API_KEY"), strict=strict, shards=shards) as server:
+            settings = StorageSettings(url=server.url, course="course")
+            yield lambda: open_store(settings, env=env)
+            remove_course(settings, env)
+            assert not server.courses()
 
 
 @pytest.fixture

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from fakes.qdrant_server import QdrantServer
+from fakes.qdrant_server import QdrantServer, real_course, remove_course
 
 from lmm.errors import ConfigError
 from lmm_education.config import StorageSettings
@@ -120,6 +120,87 @@ def test_another_kind_of_server(server: QdrantServer) -> None:
     store.close()
 
 
+# -- several addresses ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nodes(server: QdrantServer) -> Iterator[tuple[QdrantServer, QdrantServer]]:
+    """Two nodes of a cluster, with a chunk."""
+    with QdrantServer(node_of=server) as other:
+        store = store_at(server)
+        fill(store, point(1))
+        store.close()
+        server.seen.clear()
+        yield server, other
+
+
+def cluster(*nodes: QdrantServer) -> Store:
+    """The store of a cluster by all its addresses."""
+    return open_store(StorageSettings(url=tuple(node.url for node in nodes), course="course", timeout=5), env={})
+
+
+def test_a_node_that_is_down_is_not_waited_for(nodes: tuple[QdrantServer, QdrantServer], waits: list[float]) -> None:
+    """The next one is asked at once, and from then on first; a run goes on with it."""
+    first, second = nodes
+    store = cluster(first, second)
+    with store.writing(MANIFEST) as writer:
+        writer.upsert("chunks", [point(2)])
+        first.fail(0, times=99)
+        writer.upsert("chunks", [point(3)])
+        assert writer.count("chunks") == 3
+    asked = len(first.seen)
+    assert len(store.get("chunks", [point(3).id])) == 1
+    assert (waits, len(first.seen)) == ([], asked)
+    store.close()
+
+
+def test_a_node_that_came_back_is_asked_first_again(
+    nodes: tuple[QdrantServer, QdrantServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at beside the requests."""
+    monkeypatch.setattr(server_requests, "_FIRST_LOOK", 0.0)
+    first, second = nodes
+    store = cluster(first, second)
+    assert store.count("chunks") == 1
+    first.fail(503)
+    for _ in range(2):  # the first fails, then it is looked at
+        assert store.count("chunks") == 1
+    for thread in threading.enumerate():
+        if thread.name == "lmm-look":
+            thread.join()
+    assert [seen.path for seen in first.seen][-1] == "/"
+    second.seen.clear()
+    assert store.count("chunks") == 1
+    assert not second.seen
+    store.close()
+
+
+def test_who_waits_is_told_for_what(
+    nodes: tuple[QdrantServer, QdrantServer], monkeypatch: pytest.MonkeyPatch, waits: list[float]
+) -> None:
+    """A node that is frozen is left after a while; if none answers, the error names all."""
+    monkeypatch.setattr(server_requests, "SILENCE", 0.05)
+    monkeypatch.setattr(server_requests, "PATIENCE", 1)
+    first, second = nodes
+    store = cluster(first, second)
+    first.answering.clear()
+    told: list[str] = []
+    with store.telling(told.append):
+        assert store.count("chunks") == 1
+        assert told[0] == f"waiting for {first.url}, which has not answered for 0.05 seconds"
+        second.fail(500, times=99)
+        first.answering.set()
+        first.fail(500, times=99)
+        with pytest.raises(StoreUnavailable, match=r"fails \(500\)") as caught:
+            store.count("chunks")
+    assert caught.value.where == f"{first.url}, {second.url}"
+    assert (len(waits), told[-1]) == (
+        5,
+        f"waiting for {first.url}, {second.url}: the server fails (500): scripted failure",
+    )
+    store.close()
+
+
 # -- keys ---------------------------------------------------------------------------------------------
 
 
@@ -143,8 +224,9 @@ def test_a_key_never_leaves_the_machine_unencrypted() -> None:
     """Plain http is for this machine, and for servers without a key."""
     settings = StorageSettings(url="http://qdrant.example:6333")
     open_store(settings, env={}).close()
-    with pytest.raises(ConfigError, match=r"unencrypted.*https"):
-        open_store(settings, env={"QDRANT_API_KEY": "k"})
+    for url in (settings.url, ("https://qdrant.example", "http://qdrant.example")):
+        with pytest.raises(ConfigError, match=r"unencrypted.*https"):
+            open_store(settings.replace(url=url), env={"QDRANT_API_KEY": "k"})
     open_store(settings.replace(url="https://qdrant.example"), env={"QDRANT_API_KEY": "k"}).close()
 
 
@@ -261,7 +343,7 @@ from lmm_education.store.open import open_store
 from lmm_education.store.port import Point
 
 url, course, name, embedding = sys.argv[1:]
-store = open_store(StorageSettings(url=url, course=course), env={})
+store = open_store(StorageSettings(url=tuple(url.split(",")), course=course))
 for run in range(3):
     with store.writing(Manifest("hybrid", embedding, 2, "Builtin/bm25")) as writer:
         ids = [str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}{i}")) for i in range(90)]
@@ -274,30 +356,24 @@ for run in range(3):
 
 def test_several_processes_write_different_documents_at_once(server: QdrantServer) -> None:
     """Into one new store, on a real server if there is one: every document is as its writer left it."""
-    url = os.environ.get("LMM_TEST_QDRANT_URL") or server.url
-    course = f"lmm-test-{uuid.uuid4().hex}"
-    writers = [start_writer(url, course, name, "test") for name in "abc"]
+    settings = real_course(server.url)
+    writers = [start_writer(settings, name, "test") for name in "abc"]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
-    store = open_store(StorageSettings(url=url, course=course), env={})
+    store = open_store(settings)
     for name in "abc":
         assert store.count("chunks", where=[Match("document", (name,)), Match("run", (2,))]) == 80
     assert store.status().documents == 3
     assert store.manifest() == replace(MANIFEST)
-    other = start_writer(url, course, "d", "another model")
+    other = start_writer(settings, "d", "another model")
     assert other.wait(60) != 0
     assert store.count("chunks") == 240
     store.close()
-    if url != server.url:
-        from qdrant_client import QdrantClient
-
-        client = QdrantClient(url=url, check_compatibility=False)
-        for name in (course, f"{course}_documents"):
-            client.delete_collection(name)
+    remove_course(settings)
 
 
-def start_writer(url: str, course: str, name: str, embedding: str) -> subprocess.Popen[bytes]:
+def start_writer(settings: StorageSettings, name: str, embedding: str) -> subprocess.Popen[bytes]:
     """A process that stores a document three times."""
-    command = [sys.executable, "-c", WRITER, url, course, name, embedding]
+    command = [sys.executable, "-c", WRITER, ",".join(settings.addresses), settings.course, name, embedding]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
 

@@ -217,6 +217,7 @@ ROWS = [
     ),
     Row("storage.folder", '[storage]\nfolder = "{outside}/store"\n', ("ingest", "notes")),
     Row("storage.url", f'[storage]\nurl = "{AWAY.replace("http", "https")}"\ntimeout = 1\n', ("search", "q")),
+    Row("storage.url", f'[storage]\nurl = ["http://127.0.0.1:1", "{AWAY}"]\ntimeout = 1\n', ("search", "q")),
     Row(
         "storage.api_key_env",
         f'[storage]\nurl = "http://127.0.0.1:1"\n{AWS.format("api_key_env")}timeout = 1\n',

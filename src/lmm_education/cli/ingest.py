@@ -147,7 +147,7 @@ class IngestPrinter:
 
     def __call__(self, event: Event) -> None:
         """Print what happens."""
-        from lmm_education.ingestion.report import Annotating, Begun, Embedding, Ended
+        from lmm_education.ingestion.report import Annotating, Begun, Embedding, Ended, Waiting
 
         match event:
             case Begun(documents):
@@ -156,6 +156,9 @@ class IngestPrinter:
                 self.doing = f"{path}: annotations"
             case Embedding(path, done, total):
                 self.doing = f"{path}: {done}/{total} chunks"
+            case Waiting(what):
+                terminal.erase_bar()
+                terminal.say(what, err=True)
             case Ended(document):
                 self.done += document.state != "skipped"
                 self.left.ended(worked=document.state in ("new", "changed", "prepared"))

@@ -134,13 +134,20 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The store waits: for a server that does not answer, or for another run. `what` is a sentence."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """A document is done, with what became of it."""
 
     document: DocumentReport
 
 
-Event = Begun | Annotating | Embedding | Ended
+Event = Begun | Annotating | Embedding | Waiting | Ended
 Listener = Callable[[Event], None]
 
 

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 
@@ -56,6 +57,19 @@ def ingest_into(
         StoreError: the store cannot be read or written, or was made with other settings.
         LinkOutside: the folder for the files is a link that leads out of the folder that it lies in.
     """
+    with (
+        course.store.telling(lambda sentence: listener(happened.Waiting(sentence))) if options.ingest else nullcontext()
+    ):
+        return _ingest(course, paths, options, listener, only)
+
+
+def _ingest(
+    course: CourseParts,
+    paths: Iterable[str | Path],
+    options: IngestOptions,
+    listener: Listener,
+    only: Collection[Path] | None,
+) -> IngestReport:
     started = time.perf_counter()
     if options.output is not None:
         check_named(options.output)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from itertools import islice
@@ -256,6 +256,7 @@ class EdgeStore(EdgeReader):
         self._view: View | None = None
         self._lock, self._process, self._closed = threading.Lock(), os.getpid(), False
         self._sweeper: threading.Thread | None = None
+        self._on_wait: Callable[[str], None] = lambda sentence: None
 
     @property
     def location(self) -> str:
@@ -279,6 +280,15 @@ class EdgeStore(EdgeReader):
         """See `port.Reader.frequencies`."""
         with self._viewing() as view:
             return view.frequencies if view else Frequencies()
+
+    @contextmanager
+    def telling(self, told: Callable[[str], None]) -> Iterator[None]:
+        """See `port.Store.telling`."""
+        before, self._on_wait = self._on_wait, told
+        try:
+            yield
+        finally:
+            self._on_wait = before
 
     @contextmanager
     def view(self) -> Iterator[EdgeView]:
@@ -332,7 +342,7 @@ class EdgeStore(EdgeReader):
         """
         self.settled()
         reading = nullcontext() if anew else self._viewing()  # what is made anew may be damaged: it is not opened
-        with self._generations.writer_lock(self._timeout), reading as view:
+        with self._generations.writer_lock(self._timeout, self._on_wait), reading as view:
             if view:
                 check_same(manifest, view.manifest, self.location)
                 if self._generations.kept() > 1:

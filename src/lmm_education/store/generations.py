@@ -28,7 +28,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,8 +195,9 @@ class Generations:
         raise StoreBusy("it is replaced faster than it can be opened", where=str(self.folder))
 
     @contextlib.contextmanager
-    def writer_lock(self, timeout: float) -> Iterator[None]:
-        """Be the only one who writes, for the time of the block; `timeout` is in seconds.
+    def writer_lock(self, timeout: float, on_wait: Callable[[str], None] = lambda sentence: None) -> Iterator[None]:
+        """Be the only one who writes, for the time of the block; `timeout` is in seconds. `on_wait` is told if somebody
+        else does.
 
         Raises:
             StoreBusy: somebody else writes and did not end within `timeout`.
@@ -208,7 +209,12 @@ class Generations:
         lock = FileLock(self.folder / LOCK, thread_local=False)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=timeout)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if timeout:
+                    on_wait(f"waiting for another process, which writes into {self.folder}")
+                lock.acquire(timeout=timeout)
         except Timeout as error:
             raise StoreBusy(
                 f"another process has been writing for more than {timeout:g} seconds",

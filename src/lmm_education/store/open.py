@@ -19,7 +19,7 @@ _COURSE = re.compile(r"\w[\w.-]{0,199}")
 
 
 def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = None) -> Store:
-    """The server at ``settings.url`` if there is one, else the embedded store in ``folder/course``.
+    """The server or cluster at ``settings.addresses`` if there is one, else the embedded store in ``folder/course``.
 
     Nothing is read or asked before the store is used. The key of a server comes from the environment.
 
@@ -31,7 +31,7 @@ def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = Non
         raise ConfigError(
             f"'course' under [storage] cannot be {settings.course!r}", hint="letters, digits, '_', '-' and '.' only"
         )
-    if not settings.url:
+    if not settings.addresses:
         require(settings.powers, "storage.folder")
         return EdgeStore(settings.folder / settings.course, root=settings.root, timeout=settings.timeout)
     require(settings.powers, "storage.url", "storage.api_key_env")
@@ -39,19 +39,18 @@ def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = Non
 
 
 def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
-    if not re.match(r"https?://", settings.url):
-        raise ConfigError(f"'url' under [storage] must begin with https:// or http://, not {settings.url!r}")
-    if "@" in urlsplit(settings.url).netloc:  # it would stand in messages and logs
-        raise ConfigError(
-            "'url' under [storage] holds a user or a password",
-            hint=f"take it out, and put the server's API key into the environment: export {settings.api_key_env}=…",
-        )
     key = env.get(settings.api_key_env) or None
-    if key is None or is_loopback_url(settings.url):
-        return key
-    if not settings.url.startswith("https://"):
-        raise ConfigError(
-            f"your {settings.api_key_env} would go to {settings.url} unencrypted",
-            hint="write https:// in 'url' under [storage]",
-        )
+    for address in settings.addresses:
+        if not re.match(r"https?://", address):
+            raise ConfigError(f"'url' under [storage] must begin with https:// or http://, not {address!r}")
+        if "@" in urlsplit(address).netloc:  # it would stand in messages and logs
+            raise ConfigError(
+                "'url' under [storage] holds a user or a password",
+                hint=f"take it out, and put the server's API key into the environment: export {settings.api_key_env}=…",
+            )
+        if key and not (is_loopback_url(address) or address.startswith("https://")):
+            raise ConfigError(
+                f"your {settings.api_key_env} would go to {address} unencrypted",
+                hint="write https:// in 'url' under [storage]",
+            )
     return key

@@ -8,7 +8,7 @@ whoever reads is never disturbed by a writer, and sees all of a run's changes or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -184,6 +184,11 @@ class Store(Reader, Protocol):
     @property
     def notices(self) -> Sequence[str]:
         """What the author should know about the last run of changes, one sentence each."""
+        ...
+
+    def telling(self, told: Callable[[str], None]) -> AbstractContextManager[None]:
+        """For the time of the block, `told` gets a sentence when a call waits for a server, or for another run: what
+        it waits for. It may come from another thread."""
         ...
 
     def view(self) -> AbstractContextManager[StoreView]:

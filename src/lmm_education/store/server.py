@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm.hosts import is_loopback_url
@@ -373,6 +373,10 @@ class ServerStore(ServerReader):
         """See `port.Store.notices`: there is nothing."""
         return ()
 
+    def telling(self, told: Callable[[str], None]) -> AbstractContextManager[None]:
+        """See `port.Store.telling`."""
+        return self._requests.telling(told)
+
     @contextmanager
     def view(self) -> Iterator[ServerView]:
         """See `port.Store.view`: one request for manifest and stamp."""
@@ -436,35 +440,35 @@ class ServerStore(ServerReader):
 
 
 def open_server(settings: StorageSettings, api_key: str | None) -> ServerStore:
-    """The store at ``settings.url``. Nothing is asked before it is used.
+    """The store at ``settings.addresses``. Nothing is asked before it is used.
 
     Raises:
-        StoreError: the package that talks to it is not installed, or the address is none.
+        StoreError: the package that talks to it is not installed, or an address is none.
     """
 
-    def connect() -> QdrantClient:
+    def connect(address: str) -> QdrantClient:
         try:
             from qdrant_client import QdrantClient
         except ImportError as error:
-            raise missing_extra(settings.url) from error
+            raise missing_extra(address) from error
         # What is on this machine is not asked through the company's proxy.
-        options: dict[str, Any] = {"trust_env": False} if is_loopback_url(settings.url) else {}
+        options: dict[str, Any] = {"trust_env": False} if is_loopback_url(address) else {}
         with warnings.catch_warnings():  # a key over plain http is refused by `open_store`, but for this machine
             warnings.simplefilter("ignore")
             return QdrantClient(
-                url=settings.url,
+                url=address,
                 api_key=api_key,
                 timeout=max(1, round(settings.timeout)),
                 check_compatibility=False,
                 **options,
             )
 
-    return ServerStore(Requests(connect, settings.url), settings)
+    return ServerStore(Requests(connect, settings.addresses), settings)
 
 
 def store_on(client: QdrantClient, settings: StorageSettings) -> ServerStore:
     """The store behind a client that is there already, such as qdrant-client's in-memory mode."""
-    return ServerStore(Requests(lambda: client, "memory"), settings)
+    return ServerStore(Requests(lambda address: client, ["memory"]), settings)
 
 
 def _visible(collection: CollectionName, where: Where) -> Where:

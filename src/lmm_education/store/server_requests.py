@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmm_education.errors import StoreError, StoreMismatch, StoreUnavailable
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 
 TRIES = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 8.0  # seconds
+PATIENCE = 4  # seconds for an answer to what only reads, while there is another address to ask
+SILENCE = 3.0  # seconds, after which whoever waits is told
+_FIRST_LOOK, _LONGEST_LOOK = 5.0, 60.0  # seconds until an address that did not answer is tried again
+_READING = frozenset({"query_batch_points", "retrieve", "scroll", "count", "facet"})
 # What servers and the in-memory mode say of a vector that a collection has not, or has in another length.
 _OTHER_VECTORS = ("vector name", "vector dimension", "vector with name", "not aligned", "not found in the collection")
 _MORE_LATER = frozenset({408, 429, 500, 502, 503, 504})
@@ -24,67 +31,144 @@ _MORE_LATER = frozenset({408, 429, 500, 502, 503, 504})
 pause = time.sleep  # tests do not wait
 
 
-class Requests:
-    """A client that is connected when it is first needed."""
+@dataclass(eq=False, slots=True)
+class Node:
+    """One address of a server or cluster. It is `down` from a request that failed until it answers again."""
 
-    def __init__(self, connect: Callable[[], QdrantClient], address: str) -> None:
-        self._connect, self.address = connect, address
-        self._client: QdrantClient | None = None
+    address: str
+    client: QdrantClient | None = None
+    down: bool = False
+    look_at: float = 0.0
+    look_after: float = _FIRST_LOOK
+
+
+class Requests:
+    """Clients of one server, or of several nodes of a cluster, each connected when it is first needed. Threads may
+    share them.
+
+    The first address is asked; where it does not answer, the next one at once. One that did not is tried again beside
+    the requests, so that nobody waits for it.
+    """
+
+    def __init__(self, connect: Callable[[str], QdrantClient], addresses: Sequence[str]) -> None:
+        self._connect, self._nodes = connect, [Node(address) for address in addresses]
         self._lock, self._closed = threading.Lock(), False
+        self._on_wait: Callable[[str], None] | None = None
+
+    @property
+    def address(self) -> str:
+        """All addresses, for messages."""
+        return ", ".join(node.address for node in self._nodes)
+
+    @contextmanager
+    def telling(self, told: Callable[[str], None]) -> Iterator[None]:
+        """See `port.Store.telling`."""
+        before, self._on_wait = self._on_wait, told
+        try:
+            yield
+        finally:
+            self._on_wait = before
 
     def call(self, name: str, **arguments: Any) -> Any:
         """Call a method of the client; None where the collection, or what it names, does not exist.
 
         Raises:
-            StoreUnavailable: the server does not answer, answers only with failures, or refuses our key.
+            StoreUnavailable: no address answers, all answer only with failures, or one refuses our key.
             StoreMismatch: it does not know the vector, or wants another length.
             StoreError: it refuses for another reason.
         """
-        function = getattr(self._open(), name)
         for left in range(TRIES - 1, -1, -1):
-            try:
-                return function(**arguments)
-            except Exception as error:
-                trouble = Trouble.of(error)
-                if trouble.missing:
-                    return None
-                if trouble.exists and name == "create_collection":  # another machine was faster
-                    return True
-                if not (trouble.passing and left):
-                    raise self._told(trouble) from error
-                pause(trouble.wait or _backoff(TRIES - 1 - left))
+            nodes = self._in_order()
+            for others, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
+                short = {"timeout": PATIENCE} if others and left == TRIES - 1 and name in _READING else {}
+                try:
+                    with self._watching(node):
+                        answer = getattr(self._open(node), name)(**arguments, **short)
+                    node.down, node.look_after = False, _FIRST_LOOK
+                    return answer
+                except StoreError:
+                    raise
+                except Exception as error:
+                    trouble = Trouble.of(error)
+                    if trouble.missing:
+                        return None
+                    if trouble.exists and name == "create_collection":  # another machine was faster
+                        return True
+                    if not trouble.passing or not (left or others):
+                        raise self._told(trouble) from error
+                    self._failed(node, trouble)
+            if self._on_wait:
+                self._on_wait(f"waiting for {self.address}: {trouble.in_words}")
+            pause(trouble.wait or _backoff(TRIES - 1 - left))
         raise AssertionError("unreachable")
 
-    def _open(self) -> QdrantClient:
+    def _in_order(self) -> list[Node]:
+        """The addresses as they are to be asked: those that answered last time first. One that is down and whose time
+        has come is looked at meanwhile."""
+        nodes = sorted(self._nodes, key=lambda node: node.down)
+        for node in nodes[1:] if nodes[-1].down else ():
+            if node.down and time.monotonic() > node.look_at:
+                self._look_later(node)
+                threading.Thread(target=self._look, args=(node,), name="lmm-look", daemon=True).start()
+        return nodes
+
+    def _look(self, node: Node) -> None:
+        """Whether a node answers again."""
+        with contextlib.suppress(Exception):
+            self._open(node).info()
+            node.down, node.look_after = False, _FIRST_LOOK
+
+    def _look_later(self, node: Node) -> None:
+        node.look_at = time.monotonic() + node.look_after
+        node.look_after = min(2 * node.look_after, _LONGEST_LOOK)
+
+    def _failed(self, node: Node, trouble: Trouble) -> None:
+        if trouble.status != 429 and not node.down:
+            node.down = True
+            self._look_later(node)
+
+    @contextmanager
+    def _watching(self, node: Node) -> Iterator[None]:
+        """Tell, once, if the block takes longer than `SILENCE`."""
+        if self._on_wait is None:
+            yield
+            return
+        sentence = f"waiting for {node.address}, which has not answered for {SILENCE:g} seconds"
+        timer = threading.Timer(SILENCE, self._on_wait, [sentence])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _open(self, node: Node) -> QdrantClient:
         with self._lock:
             if self._closed:
                 raise StoreError("the store was closed", where=self.address)
-            if self._client is None:
+            if node.client is None:
                 try:
-                    self._client = self._connect()
+                    node.client = self._connect(node.address)
                 except StoreError:
                     raise
                 except Exception as error:
                     hint = "write it as https://host:6333 under [storage]"
                     raise StoreError(
-                        f"this is no address of a server: {error}", where=self.address, hint=hint
+                        f"this is no address of a server: {error}", where=node.address, hint=hint
                     ) from error
-            return self._client
+            return node.client
 
     def _told(self, trouble: Trouble) -> StoreError:
         if trouble.status in (401, 403):
             hint = "set the environment variable that 'api_key_env' under [storage] names"
             return StoreUnavailable("the server refuses our key", where=self.address, hint=hint)
         if trouble.status == 429:
-            return StoreUnavailable(
-                f"the server is too busy: {trouble.text}", where=self.address, hint="try again later"
-            )
+            return StoreUnavailable(trouble.in_words, where=self.address, hint="try again later")
         if trouble.status is None and trouble.passing:
             hint = "see that it runs and that 'url' under [storage] is right; its port is 6333 unless you name one"
-            return StoreUnavailable(f"the server does not answer: {trouble.text}", where=self.address, hint=hint)
+            return StoreUnavailable(trouble.in_words, where=self.address, hint=hint)
         if trouble.passing:
-            message, hint = f"the server fails ({trouble.status}): {trouble.text}", "see its log, then try again"
-            return StoreUnavailable(message, where=self.address, hint=hint)
+            return StoreUnavailable(trouble.in_words, where=self.address, hint="see its log, then try again")
         if trouble.status == 404:
             hint = "check 'url' under [storage]; its port is 6333 unless you name one"
             return StoreUnavailable("there is no Qdrant server at this address", where=self.address, hint=hint)
@@ -94,12 +178,13 @@ class Requests:
         return StoreError(f"the server refuses the request: {trouble.text}", where=self.address)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         with self._lock:
             self._closed = True
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            for node in self._nodes:
+                if node.client is not None:
+                    node.client.close()
+                    node.client = None
 
 
 class Trouble:
@@ -107,6 +192,13 @@ class Trouble:
 
     def __init__(self, status: int | None, text: str, *, passing: bool, wait: float = 0.0) -> None:
         self.status, self.text, self.passing, self.wait = status, text, passing, min(wait, 60.0)
+
+    @property
+    def in_words(self) -> str:
+        """What passes, as people are told it."""
+        if self.status == 429:
+            return f"the server is too busy: {self.text}"
+        return f"the server {f'fails ({self.status})' if self.status else 'does not answer'}: {self.text}"
 
     @property
     def missing(self) -> bool:

@@ -94,8 +94,9 @@ def transfer(
         ConfigError: that is the store itself, or no place for a store.
     """
     there = elsewhere(settings, place)
-    if (there.url, there.folder.resolve()) == (settings.url, settings.folder.resolve()):
-        raise ConfigError("that is this store itself", where=settings.url or str(settings.folder))
+    same = there.addresses[0] in settings.addresses if there.addresses else not settings.addresses
+    if same and there.folder.resolve() == settings.folder.resolve():
+        raise ConfigError("that is this store itself", where=place)
     with closing(open_store(there, env=env)) as other:
         source, target = (here, other) if to else (other, here)
         return copy_store(source, target, on_points=on_points)
