@@ -22,7 +22,7 @@ from lmm.disk.undo import UndoneChange
 from lmm.errors import DocumentError, FileWriteError, LmmError, Place
 from lmm.extraction.records import Record, RecordSource, plan_records, read_records
 from lmm.loop import background, blocking, run, run_async
-from lmm.markdown.blocks import Block, MetadataBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
 from lmm.messages import Listener, Notice, Waiting, ignore
@@ -360,7 +360,12 @@ class Document:
                 files.check_writable(self.path)
             settings = self._checked({"minor": model} if isinstance(model, str) else {})
             client = self._client(settings, planner.tier, model, again=again, budget=budget, estimate=estimate)
+            before = self.blocks
+            if self._is_chapter and before and not isinstance(before[0], HeaderBlock | ErrorBlock):
+                self.complete()  # else the tree would make a header with a title
             report: Report[Visited] = await self._work(planner, client)
+            if not report.changed:
+                self._put(before)
         if report.error is not None:
             raise BatchFailed(report.error, report) from report.error
         return report

@@ -38,6 +38,15 @@ def notes(folder: Path) -> Path:
     return folder / "notes"
 
 
+def test_a_file_goes_into_a_folder(notes: Path, capsys: Capture) -> None:
+    """The slash says that it is one, whether it is there or not; the second time nothing is written."""
+    for told in ("written", "unchanged"):
+        ran = run_here(capsys, "export", "notes/a.md", "-o", "new/site/")
+        assert (ran.code, ran.out) == (0, f"new/site/a.md: {told}, without 1 exercise\n")
+    assert tree(Path("new")) == {"site/a.md": NOTES}
+    assert run_here(capsys, "export", "notes/a.md", "-o", "new/site/a.md/").code == 1
+
+
 def tree(folder: Path) -> dict[str, str]:
     """The files in a folder, and what is in them."""
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}

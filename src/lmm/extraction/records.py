@@ -85,8 +85,7 @@ def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
 
 
 def _default(node: Node) -> bool:
-    skipped = node.own("skip") or any(above.own("skip") for above in node.ancestors())
-    return isinstance(node, HeadingNode) and bool(own_text(node)) and not skipped
+    return isinstance(node, HeadingNode) and bool(own_text(node)) and not node.own("skip", node.inherited("skip"))
 
 
 def _test(select: str, trees: Sequence[HeadingNode]) -> Test:

@@ -59,10 +59,26 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
         found.append("the old text begins with a list, the new one does not")
     elif first.startswith(("  ", "\t")) and now and not now.startswith(("  ", "\t")):
         found.append("the old text is indented, as a part of what stands above it; the new one is not")
-    title = _HEADING.match(now)
-    if heading and title is not None and _plain(title["title"]) == _plain(heading):
+    if _repeated(now, heading):
         found.append(f"it repeats the heading '{heading}'")
     return tuple(found)
+
+
+def without_heading(new: str, heading: str) -> str:
+    """A new text without the heading of its section, which stays above it, where it begins with that and goes on.
+
+    >>> without_heading("## The *sum* {#s}\\n\\nB.\\n", "The sum"), without_heading("# Other\\n\\nB.\\n", "The sum")
+    ('B.\\n', '# Other\\n\\nB.\\n')
+    """
+    now = new.lstrip("\r\n")
+    rest = now[_repeated(now, heading) :].lstrip("\r\n")
+    return rest if rest and rest != now else new
+
+
+def _repeated(new: str, heading: str) -> int:
+    """How many characters at the start of a new text are the section's heading again."""
+    title = _HEADING.match(new)
+    return title.end() if heading and title is not None and _plain(title["title"]) == _plain(heading) else 0
 
 
 def chunk_labels(text: str) -> list[str]:

@@ -49,7 +49,16 @@ from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.units import div_ends, is_opening, texts_of
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
-from lmm.notebook.edit_warnings import CUT, changed_since, code_notices, losses, marks_of, oddities, warnings
+from lmm.notebook.edit_warnings import (
+    CUT,
+    changed_since,
+    code_notices,
+    losses,
+    marks_of,
+    oddities,
+    warnings,
+    without_heading,
+)
 
 EDIT = "~edit_"
 _NEAR = 50  # so many texts further on, an old text is looked for in the new one
@@ -291,12 +300,12 @@ def place_edit(
     old, newline = list(blocks[start:end]), block.newline
     if reason := refusal(block, old):
         raise LmmError(reason)
-    text = _without_marks(closed(unwrapped(reply.text)))
+    above = blocks[start - 1]
+    heading = above.title if isinstance(above, HeadingBlock) else ""
+    text = _without_marks(closed(without_heading(unwrapped(reply.text), heading)))
     new: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
     new += [TextBlock(text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
     new += [_text(marker("end", edit_id) + "\n\n", newline)]
-    above = blocks[start - 1]
-    heading = above.title if isinstance(above, HeadingBlock) else ""
     record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model} | _noted(heading, old, text, reply)
     tail = None
     if old:

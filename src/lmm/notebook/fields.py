@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,14 +75,28 @@ def is_on(value: Any) -> bool:
     return str(value).strip().lower() not in ("no", "off", "false", "n", "0", "none", "")
 
 
-def sections_of(node: HeadingNode) -> list[HeadingNode]:
-    """The sections directly under `node`, those with ``skip`` left out."""
-    return [child for child in node.headings if not is_on(child.own("skip"))]
+def sections_of(node: HeadingNode, *, skipped: bool = False) -> list[HeadingNode]:
+    """The sections directly under `node`; in place of one with ``skip``, those under it that say ``skip: false``.
+
+    `skipped` tells that `node` itself is left out.
+    """
+    found: list[HeadingNode] = []
+    for child in node.headings:
+        off = is_on(child.own("skip", skipped))
+        found += sections_of(child, skipped=True) if off else [child]
+    return found
 
 
 def text_of(node: HeadingNode) -> str:
     """The text directly under a heading, paragraphs with ``skip`` left out."""
     return without_metadata([b for text in node.texts if not is_on(text.own("skip")) for b in text.own_blocks()])
+
+
+def _other_hash(node: HeadingNode) -> str:
+    """The hash that another program keeps of a section (see `fingerprints.other_hash`)."""
+    below = (child for child in node.children if isinstance(child, HeadingNode | TextNode))
+    texts = (child.text if isinstance(child, TextNode) else _other_hash(child) for child in below)
+    return fingerprints.other_hash(texts)
 
 
 def own_material(node: HeadingNode, below: Sequence[Any]) -> str | None:
@@ -169,10 +184,10 @@ class _Section:
             yield from section.walk()
 
 
-def _read(node: HeadingNode, frozen_above: Any) -> _Section:
+def _read(node: HeadingNode) -> _Section:
     values = node.metadata
-    frozen = metadata.lookup(values, "frozen", frozen_above)
-    return _Section(node, values, is_on(frozen), tuple(_read(child, frozen) for child in sections_of(node)))
+    frozen = metadata.lookup(values, "frozen", node.inherited("frozen"))
+    return _Section(node, values, is_on(frozen), tuple(map(_read, sections_of(node))))
 
 
 @dataclass(slots=True)
@@ -194,14 +209,13 @@ class Making:
 
     async def run(self) -> None:
         """Make the fields and write them; those that fail are in `failures`."""
-        if is_on(self.tree.own("skip")):
-            return
-        root = _read(self.tree, self.tree.inherited("frozen"))
-        sections = list(root.walk())
+        skipped = is_on(self.tree.own("skip"))
+        roots = [_read(node) for node in (sections_of(self.tree, skipped=True) if skipped else [self.tree])]
+        sections = [section for root in roots for section in root.walk()]
         self.total = sum(_has(section, made) for section in sections for made in self.fields)
         self._progress()
         try:
-            visits = [asyncio.ensure_future(self._visit(root, made)) for made in self.fields]
+            visits = [asyncio.ensure_future(self._visit(root, made)) for root in roots for made in self.fields]
             for result in await asyncio.gather(*visits, return_exceptions=True):
                 if isinstance(result, BaseException) and not isinstance(result, _Unavailable):
                     raise result
@@ -238,7 +252,8 @@ class Making:
         material = _material(made, node, below) if below is not None else None
         text = None if material is None or material.stands else material.fingerprinted
         how = self._how(node, made, material)
-        state = State.LOCKED if section.frozen else fingerprints.state_of(section.values, name, text, how)
+        other = partial(_other_hash, node)
+        state = State.LOCKED if section.frozen else fingerprints.state_of(section.values, name, text, how, other=other)
         if below is None and state not in fingerprints.KEPT:
             self._visited(made, node, State.BLOCKED)
             raise _Unavailable

@@ -12,7 +12,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -25,6 +26,8 @@ _OLD_KEY = "~txthash"
 # What another program writes without "~", beside a scalar hash.
 BARE = ("titles", "questions", "summary")
 _UNKNOWN = "-"
+_OTHER_LENGTH = 22
+_BLANK = re.compile(r"\n(?:[ \t\r]*\n)+")
 
 
 class State(StrEnum):
@@ -75,6 +78,17 @@ def text_hash(text: str) -> str:
     (True, False)
     """
     return _short(" ".join(text.split()))
+
+
+def other_hash(texts: Iterable[str]) -> str:
+    """The hash of another program, `lmm` of 2025, for a section with these texts and hashes of sections, in order.
+
+    >>> other_hash(["A  leaf.\\n\\n\\nGreen. \\n", other_hash(["Why?"])])
+    'yC1W05Q8jWZ8bvX7G6YTbw'
+    """
+    paragraphs = ("\n".join(map(str.rstrip, part.split("\n"))) for text in texts for part in _BLANK.split(text.strip()))
+    whole = "".join(paragraphs).encode("utf-8", "surrogatepass")
+    return base64.b64encode(hashlib.md5(whole, usedforsecurity=False).digest()).decode()[:-2] if whole else ""
 
 
 def value_hash(value: Any) -> str:
@@ -131,8 +145,12 @@ def _scalar(values: Mapping[str, Any]) -> str | None:
     return None if kept is None or isinstance(kept, Mapping | list) else str(kept)
 
 
-def state_of(values: Mapping[str, Any], field: str, text: str | None, made: str) -> State:
+def state_of(
+    values: Mapping[str, Any], field: str, text: str | None, made: str, *, other: Callable[[], str] = str
+) -> State:
     """Whether `field` of a block with these values must be made from `text`, and why. No text is None.
+
+    `other` gives the section's `other_hash`, for a field that the other program made.
 
     >>> state_of({}, "summary", "text", "made")
     <State.MISSING: 'missing'>
@@ -150,7 +168,7 @@ def state_of(values: Mapping[str, Any], field: str, text: str | None, made: str)
         return State.EDITED
     if text is None:
         return State.GONE if known.value else State.NOTHING
-    if known.text != text_hash(text):
+    if known.text != text_hash(text) and (len(known.text) < _OTHER_LENGTH or known.text != other()):
         return State.CHANGED
     return State.OTHERWISE if known.made and known.made != _short(made) else State.FRESH
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @options.command()
 @options.argument("path", "PATH", "A markdown, R Markdown or Quarto file, or a folder.", type=options.PATH)
-@click.option("--output", "-o", metavar="OUT", type=options.PATH, help="Write there; a file without it is printed.")
+@click.option(
+    "--output", "-o", metavar="OUT", help="Write there, into a folder if it ends in /; else a file is printed."
+)
 @click.option("--keep", metavar="TYPE", multiple=True, help="Leave texts of this type in the notes; may be repeated.")
 @click.option(
     "--edits",
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 def export(
     *,
     path: Path,
-    output: Path | None,
+    output: str | None,
     keep: tuple[str, ...],
     edits: Edits | None,
     keep_lines: bool,
@@ -47,10 +49,10 @@ def export(
     from lmm_education.course import Course
     from lmm_education.parts import config_for
 
-    if output is None and path.is_dir():
+    if not output and path.is_dir():
         raise ConfigError("a folder needs a place to be exported to", where=str(path), hint="name one with -o")
     with Course.open(config=config_for([path], config)) as course:
-        if output is None:
+        if not output:
             terminal.say_document(course.notes(path, keep=keep, edits=edits, keep_lines=keep_lines).text)
             return DONE
         report = course.export(path, output, keep=keep, edits=edits, keep_lines=keep_lines)

@@ -1,8 +1,9 @@
 """A document as ingestion sees it: headings and texts in order, with the metadata that holds for each.
 
-Where an edit waits, the old text is seen. What has ``skip: true`` is not there, with all that is under it;
-nor are HTML comments, which readers do not see either. Metadata holds for all of what Pandoc takes as one block: a
-list with blank lines between its items, a fenced div. That is one text then, unless a heading or metadata is in it.
+Where an edit waits, the old text is seen. What has ``skip: true`` is not there, with all that is under it but what says
+``skip: false`` and the headings above that; nor are HTML comments, which readers do not see either. Metadata holds for
+all of what Pandoc takes as one block: a list with blank lines between its items, a fenced div. That is one text then,
+unless a heading or metadata is in it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
 from lmm.markdown.units import rests_of_units
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import is_on
@@ -96,8 +97,7 @@ def read_outline(text: str, *, title: str = "", read_text: ReadText | None = Non
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
     root = _heading(tree, None)
-    items = _items(tree, root, read_text or block_text)
-    return Outline(tree.title, root, () if is_on(tree.own("skip")) else tuple(items))
+    return Outline(tree.title, root, tuple(_items(tree, root, read_text or block_text)))
 
 
 def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Item]:
@@ -106,10 +106,11 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Ite
              for first, rest in rests.items() if _is_one_text(rest)}  # fmt: skip
     later = {id(node) for nodes in whole.values() for node in nodes}
     around: dict[int, Mapping[str, Any]] = {}  # properties of a div that is not one text
+    seen = _seen(tree, rests)
     stack: list[tuple[Node, Heading]] = [(child, root) for child in reversed(tree.children)]
     while stack:
         node, above = stack.pop()
-        if node.metadata_block is not None and is_on(node.own("skip")):
+        if id(node) not in seen:
             continue
         if isinstance(node, HeadingNode):
             heading = _heading(node, above)
@@ -122,6 +123,27 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Ite
             own = {**around.get(id(node), {}), **properties(values)}
             around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
             yield Text(text=text, lines=lines, heading=above, key=key, values=values, own=own)
+
+
+def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:
+    """The ids of the nodes that are not skipped, and of the headings above such ones.
+
+    What is nearest counts: a node's own ``skip``, that of the unit (a div) it stands in, that of the heading above it.
+    """
+    skipped: dict[int, bool] = {}
+    of_unit: dict[int, bool] = {}
+    seen: set[int] = set()
+    for node in preorder(tree):
+        above = node.parent is not None and skipped[id(node.parent)]
+        if id(node.parent) not in of_unit:
+            above = of_unit.get(id(node), above)
+        own = node.own("skip") if node.metadata_block is not None else None
+        skipped[id(node)] = off = above if own is None else is_on(own)
+        if own is not None:
+            of_unit |= {id(inner): off for inner in rests.get(id(node), ())}
+        if not off:
+            seen |= {id(node), *map(id, node.ancestors())}
+    return seen
 
 
 def _is_one_text(rest: Sequence[Node]) -> bool:

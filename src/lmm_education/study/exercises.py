@@ -1,12 +1,13 @@
 """The exercises of documents, by section, each with its solution if there is one.
 
-An exercise is a text of type ``exercise``, or what stands under a heading of that type: one exercise, or one for
-each subheading. Its solution stands under ``solution:`` in its metadata, or follows it as texts of type
-``solution``.
+An exercise is a text of type ``exercise``, or what stands under a heading of that type, or under one that is called
+Exercises: one exercise, or one for each subheading. Its solution stands under ``solution:`` in its metadata, or follows
+it as texts of type ``solution``, or under a heading that is called so.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -16,6 +17,14 @@ from lmm_education.ingestion.outline import Heading, Text
 from lmm_education.study.study_documents import StudyDocument, is_one_of, type_of
 
 _SOLUTION = "solution"
+# What headings are called, besides the name of a type and its plural.
+_CALLED = {
+    "exercise": "übung übungen übungsaufgaben aufgabe aufgaben exercice exercices ejercicio ejercicios esercizio "
+    "esercizi exercício exercícios oefening oefeningen",
+    "solution": "lösung lösungen corrigé corrigés solución soluciones soluzione soluzioni solução soluções oplossing "
+    "oplossingen",
+}
+_NUMBERS = re.compile(r"^[\d.\s]+|[\d.:\s]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +64,7 @@ def find_exercises(
 def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[str]) -> list[Exercise]:
     found: list[Exercise] = []
     last: Heading | Text | None = None
-    for owner, text in _owned(document):
-        kind = type_of(text)
+    for owner, text, kind in _owned(document, (kinds, solutions)):
         if is_one_of(kind, solutions) and found:
             found[-1] = replace(found[-1], solution=_join(found[-1].solution, text.text))
         elif is_one_of(kind, kinds):
@@ -68,17 +76,33 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
     return found
 
 
-def _owned(document: StudyDocument) -> Iterator[tuple[Heading | Text, Text]]:
-    """Every text with what makes an exercise of it: itself, a heading of that type, or a subheading of such a one."""
-    above: list[Heading] = [document.outline.root]
+def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Heading | Text, Text, str]]:
+    """What makes an exercise of each text (itself, a heading of that type, or one right below such), and its type."""
+    above, types = [document.outline.root], [_type_of(document.outline.root, named)]
     for item in document.outline.items:
         if isinstance(item, Heading):
             while above[-1].level >= item.level:
-                above.pop()
+                del above[-1], types[-1]
             above.append(item)
+            types.append(_type_of(item, named))
             continue
-        typed = max((i for i, heading in enumerate(above) if heading.own.get("type")), default=0)
-        yield item if item.own.get("type") else above[min(typed + 1, len(above) - 1)], item
+        typed = max((i for i, kind in enumerate(types) if kind), default=0)
+        owner = item if item.own.get("type") else above[min(typed + 1, len(above) - 1)]
+        yield owner, item, type_of(item) if item.own.get("type") else types[typed] or type_of(item)
+
+
+def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
+    """The type that a heading itself gives to what stands under it: in its metadata, or by what it is called."""
+    if heading.own.get("type"):
+        return type_of(heading)
+    title = _NUMBERS.sub("", heading.title).casefold()
+    kinds = (kind for each in named for kind in each)
+    return next((kind for kind in kinds if heading.level and title in _titles(kind.strip().casefold())), "")
+
+
+def _titles(kind: str) -> set[str]:
+    """What headings over texts of a type may be called."""
+    return {kind, *(kind + ending for ending in ("s", "es", "n", "en")), *_CALLED.get(kind, "").split()}
 
 
 def _exercise(document: StudyDocument, number: int, kind: str, owner: Heading | Text, first: Text) -> Exercise:

@@ -180,8 +180,8 @@ def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> No
 def export_notes(path: str | Path, output: str | Path, options: ExportOptions = ExportOptions()) -> ExportReport:
     """Write the clean notes of a file to `output`, or those of a folder's documents into the folder `output`.
 
-    A folder is mirrored: its documents, and the files in it that they show or link to. A file whose content
-    would be the same is not touched.
+    An `output` that ends in a slash is a folder, which is made for a file too. A folder is mirrored: its documents, and
+    the files in it that they show or link to. A file whose content would be the same is not touched.
 
     Raises:
         ExportError: a file cannot be exported as it is, or would be written over a source. In a folder, such
@@ -189,17 +189,20 @@ def export_notes(path: str | Path, output: str | Path, options: ExportOptions = 
         DocumentError, ConfigError: a file or the configuration cannot be read, or nothing can be written; a
             `LinkOutside` if a path is a link out of its folder, or something in the output folder is.
     """
+    is_folder = str(output).endswith(("/", os.sep))
     path, output = check_named(Path(path)), check_named(Path(output))
-    return _export_folder(path, output, options) if path.is_dir() else _export_file(path, output, options)
+    return _export_folder(path, output, options) if path.is_dir() else _export_file(path, output, options, is_folder)
 
 
 # -- a file ----------------------------------------------------------------------------------------
 
 
-def _export_file(path: Path, output: Path, options: ExportOptions) -> ExportReport:
+def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bool) -> ExportReport:
     if path.suffix.lower() not in SUFFIXES and path.is_file():
         raise ExportError("this is no markdown file", where=str(path), hint=f"known are {', '.join(SUFFIXES)}")
     notes = read_notes(path, options)
+    if is_folder:
+        Folder(output).make()
     target = output / path.name if output.is_dir() else output
     if not target.parent.is_dir():
         raise FileWriteError("there is no such folder", where=str(target.parent), hint=f"mkdir -p {target.parent}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmm import Document
+from lmm.models.testing import ScriptedModel
 from lmm.notebook.books import book_of, read_book
 from lmm_education.ingestion.sources import find_sources
 
@@ -87,6 +88,12 @@ def test_chapters_are_read_in_the_order_of_the_book(kind: str, tmp_path: Path) -
     assert chapter.complete()
     assert other.complete()
     assert "title" not in chapter.text
+    anew = Document.open(tmp_path / "one.qmd")
+    before = anew.text
+    assert anew.annotate("summary", model=ScriptedModel([]), estimate=True).usage.requests == 0
+    assert anew.text == before
+    assert anew.annotate("titles", model=ScriptedModel([])).changed
+    assert "\ntitle:" not in anew.text
     assert "title: The CODE_OF_CONDUCT" in other.text
 
 

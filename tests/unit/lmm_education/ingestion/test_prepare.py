@@ -10,6 +10,7 @@ from golden_files import GOLDEN, Case, read_cases
 
 from lmm.errors import ConfigError
 from lmm_education.config import AnnotationModel, Preparation
+from lmm_education.ingestion.outline import Heading, read_outline
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import step_files
 from lmm_education.material import Chunk, Section
@@ -141,6 +142,18 @@ def test_metadata_of_a_list_holds_for_all_of_it() -> None:
         ("exercise", LIST, (6, 13)),
         ("text", "- Other", (15, 15)),
     ]
+
+
+def test_what_is_not_skipped_under_what_is() -> None:
+    """The nearest ``skip`` counts; headings on the way stay. Before a div it is about all of the div."""
+    text = (
+        "---\nskip: true\n---\n# A\n\nNo.\n\n---\nskip: false\n---\n## B\n\nYes.\n\n---\nskip: true\n---\n"
+        "::: note\nNo.\n\n---\nskip: false\n---\nAnd yes.\n:::\n\nYes too.\n\n# C\n\nNo.\n"
+    )
+    outline = read_outline(text)
+    assert [item.title if isinstance(item, Heading) else item.text for item in outline.items] == [
+        "A", "B", "Yes.", "And yes.", "Yes too."
+    ]  # fmt: skip
 
 
 def test_a_list_that_is_skipped_is_skipped_as_a_whole() -> None:

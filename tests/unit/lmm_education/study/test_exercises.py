@@ -91,6 +91,20 @@ def test_other_types() -> None:
     assert (found.text, found.solution) == ("Warum?", "Darum.")
 
 
+def test_headings_that_are_called_exercises() -> None:
+    """Without any metadata, in other languages too; a type that somebody gave counts more."""
+    text = (
+        "# A\n\n## 2.3 Exercises\n\n1. Why?\n\n### Solutions\n\nSo.\n\n### More {-}\n\nHow?\n\n"
+        "---\ntype: text\n---\n## Exercises\n\nNone.\n\n# Übungsaufgaben 4:\n\nWarum?\n\n# Exercises in style\n\nNo.\n"
+    )
+    found = find_exercises([study_document(text, file="a.md")])
+    assert [(e.title, e.text, e.solution) for e in found] == [
+        ("2.3 Exercises", "1. Why?", "So."),
+        ("More", "How?", ""),
+        ("Übungsaufgaben 4:", "Warum?", ""),
+    ]
+
+
 def test_markdown_with_and_without_solutions() -> None:
     """A sheet, by section."""
     sheet = exercises_as_markdown(FOUND[:2])
