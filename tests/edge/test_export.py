@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from edge.support import lmm, run_here
 
+from lmm_education.ingestion.sources import find_sources
 from lmm_education.study import ExportOptions, export_notes
 
 LECTURE = "---\ntitle: T\ndocid: t\n---\n# A\n\n---\ntype: exercise\n---\nWhy?\n\nText. ![x](fig/x%20y.png)\n"
@@ -49,7 +50,21 @@ def test_a_file_goes_into_a_folder(notes: Path, capsys: Capture) -> None:
 
 def tree(folder: Path) -> dict[str, str]:
     """The files in a folder, and what is in them."""
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lmm-export"]
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
+
+
+def test_what_was_exported_is_no_document(notes: Path, capsys: Capture) -> None:
+    """Whoever walks the folder passes it over, other exports too; not who names its folder, nor what was changed."""
+    for output in ("notes/out", "site"):
+        assert run_here(capsys, "export", "notes", "-o", output).code == 0
+    run_here(capsys, "export", "notes/a.md", "-o", "single/")
+    assert run_here(capsys, "export", ".", "-o", "all").out.splitlines()[-1] == "2 documents: 2 written"
+    found = [source.file for source in find_sources(["."], Path.cwd()).documents]
+    assert found == ["notes/a.md", "notes/agent.md", "notes/part/b.Rmd", "notes/sheet.md"]
+    assert [source.file for source in find_sources(["site"], Path.cwd()).documents] == ["site/a.md", "site/part/b.Rmd"]
+    Path("site/a.md").write_text(NOTES + "\nMine.\n")
+    assert "site/a.md" in [source.file for source in find_sources(["."], Path.cwd()).documents]
 
 
 def test_a_folder_is_mirrored(notes: Path, capsys: Capture) -> None:

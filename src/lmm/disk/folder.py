@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import secrets as random
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
@@ -51,6 +52,9 @@ SKIPPED = frozenset(
 """Folders that are listed, and not looked into."""
 SUFFIXES = (".md", ".rmd", ".qmd", ".markdown")
 """What the names of documents end in, in small letters."""
+EXPORTED = ".lmm-export"
+"""The file in which an export says what it wrote into a folder."""
+_LARGEST_LIST = 5_000_000  # bytes
 _MADE_BY_KNITR = (".knit.md", ".utf8.md")  # copies of a document that stand there while it is rendered
 _LARGEST_IGNORE = 200_000  # bytes
 _Layers = tuple[tuple[int, tuple[IgnoreRule, ...]], ...]
@@ -315,10 +319,31 @@ class Folder:
                     yield self.root / inside
 
     def documents(self, *, on_skip: Skip = lambda error: None) -> Iterator[Path]:
-        """The documents below, as `walk` finds them: whatever ``.gitignore`` says."""
+        """The documents below, as `walk` finds them: whatever ``.gitignore`` says.
+
+        What an export wrote into a folder below is no document, unless somebody changed it.
+        """
+        exported: dict[Path, Mapping[str, str]] = {self.root: {}}  # who names the folder of an export, wants those
         for path in self.walk(suffixes=SUFFIXES, ignore=False, on_skip=on_skip):
-            if is_document(path.relative_to(self.root)):
+            inside = path.relative_to(self.root)
+            if is_document(inside) and not any(self._is_export(path, at, exported) for at in inside.parents):
                 yield path
+
+    def _is_export(self, path: Path, inside: PurePath, known: dict[Path, Mapping[str, str]]) -> bool:
+        """Whether the export that was written into a folder below wrote this file, and nobody since."""
+        folder = self.root / inside
+        if folder not in known:
+            known[folder] = self.exported(inside)
+        written = known[folder].get(path.relative_to(folder).as_posix())
+        return written is not None and written == hash_of(self.read(path.relative_to(self.root)))
+
+    def exported(self, relative: str | PurePath = "") -> dict[str, str]:
+        """The files that exports wrote into a folder, by their paths in it, with the `hash_of` what was written."""
+        try:
+            lines = self.read(PurePath(relative, EXPORTED), most=_LARGEST_LIST).decode("utf-8", "replace").splitlines()
+        except DocumentError:
+            return {}
+        return {name: hash for hash, _, name in (line.partition("  ") for line in lines) if name}
 
     def _leads_to_file(self, link: PurePath, fits: bool, on_skip: Skip) -> bool:
         """Whether a link leads to a file inside; one out is told of if it `fits`, or might hide a folder."""
@@ -547,6 +572,11 @@ def is_document(path: PurePath) -> bool:
     name = path.name.lower()
     hidden = any(part.startswith(".") for part in path.parts)
     return name.endswith(SUFFIXES) and not name.endswith(_MADE_BY_KNITR) and not hidden and not is_secret_file(path)
+
+
+def hash_of(data: bytes) -> str:
+    """A short hash, by which a change is noticed."""
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:

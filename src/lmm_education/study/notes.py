@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from lmm.disk import files
-from lmm.disk.folder import SUFFIXES, Folder, check_named
+from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named, hash_of
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -211,6 +211,8 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
     report = ExportReport([_write(path, notes, target, [path])])
     _notice_emptied(report)
     if not _same(path.parent, target.parent):
+        if _is_in(target, Path.cwd()):
+            _note_exports(Folder(target.parent), report)
         lost = [link for link in local_links(notes.text) if (path.parent / link.target).is_file()]
         missing = [link.target for link in lost if not (target.parent / link.target).exists()]
         if missing:
@@ -315,7 +317,20 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
             report.errors.append(error_of(error, str(source.path)))
     _copy_linked(folder, output, report)
     _notice_emptied(report)
+    _note_exports(Folder(output), report)
     return report
+
+
+def _note_exports(output: Folder, report: ExportReport) -> None:
+    """Say in the output folder what was written, so that no command takes it for a document of the course."""
+    known = output.exported()
+    written = {
+        each.target.relative_to(output.root).as_posix(): hash_of(each.notes.text.encode("utf-8", "surrogatepass"))
+        for each in report.documents
+    }
+    if written.items() - known.items():
+        lines = (f"{hash}  {name}\n" for name, hash in sorted({**known, **written}.items()))
+        output.write(EXPORTED, "".join(lines))
 
 
 def _is_in(path: Path, folder: Path) -> bool:
