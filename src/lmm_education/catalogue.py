@@ -10,18 +10,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from lmm_education.errors import StoreMissing
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Hit, Section
-from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, section_of
+from lmm_education.material import Hit, Section, reading_order
+from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, place_of, section_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import Contains, Match, Store, StoreView
 
 T = TypeVar("T")
 _ALL = 10_000  # more different types or languages than a course has
-_WITHOUT_TEXT = ("what", "document", "file", "first_line", "last_line", "headings", "level", "order", "title")
+_PLACE = ("document", "file", "first_line", "last_line", "headings", "numbers")
+_WITHOUT_TEXT = ("what", *_PLACE, "level", "order", "title")
 _RECORDS, _SECTIONS = Match("what", ("document",)), Match("what", ("section",))
 
 
@@ -77,12 +78,18 @@ class Catalogue:
 
     @property
     def documents(self) -> tuple[StoredDocument, ...]:
-        """The documents, by file."""
+        """The documents, in the order of reading."""
         return self.once("documents", self._documents)
 
     def _documents(self) -> tuple[StoredDocument, ...]:
         points = self.reader.scroll("documents", where=[_RECORDS], fields=RECORD)
-        return tuple(sorted((document_of(point.payload) for point in points), key=lambda document: document.file))
+        found = (document_of(point.payload) for point in points)
+        return tuple(sorted(found, key=lambda document: reading_order(document.sort_key, document.file)))
+
+    @property
+    def _ranks(self) -> Mapping[str, int]:
+        """Where each document stands."""
+        return self.once("ranks", lambda: {document.id: rank for rank, document in enumerate(self.documents)})
 
     @property
     def names(self) -> tuple[StoredName, ...]:
@@ -96,14 +103,15 @@ class Catalogue:
 
     @property
     def sections(self) -> tuple[tuple[Section, str], ...]:
-        """All sections in the order of their files, without texts and metadata, each with its document's title; none
+        """All sections in the order of reading, without texts and metadata, each with its document's title; none
         where they are not stored."""
         return self.once("sections", self._sections)
 
     def _sections(self) -> tuple[tuple[Section, str], ...]:
         points = self.reader.scroll("documents", where=[_SECTIONS], fields=_WITHOUT_TEXT)
         found = [(section_of(point.id, point.payload), str(point.payload.get("title", ""))) for point in points]
-        return tuple(sorted(found, key=lambda pair: (pair[0].place.file, pair[0].place.document, pair[0].order)))
+        last = len(self._ranks)
+        return tuple(sorted(found, key=lambda pair: (self._ranks.get(pair[0].place.document, last), pair[0].order)))
 
     def sections_of(self, file: str) -> list[Section]:
         """The sections of one document, in order, with their texts."""
@@ -119,21 +127,39 @@ class Catalogue:
         """The passages that contain a term, in the order of the course."""
         points = self.reader.scroll("chunks", where=[Contains("text", term)])
         found = (hit_of(point.id, point.payload) for point in points)
-        return sorted(found, key=lambda hit: (hit.place.file, hit.place.lines))
+        last = len(self._ranks)
+        return sorted(found, key=lambda hit: (self._ranks.get(hit.place.document, last), hit.place.lines))
 
     def outlines(self, documents: Collection[str]) -> Mapping[str, Mapping[int, str]]:
-        """The headings of the sections of documents by their order; of a section without one, the document's title."""
+        """The headings of the sections of documents by their order, with their numbers; of a section without one, the
+        document's title."""
         known: dict[str, dict[int, str]] = self.once("outlines", dict)
         missing = tuple(document for document in documents if document not in known)
         if missing:
             found: dict[str, dict[int, str]] = {document: {} for document in missing}
             where = [Match("document", missing), _SECTIONS]
-            fields = ("document", "order", "headings", "title")
+            fields = ("document", "order", "headings", "numbers", "title")
             for point in self.reader.scroll("documents", where=where, fields=fields):
-                headings = point.payload.get("headings") or [point.payload.get("title", "")]
-                found[point.payload["document"]][point.payload["order"]] = headings[-1]
+                path = place_of(point.payload).path(point.payload.get("title", ""))
+                found[point.payload["document"]][point.payload["order"]] = path[-1] if path else ""
             known |= found
         return known
+
+    def beside(self, document: str, order: int, step: Literal[-1, 1]) -> str:
+        """The heading of the section before or after one of a document, which of a book may be in the next chapter."""
+        own = self.outlines({document})[document]
+        rank = self._ranks.get(document, -2) + step
+        if order + step in own or not 0 <= rank < len(self.documents):
+            return own.get(order + step, "")
+        here, there = self.documents[rank - step], self.documents[rank]
+        if not _is_same_book(here.sort_key, there.sort_key):
+            return ""
+        other = self.outlines({there.id})[there.id]
+        return other[max(other) if step < 0 else min(other)] if other else ""
+
+
+def _is_same_book(one: str, other: str) -> bool:
+    return bool(one) and one.rpartition("/")[0] == other.rpartition("/")[0]
 
 
 class Catalogues:

@@ -337,7 +337,7 @@ class Course(CourseParts):
     # -- study material ----------------------------------------------------------------------------
 
     def documents(self) -> list[StoredDocument]:
-        """The documents that are stored, by file; none where there is no store yet."""
+        """The documents that are stored, in the order of reading; none where there is no store yet."""
         try:
             with self.view() as catalogue:
                 return list(catalogue.documents)

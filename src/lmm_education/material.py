@@ -6,8 +6,10 @@ the smaller ones that are embedded and found. A chunk knows its section.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
 Metadata = Mapping[str, Any]
@@ -31,15 +33,39 @@ class Lines(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a text stands: the document's id, its file (relative to the course's folder, with ``/``), lines,
-    and the headings above it, outermost first, the document's title not among them."""
+    and the headings above it, outermost first, the document's title not among them. `numbers` are those that its book
+    gives the document and each of the headings, empty where it gives none; or there are no numbers at all."""
 
     document: str
     file: str
     lines: Lines
     headings: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+    def path(self, title: str) -> tuple[str, ...]:
+        """The document's title and the headings, with their numbers, each once.
+
+        >>> Place("d", "a.md", Lines(1, 2), ("Slices", "Strings"), ("4.3", "4.3", "")).path("Slices")
+        ('4.3 Slices', 'Strings')
+        """
+        names = (title, *self.headings)
+        numbered = zip_longest(names, self.numbers[: len(names)], fillvalue="")
+        return tuple(dict.fromkeys(named(number, name) for name, number in numbered if name))
 
     def __str__(self) -> str:
         return f"{self.file}:{self.lines}"
+
+
+_HAS_NUMBER = re.compile(r"(?:\d+[.:)]?|[A-Z](?:[.:]| [-–—])|Appendix|Anhang|Chapter \d|Kapitel \d)(?=[ .:]|$)")
+
+
+def named(number: str, title: str) -> str:
+    """A title with its number, unless it brings one.
+
+    >>> named("4.3", "The Slice Type"), named("22.1", "A - Keywords"), named("", "Preface")
+    ('4.3 The Slice Type', 'A - Keywords', 'Preface')
+    """
+    return f"{number} {title}" if number and not _HAS_NUMBER.match(title) else title
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +110,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document after the three steps, in order. `language` is its ``lang:``, or the configured one."""
+    """A document after the three steps, in order. `language` is its ``lang:``, or the configured one.
+
+    By `sort_key`, documents of a course are sorted (see `reading_order`); `part` is that of a book, which begins here.
+    """
 
     id: str
     file: str
@@ -93,6 +122,13 @@ class PreparedDocument:
     sections: tuple[Section, ...]
     chunks: tuple[Chunk, ...]
     metadata: Metadata = field(default_factory=dict)
+    sort_key: str = ""
+    part: str = ""
+
+
+def reading_order(sort_key: str, file: str) -> list[str]:
+    """What documents are sorted by: the key that their book gives them, else their file."""
+    return (sort_key or file).split("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class StoredDocument:
 
     `file` is the source's path; `hash` is of its bytes and of everything that decides what is made of them,
     empty while a run is writing the document; `prepared` is the prepared file that was ingested in place
-    of the source, if one was.
+    of the source, if one was. `sort_key` and `part` are those of a `PreparedDocument`.
     """
 
     id: str
@@ -36,6 +36,8 @@ class StoredDocument:
     chunks: int = 0
     sections: int = 0
     prepared: str = ""
+    sort_key: str = ""
+    part: str = ""
     metadata: Mapping[str, Any] | None = None
 
 
@@ -110,6 +112,8 @@ def document_payload(
         "chunks": len(document.chunks),
         "sections": len(document.sections),
         "prepared": plain(prepared),
+        "sort_key": plain(document.sort_key),
+        "part": plain(document.part),
         "metadata": plain(document.metadata),
         WORDS: words.to_text(),
     }
@@ -127,6 +131,7 @@ def _place(place: Place) -> dict[str, Any]:
         "first_line": place.lines.first,
         "last_line": place.lines.last,
         "headings": plain(list(place.headings)),
+        **({"numbers": list(place.numbers)} if place.numbers else {}),
     }
 
 
@@ -157,7 +162,13 @@ def plain(value: Any) -> Any:
 def place_of(payload: Payload) -> Place:
     """Where a chunk or a section stands; what was not asked for is empty."""
     lines = Lines(payload.get("first_line", 0), payload.get("last_line", 0))
-    return Place(payload.get("document", ""), payload.get("file", ""), lines, tuple(payload.get("headings", ())))
+    return Place(
+        payload.get("document", ""),
+        payload.get("file", ""),
+        lines,
+        headings=tuple(payload.get("headings", ())),
+        numbers=tuple(payload.get("numbers", ())),
+    )
 
 
 def hit_of(

@@ -26,7 +26,9 @@ _OPENING = re.compile(PREFIX + r"---[^\n]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 _HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
 _ATTRIBUTE = r"(?:[#.][^\s{}#.=][^\s{}=]*|[A-Za-z_:][\w:.\-]*=(?:\"[^\"]*\"|'[^']*'|[^\s{}\"']+)|-)"
-_ATTRIBUTES = re.compile(rf"\{{[ \t]*(?:{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*)?\}}\Z")
+_ANCHOR = re.compile(r"\{[^}]*?#([^\s}#.=]+)")
+_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|`([^`]*)`|[*]+|\$")
+_ATTRIBUTES = re.compile(rf"\{{[ \t]*(?:(?:-(?=#))?{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*)?\}}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,20 @@ class HeadingBlock(Block):
     def attributes(self) -> str:
         """A trailing attribute group such as ``{#id .class}`` or ``{-}``, or the empty string."""
         return self._parts()[2]
+
+    @property
+    def anchor(self) -> str:
+        """The id that is written after it, or else the one that Pandoc makes from its title.
+
+        >>> HeadingBlock("# What is `R`, really?\\n", 1).anchor, HeadingBlock("# B {#b .x}\\n", 1).anchor
+        ('what-is-r-really', 'b')
+        """
+        written = _ANCHOR.search(self.attributes)
+        if written:
+            return written[1]
+        plain = _MARKUP.sub(lambda match: match[1] or match[2] or "", self.title)
+        kept = re.sub(r"[^\w\s.-]", "", plain).lower()
+        return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", kept.strip())) or "section"
 
     def with_title(self, title: str) -> Self:
         """The same heading with another title; level, attributes and blank lines stay."""

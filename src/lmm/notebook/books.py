@@ -8,61 +8,66 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown import yaml_core
 
-_LINK = re.compile(r"^\s*(?:[-*+]\s+)?\[(?:\\.|[^\]\\])*\]\(<?(?P<file>[^)\s>#]+)[^)]*\)", re.MULTILINE)
-_MOST = 2_000_000  # bytes of a file that makes a book
+_MOST = 2_000_000  # bytes of a file that makes a book, or is one of it
 _ENDINGS = ("", ".qmd", ".Rmd", ".rmd", ".md", ".ipynb")
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
-    """A book: the `file` that makes it, in its `folder`; its `chapters` by their paths there, in order.
+class BookFile:
+    """A file of a book: its path there; what the contents call it, and the part that begins with it, where they say.
 
-    `whole` tells that what it does not name is no part of it; pages of a website are, in whatever order.
+    `depth` counts the chapters above it; below 0, it is not counted. `number` is set where the contents give it.
+    """
+
+    path: str
+    title: str = ""
+    part: str = ""
+    depth: int = 0
+    number: str = ""
+    is_appendix: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Book:
+    """A book: the `file` that makes it, in its `folder`; its `files` in order.
+
+    `whole` tells that what it does not name is no part of it; pages of a website are, in whatever order. With
+    `counts_headings`, the headings of its files are numbered, as Pandoc does it. `settings` are those in the file.
     """
 
     folder: Path
     file: str
-    chapters: tuple[str, ...]
+    files: tuple[BookFile, ...]
     whole: bool = True
+    counts_headings: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def position(self, path: Path) -> int | None:
         """Where a file stands in the book, from 0; None if it is no chapter.
 
-        >>> Book(Path("/b"), "SUMMARY.md", ("intro.md", "part/one.md")).position(Path("/b/part/one.md"))
+        >>> book = Book(Path("/b"), "SUMMARY.md", (BookFile("intro.md"), BookFile("part/one.md")))
+        >>> book.position(Path("/b/part/one.md"))
         1
         """
         if not path.is_relative_to(self.folder):
             return None
         name = path.relative_to(self.folder).as_posix()
-        stem = posixpath.splitext(name)[0]
-        return next((i for i, chapter in enumerate(self.chapters) if chapter in (name, stem)), None)
+        return next((i for i, file in enumerate(self.files) if file.path == name), None)
 
 
 def book_of(path: Path) -> Book | None:
     """The book that a document lies in: that of the nearest folder above it which has one."""
     return next((book for folder in path.parents if (book := read_book(folder)) is not None), None)
-
-
-@lru_cache(maxsize=256)
-def _read(folder: Path, name: str, changed: int) -> Book | None:
-    try:
-        text = Folder(folder).read(name, most=_MOST).decode("utf-8", "replace")
-        chapters, whole = _READERS[name](text)
-    except (LmmError, RecursionError):
-        return None  # it is for those who build the book to say what is wrong with it
-    here = tuple(chapter for chapter in dict.fromkeys(chapters) if _exists(folder, chapter))
-    # One link makes no book: a folder of notes may have a SUMMARY.md too.
-    return Book(folder, name, here, whole) if len(here) > (name == "SUMMARY.md") else None
 
 
 def read_book(folder: Path) -> Book | None:
@@ -74,13 +79,37 @@ def read_book(folder: Path) -> Book | None:
     return None
 
 
-def _exists(folder: Path, chapter: str) -> bool:
-    return any((folder / f"{chapter}{ending}").is_file() for ending in _ENDINGS)
+@lru_cache(maxsize=256)
+def _read(folder: Path, name: str, changed: int) -> Book | None:
+    try:
+        text = Folder(folder).read(name, most=_MOST).decode("utf-8", "replace")
+        made = _READERS[name](text, folder)
+    except (LmmError, RecursionError):
+        return None  # it is for those who build the book to say what is wrong with it
+    here = {there: replace(file, path=there) for file in reversed(made.files) if (there := _found(folder, file.path))}
+    files = tuple(here.values())[::-1]
+    # One link makes no book: a folder of notes may have a SUMMARY.md too.
+    if len(files) <= made.least:
+        return None
+    return Book(folder, name, files, made.whole, made.counts_headings, made.settings)
+
+
+def _found(folder: Path, name: str) -> str:
+    """The file that a table of contents names, which may leave out its ending; nothing if it is not there."""
+    return next((name + ending for ending in _ENDINGS if (folder / f"{name}{ending}").is_file()), "")
 
 
 # -- what makes a book -----------------------------------------------------------------------------------
 
-Chapters = tuple[list[str], bool]
+
+class _Made(NamedTuple):
+    """What a file says that makes a book of more than `least` files."""
+
+    files: Sequence[BookFile]
+    whole: bool = True
+    counts_headings: bool = False
+    settings: Mapping[str, Any] = {}
+    least: int = 0
 
 
 def _values(text: str) -> dict[str, Any]:
@@ -88,61 +117,138 @@ def _values(text: str) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _quarto(text: str) -> Chapters:
+def _quarto(text: str, folder: Path) -> _Made:
     values = _values(text)
     book, website = values.get("book"), values.get("website")
     if isinstance(book, dict):
-        return [name for key in ("chapters", "appendices") for name in _named(book.get(key))], True
+        chapters = _named(book.get("chapters"))
+        appendices = [replace(file, is_appendix=True) for file in _named(book.get("appendices"))]
+        return _Made([*chapters, *appendices], counts_headings=True, settings=values)
     bars = [website.get("sidebar"), website.get("navbar")] if isinstance(website, dict) else []
-    return [name.lstrip("/") for bar in bars for name in _named(bar)], False
+    pages = [replace(page, path=page.path.lstrip("/")) for bar in bars for page in _named(bar)]
+    return _Made(pages, whole=False, settings=values)
 
 
-def _bookdown(text: str) -> Chapters:
-    files = _values(text).get("rmd_files")
+def _bookdown(text: str, folder: Path) -> _Made:
+    values = _values(text)
+    files = values.get("rmd_files")
     if isinstance(files, dict):
         files = files.get("html") or next(iter(files.values()), [])
-    return list(_named(files)), True
+    found = [file for file in _named(files) if "." in file.path]
+    return _Made(found or _beside_index(folder), counts_headings=True, settings=values)
 
 
-def _summary(text: str) -> Chapters:
-    return [match["file"].removeprefix("./") for match in _LINK.finditer(text)], True
+def _beside_index(folder: Path) -> list[BookFile]:
+    """The chapters of a book that does not name them: in the order of their names, ``index`` first."""
+    names = [path.name for path in folder.iterdir() if path.suffix.lower() == ".rmd" and path.name[0] not in "_."]
+    index = [name for name in names if name.lower() == "index.rmd"]
+    return [BookFile(name) for name in (*index, *sorted(set(names) - set(index)))] if index else []
 
 
-def _jupyter_book(text: str) -> Chapters:
+_SUMMARY_LINE = re.compile(
+    r"^(?P<indent>\s*)(?P<item>[-*+]\s+|\d+[.)]\s+)?\[(?P<title>(?:\\.|[^\]\\])*)\]"
+    r"\(<?(?P<file>[^)\s>#]*)[^)]*\)|^#+[ \t]+(?P<part>.+)",
+    re.MULTILINE,
+)
+
+
+def _summary(text: str, folder: Path) -> _Made:
+    files, part, indents = list[BookFile](), "", list[int]()
+    for match in _SUMMARY_LINE.finditer(text):
+        if match["part"] is not None:
+            part = match["part"].strip(" #") if files else ""  # the first heading is the page's own
+            continue
+        indent = len(match["indent"].rpartition("\n")[2].expandtabs(4))
+        indents = [*(each for each in indents if each < indent), indent]
+        depth = len(indents) - 1 if match["item"] else -1
+        path, title = match["file"].removeprefix("./"), re.sub(r"\\(\W)", r"\1", match["title"])
+        files.append(BookFile(path, title, part, depth))
+        part = ""
+    return _Made(_counted(files), least=1)  # a draft, which has no file yet, counts too
+
+
+def _jupyter_book(text: str, folder: Path) -> _Made:
     values = _values(text)
-    parts = ("parts", "chapters", "sections")
-    return [name for key in ("root", *parts) for name in _named(values.get(key))], True
+    parts = [values, *(part for part in values.get("parts") or [] if isinstance(part, dict))]
+    numbered = any(bool(part.get("numbered")) for part in (*parts, *(_options(part) for part in parts)))
+    chapters = [file for key in ("parts", "chapters", "sections") for file in _named(values.get(key))]
+    return _Made([*_named(values.get("root")), *(_counted(chapters) if numbered else chapters)])
 
 
-def _myst(text: str) -> Chapters:
+def _options(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    options = part.get("options")
+    return options if isinstance(options, dict) else {}
+
+
+def _myst(text: str, folder: Path) -> _Made:
     project = _values(text).get("project")
-    return list(_named(project.get("toc"))) if isinstance(project, dict) else [], True
+    return _Made(_named(project.get("toc")) if isinstance(project, dict) else [])
 
 
-def _mkdocs(text: str) -> Chapters:
+def _mkdocs(text: str, folder: Path) -> _Made:
     values = _values(re.sub(r"!!?[\w/:.]+", "", text))
-    folder = str(values.get("docs_dir") or "docs")
-    return [posixpath.normpath(posixpath.join(folder, name)) for name in _named(values.get("nav"), titled=True)], True
+    docs = str(values.get("docs_dir") or "docs")
+    pages = _named(values.get("nav"), titled=True)
+    return _Made([replace(page, path=posixpath.normpath(posixpath.join(docs, page.path))) for page in pages])
+
+
+def _counted(files: Iterable[BookFile]) -> list[BookFile]:
+    """Files with the numbers of their places: 4, 4.1, 4.2, 5.
+
+    >>> [file.number for file in _counted(BookFile("", depth=depth) for depth in (-1, 0, 1, 1, 0))]
+    ['', '1', '1.1', '1.2', '2']
+    """
+    counters, found = list[int](), list[BookFile]()
+    for file in files:
+        if file.depth >= 0:
+            counters = [*counters[: file.depth], sum(counters[file.depth : file.depth + 1]) + 1]
+        found.append(replace(file, number=".".join(map(str, counters)) if file.depth >= 0 else ""))
+    return found
 
 
 # Under these keys stand chapters, in this order; under others titles, icons, settings.
 _KEYS = ("part", "file", "href", "contents", "chapters", "sections", "children", "left")
+_TITLES = ("text", "title")
+_PARTS = ("part", "caption", "section", "title")
 
 
-def _named(value: Any, *, titled: bool = False) -> Iterator[str]:
+def _named(value: Any, *, titled: bool = False, title: str = "", depth: int = 0) -> list[BookFile]:
     """The files that a table of contents names, in order; `titled` if its keys are titles."""
     if isinstance(value, str):
-        if not re.match(r"[a-z][a-z+.-]*:", value) and (titled or "/" in value or "." in value or " " not in value):
-            yield value.removeprefix("./")
-    elif isinstance(value, list):
-        for part in value:
-            yield from _named(part, titled=titled)
-    elif isinstance(value, dict):
-        for key in value if titled else (key for key in _KEYS if key in value):
-            yield from _named(value[key], titled=titled)
+        named = not re.match(r"[a-z][a-z+.-]*:", value) and (titled or _is_file(value))
+        return [BookFile(value.removeprefix("./"), title, depth=depth)] if named else []
+    if isinstance(value, list):
+        return [file for part in value for file in _named(part, titled=titled, depth=depth)]
+    if not isinstance(value, dict):
+        return []
+    if titled:
+        return [file for key, inner in value.items() for file in _in_part(str(key), inner, depth)]
+    own = next((str(value[key]) for key in _TITLES if isinstance(value.get(key), str)), "")
+    file = next((file for key in ("file", "href") for file in _named(value.get(key), title=own, depth=depth)), None)
+    below = depth + (file is not None)
+    inner = [each for key in _KEYS if key not in ("file", "href") for each in _named(value.get(key), depth=below)]
+    names = (value[key] for key in _PARTS if isinstance(value.get(key), str))
+    part = next((name for name in names if not name.endswith(_ENDINGS[1:])), "")
+    return [file, *inner] if file else _as_part(part, inner)
 
 
-_READERS: dict[str, Callable[[str], Chapters]] = {
+def _is_file(text: str) -> bool:
+    return "/" in text or "." in text or " " not in text
+
+
+def _in_part(title: str, value: Any, depth: int) -> list[BookFile]:
+    """What stands under a title: a file, or the files of a part."""
+    if isinstance(value, str):
+        return _named(value, titled=True, title=title, depth=depth)
+    return _as_part(title, _named(value, titled=True, depth=depth))
+
+
+def _as_part(title: str, files: list[BookFile]) -> list[BookFile]:
+    """Files, with the name of the part that begins with the first."""
+    return [replace(files[0], part=files[0].part or title), *files[1:]] if files and title else files
+
+
+_READERS: dict[str, Callable[[str, Path], _Made]] = {
     "_quarto.yml": _quarto,
     "_quarto.yaml": _quarto,
     "_bookdown.yml": _bookdown,

@@ -40,7 +40,7 @@ class Source:
         >>> Source(1, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves", "Colour")), "", title="Botany").path
         'Botany > Leaves > Colour'
         """
-        return " > ".join(dict.fromkeys(part for part in (self.title, *self.place.headings) if part))
+        return " > ".join(self.place.path(self.title))
 
     def as_document(self) -> Attachment:
         """The source as the model sees it: its text between tags that say where it stands."""

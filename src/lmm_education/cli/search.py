@@ -139,7 +139,7 @@ def _section(rank: int, section: FoundSection) -> str:
 
 
 def _place(place: Place, title: str) -> str:
-    path = " > ".join(place.headings) or title
+    path = " > ".join(place.path("") or place.path(title))
     return f"{terminal.styled(str(place), 'cyan')}  {terminal.styled(path, 'bold')}"
 
 

@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
@@ -34,6 +34,7 @@ from lmm_education.ingestion.plan import (
     DocumentFile,
     IngestPlan,
     PlannedDocument,
+    Read,
     Skipped,
     StoredState,
     changes,
@@ -42,7 +43,7 @@ from lmm_education.ingestion.plan import (
     read_file,
 )
 from lmm_education.ingestion.prepare import prepare_document
-from lmm_education.ingestion.prepared import MARK, is_edited, is_own_output, read_prepared, step_files
+from lmm_education.ingestion.prepared import MARK, is_edited, is_own_output, read_steps, step_files
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, Lost
 from lmm_education.ingestion.step_files import write_step_files
 from lmm_education.material import Chunk, PreparedDocument, SparseVector
@@ -162,7 +163,7 @@ def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
     if not run.options.save_files:
         return ()
     read = read_file(document.source, run.stamp)
-    return () if isinstance(read, Skipped) else save_steps(run, read.document, read.text)
+    return () if isinstance(read, Skipped) else save_steps(run, read)
 
 
 # -- preparing -------------------------------------------------------------------------------------
@@ -212,35 +213,43 @@ def prepare_file(
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
             raise IngestError("this file has become another document meanwhile", where=document.file, hint=hint)
-        prepared = prepare(read.document, read.text, run.course)
+        prepared = prepare(read, run.course)
         _take_note(run, read.document, read.text, prepared)
-        return read.document, prepared, save_steps(run, read.document, read.text)
+        return read.document, prepared, save_steps(run, read)
     except LmmError as error:
         run.fail(document.source.path, document.source.file, error)
         return None
 
 
-def prepare(document: DocumentFile, text: str, course: CourseParts) -> PreparedDocument:
+def prepare(read: Read, course: CourseParts) -> PreparedDocument:
     """The document after the three steps.
 
     Raises:
         LmmError: its header asks for something that is not known, or its text cannot be cut.
     """
-    settings = course.settings.preparation
+    document, settings = read.document, course.settings.preparation
     try:
         if document.shows is not None:
-            return read_prepared(text, count=count_tokens)
-        return prepare_document(text, docid=document.id, file=document.file, settings=settings, count=count_tokens)
+            return replace(read_steps(read.text, count=count_tokens), chapter=read.chapter).document
+        return prepare_document(
+            read.text,
+            docid=document.id,
+            file=document.file,
+            settings=settings,
+            chapter=read.chapter,
+            count=count_tokens,
+        )
     except LmmError as error:
         raise error_of(error, document.file) from error
 
 
-def save_steps(run: IngestRun, document: DocumentFile, text: str) -> tuple[Path, ...]:
+def save_steps(run: IngestRun, read: Read) -> tuple[Path, ...]:
     """Write the files that show what each step made of a document, where that was asked for."""
+    document = read.document
     if not run.options.save_files or run.options.dry_run or document.shows is not None:
         return ()
     settings = run.course.settings.preparation
-    texts = step_files(text, docid=document.id, file=document.file, settings=settings, count=count_tokens)
+    texts = step_files(read.text, docid=document.id, file=document.file, settings=settings, count=count_tokens)
     folder = document.source.path.parent
     if run.options.output is not None:  # documents of one name in several folders keep apart
         inside = PurePath(document.file.replace("../", "")).parent

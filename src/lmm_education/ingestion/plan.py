@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.chapters import BookChapter, chapter_of
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepared import is_own_output, read_mark
 from lmm_education.ingestion.report import OUR_OWN
@@ -67,10 +68,11 @@ class Skipped:
 
 
 class Read(NamedTuple):
-    """A document and its text."""
+    """A document, its text, and what its book knows of it."""
 
     document: DocumentFile
     text: str
+    chapter: BookChapter
 
 
 def read_file(source: Source, stamp: str) -> Read | Skipped:
@@ -96,11 +98,13 @@ def _read(source: Source, stamp: str) -> Read | Skipped:
         if not source.named:
             return Skipped(source, OUR_OWN)
         docid, file = read_mark(text)
-        return Read(DocumentFile(source, docid, fingerprint(text, stamp), file), text)
+        chapter = chapter_of(source.path.with_name(PurePosixPath(file).name))
+        return Read(DocumentFile(source, docid, fingerprint(text, stamp + chapter.stamp), file), text, chapter)
     if is_chatmd(text) and not source.named:
         return Skipped(source, "a prompt or transcript of an agent")
     docid = docid_of(first_blocks(text))
-    return Read(DocumentFile(source, docid or source.file, fingerprint(text, stamp)), text)
+    chapter = chapter_of(source.path)
+    return Read(DocumentFile(source, docid or source.file, fingerprint(text, stamp + chapter.stamp)), text, chapter)
 
 
 def _check_name(source: Source) -> None:

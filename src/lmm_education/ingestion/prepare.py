@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from lmm.errors import ConfigError
+from lmm.notebook.chapters import NO_BOOK, BookChapter
 from lmm_education.config import Preparation, for_document
 from lmm_education.ingestion.annotation import annotate
 from lmm_education.ingestion.chunks import Passage, passages_of
@@ -15,9 +17,11 @@ from lmm_education.ingestion.ids import Ids
 from lmm_education.ingestion.outline import Heading, Item, Outline, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.pool import pool
+from lmm_education.ingestion.sources import sort_key
 from lmm_education.material import Chunk, Place, PreparedDocument, Section
 
 Count = Callable[[str], int]
+S = TypeVar("S", Section, Chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class Steps:
     outline: Outline
     pooled: tuple[Item, ...]
     parts: tuple[tuple[Part, tuple[Passage, ...]], ...]
+    chapter: BookChapter = NO_BOOK
 
     @property
     def document(self) -> PreparedDocument:
@@ -41,7 +46,14 @@ class Steps:
 
 
 def prepare_document(
-    text: str, *, docid: str, file: str, settings: Preparation, title: str = "", count: Count | None = None
+    text: str,
+    *,
+    docid: str,
+    file: str,
+    settings: Preparation,
+    title: str = "",
+    chapter: BookChapter = NO_BOOK,
+    count: Count | None = None,
 ) -> PreparedDocument:
     """Prepare a markdown document.
 
@@ -50,6 +62,7 @@ def prepare_document(
         file: its path in the course, with ``/``.
         settings: the course's; what the document's header says under ``RAG:`` and ``lang:`` goes before them.
         title: for a document that has neither a title nor a heading; by default the file's name.
+        chapter: what its book knows of it.
         count: counts tokens; needed where the settings' unit is ``tokens``.
 
     Raises:
@@ -62,7 +75,8 @@ def prepare_document(
     >>> [section.place.headings for section in document.sections]
     [('Leaves',), ('Leaves', 'Colour')]
     """
-    return prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count).document
+    steps = prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count)
+    return replace(steps, chapter=chapter).document
 
 
 def prepare_steps(
@@ -92,14 +106,17 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
 
 def assemble(steps: Steps) -> PreparedDocument:
     """Sections and chunks as they are stored, with their ids."""
-    ids, title = Ids(steps.docid), steps.outline.title
+    ids, chapter = Ids(steps.docid), steps.chapter
+    title = chapter.title or steps.outline.title
+    numbers = _numbers(steps)
     sections: list[Section] = []
     chunks: list[Chunk] = []
     for part, passages in steps.parts:
         section = _section(steps, part, ids, len(sections))
-        sections.append(section)
+        sections.append(_numbered(section, numbers))
         for passage in passages:
-            chunks.append(_chunk(steps, passage, section.id, ids, len(chunks)))
+            chunk = _chunk(steps, passage, section.id, ids, len(chunks))
+            chunks.append(replace(_numbered(chunk, numbers), title=title))
     return PreparedDocument(
         id=steps.docid,
         file=steps.file,
@@ -108,7 +125,23 @@ def assemble(steps: Steps) -> PreparedDocument:
         sections=() if steps.settings.documents == "none" else tuple(sections),
         chunks=tuple(chunks),
         metadata=steps.outline.root.own,
+        sort_key=sort_key(steps.file, chapter.book, chapter.position),
+        part=chapter.numbers.part,
     )
+
+
+def _numbers(steps: Steps) -> Mapping[tuple[str, ...], str]:
+    """The numbers of headings, by their paths; that of the document under the empty one."""
+    numbers = steps.chapter.numbers
+    headings = (item for item in steps.outline.items if isinstance(item, Heading))
+    found = {heading.path: numbers.headings.get(heading.line, "") for heading in headings} if numbers.headings else {}
+    return {**found, (): numbers.number}
+
+
+def _numbered(of: S, numbers: Mapping[tuple[str, ...], str]) -> S:
+    path = of.place.headings
+    own = tuple(numbers.get(path[:end], "") for end in range(len(path) + 1))
+    return replace(of, place=replace(of.place, numbers=own)) if any(own) else of
 
 
 def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
@@ -130,7 +163,6 @@ def _chunk(steps: Steps, passage: Passage, section: str, ids: Ids, order: int) -
         section=section,
         order=order,
         text=passage.text,
-        title=steps.outline.title,
         overlap=passage.overlap,
         annotations=annotate(steps.settings.annotation_model, passage.own, heading),
         kind=passage.kind,

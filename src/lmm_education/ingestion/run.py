@@ -121,7 +121,7 @@ def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[
     for error in sources.errors:
         raise error
     found = (read_file(source, "") for source in sources.documents)
-    return [prepare(read.document, read.text, course) for read in found if not isinstance(read, Skipped)]
+    return [prepare(read, course) for read in found if not isinstance(read, Skipped)]
 
 
 def watch_course(

@@ -14,6 +14,7 @@ from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
 from lmm.notebook.books import Book, book_of
 from lmm_education.errors import IngestError
+from lmm_education.material import reading_order
 
 _PATTERN = frozenset("*?[")
 
@@ -101,21 +102,31 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> Sources:
 def _follow_books(sources: Sources) -> None:
     """Put chapters into the order of their book, and leave out what lies in a book's folder and is no part of it."""
     books: dict[Path, Book | None] = {}
-    places: list[tuple[tuple[str, ...], Source]] = []
+    places: list[tuple[list[str], Source]] = []
     for source in sources.documents:
-        path, parts = source.path.absolute(), PurePath(source.file).parts
+        path = source.path.absolute()
         if path.parent not in books:
             books[path.parent] = book_of(path)
         book = books[path.parent]
         position = book.position(path) if book is not None else None
-        if book is not None and position is not None:
-            above = len(parts) - len(path.relative_to(book.folder).parts)
-            parts = (*parts[: max(above, 0)], f"\0{position:06}")
-        elif book is not None and book.whole and not source.named:
+        if book is not None and book.whole and position is None and not source.named:
             sources.skipped.append((source.path, f"no chapter in {book.file}"))
-            continue
-        places.append((parts, source))
+        else:
+            places.append((reading_order(sort_key(source.file, book, position), source.file), source))
     sources.documents = [source for _, source in sorted(places, key=lambda place: place[0])]
+
+
+def sort_key(file: str, book: Book | None, position: int | None) -> str:
+    """What a chapter is sorted by among the documents of the course; nothing for what is no chapter of a book.
+
+    >>> from lmm.notebook.books import BookFile
+    >>> sort_key("notes/b/two.md", Book(Path("/c/notes"), "SUMMARY.md", (BookFile("b/two.md"),)), 0)
+    'notes/\t000000'
+    """
+    if book is None or position is None:
+        return ""
+    inside = len(PurePath(book.files[position].path).parts)
+    return "/".join([*PurePath(file).parts[:-inside], f"\t{position:06}"])
 
 
 def add_sources(sources: Sources, files: Iterable[str], root: Path) -> None:

@@ -377,7 +377,7 @@ class SearchView:
     def _sections(self, plan: Plan, hits: Sequence[Hit], votes: Sequence[float]) -> tuple[FoundSection, ...]:
         voted = vote([hit.section for hit in hits], votes)[: plan.limit]
         stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
-        around = self.catalogue.outlines({payload["document"] for payload in stored.values()})
+        self.catalogue.outlines({payload["document"] for payload in stored.values()})  # all at once
         found = []
         for section, score, ranks in voted:
             of_section = tuple(hits[rank - 1] for rank in ranks)
@@ -386,7 +386,8 @@ class SearchView:
                 found.append(FoundSection(section, score, of_section[0].place, of_section[0].title, hits=of_section))
                 continue
             whole, order = hit_of(section, payload), payload.get("order", 0)
-            before, after = (around[whole.place.document].get(order + step, "") for step in (-1, 1))
+            document = whole.place.document
+            before, after = self.catalogue.beside(document, order, -1), self.catalogue.beside(document, order, 1)
             found.append(
                 FoundSection(
                     section,

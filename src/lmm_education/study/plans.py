@@ -19,6 +19,7 @@ from lmm.markdown.tree import count_words
 from lmm.terminal import count
 from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.outline import Heading, Text
+from lmm_education.material import named
 from lmm_education.study.study_documents import StudyDocument, is_special, type_of
 from lmm_education.study.toc import anchor_of
 
@@ -117,7 +118,7 @@ class Unit:
     @property
     def name(self) -> str:
         """What it is called."""
-        return self.heading.title or self.document.title
+        return named(self.document.number(self.heading), self.heading.title or self.document.title)
 
     @property
     def place(self) -> str:
@@ -347,10 +348,10 @@ def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep
     others: list[Text] = [text for text in unit.texts if is_special(type_of(text), keep)]
     summary = unit.heading.own.get("summary")
     return StudyStep(
-        title=unit.heading.title or unit.document.title,
+        title=unit.name,
         level=unit.heading.level,
         headings=unit.heading.path,
-        document=unit.document.title,
+        document=named(unit.document.numbers.get(0, ""), unit.document.title),
         file=unit.document.file,
         line=unit.heading.line if unit.heading.level else 1,
         words=words,

@@ -8,7 +8,7 @@ stay out of the notes, unless their type is kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from lmm.config_files import CONFIG, find_config
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.chapters import NO_BOOK, BookChapter, chapter_of
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, load_course_settings
@@ -37,27 +38,36 @@ class StudyDocument:
     """A document to make study material from.
 
     `id` is its docid, or its path in the course; `file` is the path to show. The outline leaves out what has
-    ``skip: true``, and shows the old text where an edit waits, as in ingestion.
+    ``skip: true``, and shows the old text where an edit waits, as in ingestion. `numbers` are those of its headings, by
+    line, and under 0 its own; what has none is not there.
     """
 
     id: str
     file: str
     outline: Outline
+    numbers: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         """The document's title."""
         return self.outline.title
 
+    def number(self, heading: Heading) -> str:
+        """The number of a heading, or of the document itself."""
+        return self.numbers.get(heading.line if heading.level else 0, "")
 
-def study_document(text: str, *, file: str, id: str = "") -> StudyDocument:
+
+def study_document(text: str, *, file: str, id: str = "", chapter: BookChapter = NO_BOOK) -> StudyDocument:
     """The document in a markdown text; `id` is for one that has no docid, by default the file.
 
     Raises:
         IngestError: its header cannot be read.
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
-    return StudyDocument(docid_of(parse_markdown_text(text)) or id or file, file, read_outline(text, title=stem))
+    outline = read_outline(text, title=stem)
+    outline = replace(outline, title=chapter.title or outline.title)
+    numbers = {0: chapter.numbers.number, **chapter.numbers.headings} if chapter.numbers.number else {}
+    return StudyDocument(docid_of(parse_markdown_text(text)) or id or file, file, outline, numbers)
 
 
 def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
@@ -127,7 +137,9 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
             if reason := passed_over(source, text):
                 reading.skipped.append((source.path, reason))
             else:
-                reading.documents.append(study_document(text, file=source.path.as_posix(), id=source.file))
+                chapter = chapter_of(source.path)
+                file = source.path.as_posix()
+                reading.documents.append(study_document(text, file=file, id=source.file, chapter=chapter))
         except LmmError as error:
             reading.errors.append(error_of(error, str(source.path)))
     return reading
@@ -179,7 +191,7 @@ Headings = tuple[str, ...]
 
 
 def stored_documents(course: CourseParts) -> list[StudyDocument]:
-    """The documents that a course holds, in the order of their files; none where nothing was ingested.
+    """The documents that a course holds, in the order of reading; none where nothing was ingested.
 
     Raises:
         StoreError: the store cannot be read.
@@ -192,7 +204,7 @@ def stored_documents(course: CourseParts) -> list[StudyDocument]:
 
 
 def documents_in(catalogue: Catalogue) -> list[StudyDocument]:
-    """The documents of a catalogue, in the order of their files."""
+    """The documents of a catalogue, in the order of reading."""
     documents, store = catalogue.documents, catalogue.reader
     held = {document.id: ([], []) for document in documents}  # type: dict[str, tuple[list[Section], list[Chunk]]]
     for point in store.scroll("documents", where=[Match("what", ("section",))]):
@@ -219,8 +231,15 @@ def stored_document(record: StoredDocument, sections: Iterable[Section], chunks:
     header = dict(record.metadata or {})
     title = record.title or record.file
     root = Heading(title, 0, (), 1, own=header, all=_inherited({}, header))
-    parts = _parts(sorted(sections, key=lambda section: section.order), texts)
-    return StudyDocument(record.id, record.file, Outline(title, root, tuple(_items(parts, root))))
+    sections = sorted(sections, key=lambda section: section.order)
+    items = tuple(_items(_parts(sections, texts), root))
+    return StudyDocument(record.id, record.file, Outline(title, root, items), _numbers_in([*sections, *texts], items))
+
+
+def _numbers_in(stored: Iterable[Section | Chunk], items: Iterable[Item]) -> dict[int, str]:
+    by_path = {each.place.headings[:end]: number for each in stored for end, number in enumerate(each.place.numbers)}
+    found = {item.line: by_path.get(item.path, "") for item in items if isinstance(item, Heading)}
+    return {line: number for line, number in {0: by_path.get((), ""), **found}.items() if number}
 
 
 @dataclass(slots=True)

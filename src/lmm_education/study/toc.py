@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from lmm.markdown.blocks import HeadingBlock
 from lmm_education.ingestion.outline import Heading
+from lmm_education.material import named
 from lmm_education.study.study_documents import StudyDocument, type_of
-
-_ID = re.compile(r"\{[^}]*?#([^\s}#.=]+)")
-_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|`([^`]*)`|[*]+|\$")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A document (level 0) or a heading. `headings` are the titles down to it; `kind` is the type of its texts;
-    `anchor` is the id by which Pandoc's pages link to it."""
+    `anchor` is the id by which Pandoc's pages link to it; `number` is what its book gives it."""
 
     title: str
     level: int
@@ -27,6 +24,12 @@ class Entry:
     headings: tuple[str, ...] = ()
     kind: str = "text"
     anchor: str = ""
+    number: str = ""
+
+    @property
+    def name(self) -> str:
+        """The title with its number."""
+        return named(self.number, self.title)
 
 
 def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> list[Entry]:
@@ -41,7 +44,8 @@ def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> 
 
 
 def _of(document: StudyDocument) -> Iterator[Entry]:
-    yield Entry(document.title, 0, document.file, 1, kind=type_of(document.outline.root))
+    root = document.outline.root
+    yield Entry(document.title, 0, document.file, 1, kind=type_of(root), number=document.number(root))
     taken: dict[str, int] = {}
     for item in document.outline.items:
         if isinstance(item, Heading):
@@ -54,6 +58,7 @@ def _of(document: StudyDocument) -> Iterator[Entry]:
                 headings=item.path,
                 kind=type_of(item),
                 anchor=anchor,
+                number=document.number(item),
             )
 
 
@@ -63,12 +68,7 @@ def anchor_of(heading: Heading) -> str:
     >>> anchor_of(Heading("What is `R`, really?", 1, (), 1)), anchor_of(Heading("B", 1, (), 1, "# B {#b .x}"))
     ('what-is-r-really', 'b')
     """
-    written = _ID.search(HeadingBlock(heading.source, 1).attributes) if heading.source else None
-    if written:
-        return written[1]
-    plain = _MARKUP.sub(lambda match: match[1] or match[2] or "", heading.title)
-    kept = re.sub(r"[^\w\s.-]", "", plain).lower()
-    return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", kept.strip())) or "section"
+    return HeadingBlock(heading.source or f"# {heading.title}", 1).anchor
 
 
 def _unique(anchor: str, taken: dict[str, int]) -> str:
@@ -94,10 +94,10 @@ def toc_as_text(entries: Iterable[Entry]) -> str:
     lines = []
     for entry in entries:
         if entry.level == 0:
-            lines.append(f"{entry.file}: {entry.title}")
+            lines.append(f"{entry.file}: {entry.name}")
         else:
             kind = f" [{entry.kind}]" if entry.kind != "text" else ""
-            lines.append(f"{entry.line:>5}  {'  ' * (entry.level - 1)}{entry.title}{kind}")
+            lines.append(f"{entry.line:>5}  {'  ' * (entry.level - 1)}{entry.name}{kind}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -111,7 +111,7 @@ def toc_as_markdown(entries: Iterable[Entry]) -> str:
     lines = []
     for entry in entries:
         target = entry.file.replace(" ", "%20") + (f"#{entry.anchor}" if entry.level else "")
-        lines.append(f"{'  ' * entry.level}- [{entry.title}]({target})")
+        lines.append(f"{'  ' * entry.level}- [{entry.name}]({target})")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -120,7 +120,8 @@ def toc_as_values(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     above: list[tuple[int, dict[str, Any]]] = []
     for entry in entries:
-        value: dict[str, Any] = {"title": entry.title, "level": entry.level, "file": entry.file, "line": entry.line}
+        value: dict[str, Any] = {"title": entry.title, "number": entry.number, "level": entry.level}
+        value |= {"file": entry.file, "line": entry.line}
         value |= {"type": entry.kind, "anchor": entry.anchor, "sections": []}
         while above and above[-1][0] >= entry.level:
             above.pop()

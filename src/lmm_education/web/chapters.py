@@ -1,14 +1,16 @@
 """The chapters of a course: in the order of reading, numbered, each title once; and questions worth asking about them.
 
-Numbers are those in the files' names (``ch04-03-slices.md`` is 4.3), else the order counts. What comes before the first
-chapter, appendices and titles that bring a number of their own get none.
+Order and numbers are the book's where there is one. Else numbers are those in files' names (``ch04-03-slices.md`` is
+4.3), or the order counts; what comes before the first chapter, appendices and titles that bring a number get none.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from lmm_education.material import Place, named
 
 _NUMBER = re.compile(
     r"(?:ch|chap|chapter|kap|kapitel|lec|lecture|vl|vorlesung|week|woche|unit|part|teil|session)?[-_. ]?"
@@ -31,7 +33,8 @@ STARTERS = 4
 
 @dataclass(frozen=True, slots=True)
 class SectionTitles:
-    """A section, without its text, as the table of contents needs it."""
+    """A section, without its text, as the table of contents needs it; `numbers` as in `Place`. `part` begins with its
+    document, and `in_book` tells that sections come in the order of a book."""
 
     id: str
     document: str
@@ -39,6 +42,9 @@ class SectionTitles:
     title: str
     order: int
     headings: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    part: str = ""
+    in_book: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +54,20 @@ class ContentsLine:
     title: str
     depth: int
     section: str = ""
+    number: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A document: `number` is 4 or 4.3 or nothing; `section` is that of its title, `entries` are the headings below."""
+    """A document: `number` is 4 or 4.3 or nothing; `section` is that of its title, `entries` are the headings below.
+    `part` is that of the book which begins with it."""
 
     number: str
     title: str
     document: str
     section: str
     entries: tuple[ContentsLine, ...]
+    part: str = ""
 
     @property
     def depth(self) -> int:
@@ -88,6 +97,8 @@ def chapters_of(sections: Iterable[SectionTitles]) -> tuple[Chapter, ...]:
     for section in sections:
         held.setdefault(section.document, []).append(section)
     documents = [sorted(each, key=lambda section: section.order) for each in held.values()]
+    if any(each[0].in_book for each in documents):
+        return _once(_in_book(each) for each in documents)
     documents.sort(key=lambda each: _place(each[0].file))
     by_name = any(_in_name(each[0].file) for each in documents)
     counted, chapters = 0, []
@@ -97,20 +108,37 @@ def chapters_of(sections: Iterable[SectionTitles]) -> tuple[Chapter, ...]:
             counted += 1
             number = (counted, 0)
         chapters.append(_chapter(number, each))
-    return tuple({chapter.name: chapter for chapter in reversed(chapters)}.values())[::-1]  # each title once
+    return _once(chapters)
+
+
+def _once(chapters: Iterable[Chapter]) -> tuple[Chapter, ...]:
+    """The chapters, each title once."""
+    return tuple({chapter.name: chapter for chapter in reversed(list(chapters))}.values())[::-1]
+
+
+def _in_book(sections: Sequence[SectionTitles]) -> Chapter:
+    first, entries = sections[0], outline(sections)
+    number = first.numbers[0] if first.numbers and named(first.numbers[0], first.title) != first.title else ""
+    alone = bool(entries) and not any(entry.depth == 0 for entry in entries[1:])
+    section, entries = _without_title(first.title, entries, alone=alone and first.in_book)
+    return Chapter(number, first.title, first.document, section, tuple(entries), first.part)
 
 
 def _chapter(number: tuple[int, int] | None, sections: Sequence[SectionTitles]) -> Chapter:
-    entries, first = outline(sections), sections[0]
-    section = ""
-    if entries and entries[0].title == first.title:  # the title stands for both
-        section = entries[0].section
-        top = [entry for entry in entries if entry.depth == 0]
-        less = 1 if len(top) == 1 else 0
-        entries = [ContentsLine(entry.title, entry.depth - less, entry.section) for entry in entries[1:]]
+    first = sections[0]
+    section, entries = _without_title(first.title, outline(sections))
     shown = "" if number is None or not number[0] or _NUMBERED.match(first.title) else f"{number[0]}"
     shown += f".{number[1]}" if shown and number and number[1] else ""
     return Chapter(shown, first.title, first.document, section, tuple(entries))
+
+
+def _without_title(title: str, entries: list[ContentsLine], *, alone: bool = False) -> tuple[str, list[ContentsLine]]:
+    """The section of the heading that is the title again, and the entries without it. A heading that stands `alone`
+    above all others is the title whatever it says."""
+    if not entries or (entries[0].title != title and not alone):
+        return "", entries
+    less = 1 if not any(entry.depth == 0 for entry in entries[1:]) else 0
+    return entries[0].section, [replace(entry, depth=entry.depth - less) for entry in entries[1:]]
 
 
 def _stem(file: str) -> str:
@@ -144,10 +172,12 @@ def outline(sections: Sequence[SectionTitles]) -> list[ContentsLine]:
     above: tuple[str, ...] = ()
     for section in sections:
         path = section.headings or (section.title,)
+        numbers = section.numbers[1:] if section.headings else ()
         differ = (i for i, (one, other) in enumerate(zip(above, path, strict=False)) if one != other)
         shared = next(differ, min(len(above), len(path)))
         for depth in range(shared, len(path)):
-            entries.append(ContentsLine(path[depth], depth, section.id if depth == len(path) - 1 else ""))
+            number = numbers[depth] if depth < len(numbers) else ""
+            entries.append(ContentsLine(path[depth], depth, section.id if depth == len(path) - 1 else "", number))
         above = path
     return entries
 
@@ -161,11 +191,13 @@ def course_title(sections: Iterable[SectionTitles]) -> str:
     return min(book, key=lambda section: (section.file.count("/"), section.file)).title if book else ""
 
 
-def source_title(document: str, title: str, headings: Sequence[str], chapters: Mapping[str, Chapter]) -> str:
+def source_title(place: Place, title: str, chapters: Mapping[str, Chapter]) -> str:
     """What a source is called: ``4.3 The Slice Type › String Slices``."""
-    chapter = chapters.get(document)
+    if place.numbers:
+        return " › ".join(place.path(title))
+    chapter = chapters.get(place.document)
     name = chapter.name if chapter else title
-    below = [heading for heading in headings if heading != title]
+    below = [heading for heading in place.headings if heading != title]
     return " › ".join([name, *below] if name else below)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, SearchError, StoreMissing
 from lmm_education.material import Hit, Lines, Section
-from lmm_education.payloads import hit_of, section_of
+from lmm_education.payloads import StoredDocument, hit_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.searcher import Searcher, SearchView
 from lmm_education.store.port import Match
@@ -72,7 +72,11 @@ class Contents:
         try:
             with self.searcher.catalogues.view() as catalogue:
                 if self._of is not catalogue.sections:
-                    found = tuple(section_titles(section, title) for section, title in catalogue.sections)
+                    records = {document.id: document for document in catalogue.documents}
+                    found = tuple(
+                        section_titles(section, title, records.get(section.place.document))
+                        for section, title in catalogue.sections
+                    )
                     types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.hidden)))
                     self._chapters = {chapter.document: chapter for chapter in chapters_of(found)}
                     shown = [_values(chapter) for chapter in self._chapters.values()]
@@ -83,8 +87,8 @@ class Contents:
         return True
 
 
-def section_titles(section: Section, title: str) -> SectionTitles:
-    """The same from the catalogue; `title` is the document's."""
+def section_titles(section: Section, title: str, record: StoredDocument | None = None) -> SectionTitles:
+    """The same from the catalogue; `title` is the document's, and `record` its record."""
     place = section.place
     return SectionTitles(
         id=section.id,
@@ -93,15 +97,21 @@ def section_titles(section: Section, title: str) -> SectionTitles:
         title=title or place.file,
         order=section.order,
         headings=place.headings,
+        numbers=place.numbers,
+        part=record.part if record else "",
+        in_book=bool(record and record.sort_key),
     )
 
 
 def _values(chapter: Chapter) -> dict[str, Any]:
     """A chapter for the page: titles are HTML."""
-    entries = [{"title": title_html(e.title), "depth": e.depth, "section": e.section} for e in chapter.entries]
+    entries = [
+        {"number": each.number, "title": title_html(each.title), "depth": each.depth, "section": each.section}
+        for each in chapter.entries
+    ]
     title = title_html(chapter.title)
-    return {"number": chapter.number, "title": title, "depth": chapter.depth, "section": chapter.section,
-            "sections": entries}  # fmt: skip
+    return {"part": chapter.part, "number": chapter.number, "title": title, "depth": chapter.depth,
+            "section": chapter.section, "sections": entries}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +190,7 @@ def _shown(
     assert place is not None
     title = title or (hit.title if hit else "")
     return {
-        "title": title_html(source_title(place.document, title, place.headings, chapters)),
+        "title": title_html(source_title(place, title, chapters)),
         "place": str(place),
         "html": marked_html(
             text,

@@ -94,7 +94,7 @@ def source_values(source: Source, searched: str, chapters: Mapping[str, Chapter]
     place = source.place
     return {
         "number": source.number,
-        "title": title_html(source_title(place.document, source.title, place.headings, chapters)),
+        "title": title_html(source_title(place, source.title, chapters)),
         "words": first_words(source.text),
         "type": source.kind if source.kind != "text" else "",
         "section": source.section or source.id,

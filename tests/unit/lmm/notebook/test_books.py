@@ -10,6 +10,7 @@ import pytest
 from lmm import Document
 from lmm.models.testing import ScriptedModel
 from lmm.notebook.books import book_of, read_book
+from lmm.notebook.chapters import chapter_of
 from lmm_education.ingestion.sources import find_sources
 
 KINDS = {
@@ -30,6 +31,8 @@ book:
 
 [Preface](index.qmd)
 
+# Two parts
+
 - [Two](./b/two.qmd)
   - [One \\[1\\]](one.qmd#a)
 - [Draft]()
@@ -43,6 +46,7 @@ format: jb-book
 root: index
 parts:
 - caption: P
+  numbered: true
   chapters:
   - file: b/two
     sections: [{file: one, title: First}, {url: "https://x.org"}]
@@ -70,6 +74,44 @@ nav:
 - Out: https://x.org/
 """,
 }
+CHAPTERS = {
+    "index": "# Welcome {-}\n\n## Aim\n",
+    "b/two": "# The two {#sec-two}\n\n## A\n\n## B {.unnumbered}\n\n### C\n\n![x](x.png){#fig-x}\n",
+    "one": "# The one\n\n## D {#sec-d}\n",
+    "app": "# (APPENDIX) Back {-}\n\n# The app {#sec-app}\n\n## E\n",
+}
+NAMES = {  # as each kind numbers and calls its chapters
+    "_quarto.yml": ["", "1", "2 First", "A"],
+    "_bookdown.yml": ["", "1", "2", "A"],
+    "SUMMARY.md": [" Preface", "1 Two", "1.1 One [1]", " App"],
+    "_toc.yml": ["", "1", "1.1 First", "2"],
+    "myst.yml": ["", "", "", ""],
+    "mkdocs.yml": [" Home", " Two", "", ""],
+}
+PARTS = {"_quarto.yml": "Two parts", "SUMMARY.md": "Two parts", "_toc.yml": "P", "myst.yml": "P", "mkdocs.yml": "More"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chapters_are_called_as_their_book_calls_them(kind: str, tmp_path: Path) -> None:
+    """Titles, numbers and parts as a reader of the book sees them; headings are numbered where the book does so."""
+    (tmp_path / "b").mkdir()
+    for name, text in CHAPTERS.items():
+        (tmp_path / f"{name}.qmd").write_text(text)
+    (tmp_path / kind).write_text(KINDS[kind])
+    found = [chapter_of(tmp_path / f"{name}.qmd") for name in CHAPTERS]
+    assert [f"{each.numbers.number} {each.title}".rstrip() for each in found] == NAMES[kind]
+    assert found[1].numbers.part == PARTS.get(kind, "")
+    headings = [list(each.numbers.headings.values()) for each in found]
+    if kind == "_quarto.yml":
+        assert headings == [[], ["1", "1.1", "1.1.1"], ["2", "2.1"], ["A", "A.1"]]
+        assert found[0].labels == {
+            "sec-two": "Chapter 1", "fig-x": "Figure 1.1", "sec-d": "Section 2.1", "sec-app": "Appendix A"
+        }  # fmt: skip
+    elif kind == "_bookdown.yml":
+        assert headings == [["0.1"], ["1", "1.1", "1.1.1"], ["2", "2.1"], ["A", "A.1"]]
+        assert [found[0].labels[label] for label in ("sec-two", "a", "b", "sec-d", "sec-app")] == [
+            "1", "1.1", "B", "2.1", "A"
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,4 +165,12 @@ def test_a_file_that_makes_no_book_is_none(tmp_path: Path) -> None:
     (tmp_path / "_quarto.yml").write_text("book: {chapters: [a.md]}\n")
     book = book_of(tmp_path / "a.md")
     assert book is not None
-    assert book.chapters == ("a.md",)
+    assert [file.path for file in book.files] == ["a.md"]
+
+
+def test_a_bookdown_book_that_names_no_chapters_has_all_beside_its_index(tmp_path: Path) -> None:
+    """In the order of their names, and none that is called _so."""
+    for name in ("index", "b", "a", "_common"):
+        (tmp_path / f"{name}.Rmd").write_text(f"# {name}\n")
+    (tmp_path / "_bookdown.yml").write_text("book_filename: x\n")
+    assert [source.file for source in find_sources([tmp_path], tmp_path).documents] == ["index.Rmd", "a.Rmd", "b.Rmd"]

@@ -14,7 +14,7 @@ from lmm_education.study.cards import study_cards
 from lmm_education.study.exercises import exercises_as_markdown, find_exercises
 from lmm_education.study.plans import StudyPlan, study_plan
 from lmm_education.study.study_documents import StudyDocument, stored_documents, study_document
-from lmm_education.study.toc import table_of_contents
+from lmm_education.study.toc import Entry, table_of_contents
 
 EXAMPLES = Path(__file__).parents[4] / "src/lmm/example/course"
 ALPHA = """---
@@ -181,3 +181,47 @@ def test_no_store(tmp_path: Path) -> None:
     """There is nothing yet."""
     with open_course(config=Course(tmp_path).config) as opened:
         assert stored_documents(opened) == []
+
+
+BOOKS = {
+    "SUMMARY.md": "[Hello](z.md)\n\n- [Roots](b.md)\n  - [Stems, too](a.md)\n\n[Index](c.md)\n",
+    "_quarto.yml": "book: {chapters: [z.md, {part: P, chapters: [b.md, {file: a.md, text: 'Stems, too'}]}, c.md]}\n",
+}
+CONTENTS = {
+    "SUMMARY.md": "z.md: Hello|Z|b.md: 1 Roots|1 B|One|a.md: 1.1 Stems, too|1.1 A|Two|c.md: Index|C",
+    "_quarto.yml": "z.md: Z|Z|b.md: 1 B|1 B|1.1 One|a.md: 2 Stems, too|2 A|2.1 Two|c.md: 3 C|3 C",
+}
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_book_is_a_book_in_the_store_too(kind: str) -> None:
+    """Order, titles and numbers are those of the book: in its folder, in the store, in what is found; also when the
+    book is put into another order, for which no text is embedded again."""
+    with folder_in_memory() as folder:
+        made = Course(folder)
+        for name, heading in (("z", "# Z {-}"), ("b", "# B\n\nBee.\n\n## One"), ("a", "# A\n\n## Two"), ("c", "# C")):
+            made.write(f"{name}.md", f"{heading}\n\nWhat is in {name}.\n")
+        made.write("README.md", "# Not in it\n\nNo chapter.\n")
+        made.write(kind, BOOKS[kind])
+        made.ingest()
+        with open_course(config=made.config, embedder=made.embedder) as opened:
+            assert _titles(opened.toc()) == _titles(opened.toc(folder)) == CONTENTS[kind]
+            one, *_ = opened.search("What is in a").sections
+            quarto = kind == "_quarto.yml"
+            path = "2 Stems, too > 2 A > 2.1 Two" if quarto else "1.1 Stems, too > 1.1 A > Two"
+            assert " > ".join(one.place.path(one.title)) == path
+            assert (one.before, one.after) == (("2 A", "3 C") if quarto else ("1.1 A", "C"))
+        first, last = (
+            (("z.md", "%"), ("c.md", "z.md"))
+            if quarto
+            else (("[Hello](z.md)", "%"), ("[Index](c.md)", "[Hello](z.md)"))
+        )
+        made.write(kind, BOOKS[kind].replace(*first).replace(*last).replace("%", last[0]))
+        report = made.ingest()
+        assert sum(document.embedded for document in report.documents) == 0
+        with open_course(config=made.config, embedder=made.embedder) as opened:
+            assert [document.file for document in opened.documents()] == ["c.md", "b.md", "a.md", "z.md"]
+
+
+def _titles(entries: list[Entry]) -> str:
+    return "|".join(f"{Path(e.file).name}: {e.name}" if not e.level else e.name for e in entries)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmm_education.material import Lines, Place
 from lmm_education.web.chapters import (
     STARTERS,
     Chapter,
@@ -50,7 +51,10 @@ def test_a_title_stands_once() -> None:
         [("Colour", 0)],
     )
     assert roots.name == "2. Roots"
-    assert source_title("a.md", "Leaves", ("Leaves", "Colour"), {"a.md": leaves}) == "1 Leaves › Colour"
+    assert (
+        source_title(Place("a.md", "a.md", Lines(1, 2), ("Leaves", "Colour")), "Leaves", {"a.md": leaves})
+        == "1 Leaves › Colour"
+    )
 
 
 @given(

@@ -1,0 +1,112 @@
+"""Code that knitr, Quarto and Jupyter run, as documents hold it: fenced, with a language and options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmm.errors import LmmError
+from lmm.markdown import yaml_core
+
+_FENCED = re.compile(
+    r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*"
+    r"(?:\n(?P<body>.*?))?(?:\n[ \t]*(?P=fence)[`~]*[ \t]*)?\n?\Z",
+    re.DOTALL,
+)
+_FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}|~{3,})(.*)", re.DOTALL)
+_OPTION_LINE = re.compile(r"[ \t]*(?:#|//|--|%%?)\|[ \t]?(.*)")
+_HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
+_STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
+_WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCell:
+    """Code to be run: its language, its label if it has one, its options (``fig.cap`` is ``fig-cap``), and the code."""
+
+    language: str
+    label: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
+
+    def caption(self, of: str = "fig") -> str:
+        """The caption of its figure, or of its table (``tbl``); empty if there is none."""
+        value = self.options.get(f"{of}-cap", "")
+        return " ".join(str(value[0] if isinstance(value, list) and value else value).split())
+
+    def is_off(self, option: str) -> bool:
+        """Whether an option says no."""
+        return self.options.get(option) is False
+
+
+def code_apart(text: str) -> Iterator[tuple[bool, str]]:
+    """The pieces of a text, in order: whether it is fenced code, which may lie in a list, and its lines.
+
+    >>> list(code_apart("A:\\n```r\\n1\\n```\\n```r\\n2\\n```\\nB"))
+    [(False, 'A:\\n'), (True, '```r\\n1\\n```\\n'), (True, '```r\\n2\\n```\\n'), (False, 'B')]
+    """
+    held, fence = list[str](), ""
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if fence:
+            held.append(line)
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                yield True, "".join(held)
+                held, fence = [], ""
+            continue
+        if mark and not (mark[1][0] == "`" and "`" in mark[2]):
+            if held:
+                yield False, "".join(held)
+            held, fence = [], mark[1]
+        held.append(line)
+    if held:
+        yield bool(fence), "".join(held)
+
+
+def read_cell(text: str) -> CodeCell | None:
+    """The code cell that a text is; None if it is none.
+
+    >>> cell = read_cell('```{r leaf, fig.cap="A leaf, green"}\\n#| echo: false\\nplot(1)\\n```')
+    >>> cell.label, cell.options, cell.code
+    ('leaf', {'fig-cap': 'A leaf, green', 'echo': False}, 'plot(1)')
+    """
+    fenced = _FENCED.match(text)
+    if fenced is None:
+        return None
+    language, _, head = fenced["head"].partition(",") if "," in fenced["head"] else (fenced["head"], "", "")
+    language, _, label = language.strip().partition(" ")
+    options = {"label": label.strip()} if label.strip() and "=" not in label else {}
+    options |= _in_head(f"{label},{head}" if "=" in label else head)
+    lines = [line.removeprefix(fenced["indent"]) for line in (fenced["body"] or "").split("\n")]
+    count = next((i for i, line in enumerate(lines) if not _OPTION_LINE.match(line)), len(lines))
+    options |= _in_lines(lines[:count])
+    label = str(options.pop("label", ""))
+    return CodeCell(language, label, options, "\n".join(lines[count:]).strip("\n"))
+
+
+def _in_head(head: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in _HEAD.findall(head):
+        name, equals, value = part.partition("=")
+        if equals:
+            found[name.strip().replace(".", "-").replace("_", "-")] = _value(value.strip())
+        elif part.strip() and not found:
+            found["label"] = part.strip()
+    return found
+
+
+def _value(text: str) -> Any:
+    quoted = _STRING.fullmatch(text)
+    return re.sub(r"\\(.)", r"\1", quoted[2]) if quoted else _WORDS.get(text, text)
+
+
+def _in_lines(lines: list[str]) -> dict[str, Any]:
+    """The options in lines that begin with ``#|``: YAML."""
+    source = "\n".join(match[1] for line in lines if (match := _OPTION_LINE.match(line)))
+    try:
+        values = yaml_core.to_value(yaml_core.compose(source)) if source else {}
+    except LmmError:
+        return {}
+    return {str(name).replace(".", "-"): value for name, value in values.items()} if isinstance(values, dict) else {}

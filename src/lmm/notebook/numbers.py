@@ -1,0 +1,217 @@
+"""The numbers of chapters, sections, figures, tables and equations, and what references to them read.
+
+As Quarto and bookdown count: the headings of a book go on from file to file, appendices have letters, what is marked
+``{-}`` or ``{.unnumbered}`` has no number; figures are counted in each chapter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, TextBlock
+from lmm.markdown.units import is_opening
+from lmm.notebook.books import BookFile
+from lmm.notebook.code_cells import code_apart, read_cell
+
+WORDS = {
+    "en": {
+        "chapter": "Chapter", "sec": "Section", "appendix": "Appendix", "fig": "Figure", "tbl": "Table", "tab": "Table",
+        "eq": "Equation", "lst": "Listing", "thm": "Theorem", "lem": "Lemma", "cor": "Corollary", "prp": "Proposition",
+        "cnj": "Conjecture", "def": "Definition", "exm": "Example", "exr": "Exercise", "sol": "Solution",
+        "rem": "Remark", "alg": "Algorithm", "nte": "Note", "tip": "Tip", "wrn": "Warning", "imp": "Important",
+        "cau": "Caution",
+    },
+    "de": {
+        "chapter": "Kapitel", "sec": "Abschnitt", "appendix": "Anhang", "fig": "Abbildung", "tbl": "Tabelle",
+        "tab": "Tabelle", "eq": "Gleichung", "lst": "Listing", "thm": "Satz", "lem": "Lemma", "cor": "Korollar",
+        "prp": "Proposition", "cnj": "Vermutung", "def": "Definition", "exm": "Beispiel", "exr": "Aufgabe",
+        "sol": "Lösung", "rem": "Bemerkung", "alg": "Algorithmus", "nte": "Anmerkung", "tip": "Tipp",
+        "wrn": "Warnung", "imp": "Wichtig", "cau": "Vorsicht",
+    },
+}  # fmt: skip
+"""What things are called in a reference, by the kind that their labels begin with."""
+_KINDS = "|".join(kind for kind in WORDS["en"] if kind not in ("chapter", "sec", "appendix", "tab"))
+_ID = re.compile(r"\{[^{}\n]*?#(?P<id>[^\s{}=]+)[^{}\n]*\}")
+_CLASS = re.compile(r"\.([\w-]+)")
+_LABEL = re.compile(rf"(?:{_KINDS})-\S+")
+_BOOKDOWN_LABEL = re.compile(r"\(\\#(?P<kind>[a-z]{2,4}):(?P<id>[\w.-]+)\)")
+_THEOREMS = {
+    "theorem": "thm", "lemma": "lem", "corollary": "cor", "proposition": "prp", "conjecture": "cnj",
+    "definition": "def", "example": "exm", "exercise": "exr", "hypothesis": "hyp",
+}  # fmt: skip
+_CAPTION_OF_TABLE = re.compile(r"\bcaption\s*=")
+_PART = re.compile(r"\((PART\*?|APPENDIX)\)\s*(?P<title>.*)")
+_PART_BY_CODE = re.compile(r"""cat\(["']# \((PART|APPENDIX)\) (?P<title>(?!\(ref:)[^"'{]*)""")
+
+
+@dataclass(frozen=True, slots=True)
+class FileNumbers:
+    """The numbers in a file: its own, those of its headings by line; and the part of the book that begins with it."""
+
+    number: str = ""
+    headings: Mapping[int, str] = field(default_factory=dict)
+    part: str = ""
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Counts what is in the files of a book, one after the other; `labels` has what references to it read.
+
+    With `chapters`, a file's first heading is a chapter (Quarto); else every heading of level 1 is (bookdown). Without
+    `sections`, headings have no numbers; what is no `book` has sections only.
+
+    >>> from lmm.markdown.parse_markdown import parse_markdown_text
+    >>> numbering = Numbering(chapters=True)
+    >>> read = parse_markdown_text("# Leaves {#sec-leaves}\\n\\n## Colour\\n\\n![Green](a.png){#fig-green}\\n")
+    >>> numbering.add(BookFile("leaves.qmd"), read)
+    FileNumbers(number='1', headings={1: '1', 3: '1.1'}, part='')
+    >>> numbering.labels
+    {'sec-leaves': 'Chapter 1', 'fig-green': 'Figure 1.1'}
+    """
+
+    chapters: bool = False
+    sections: bool = True
+    book: bool = True
+    words: Mapping[str, str] = field(default_factory=lambda: WORDS["en"])
+    labels: dict[str, str] = field(default_factory=dict)
+    _counters: list[int] = field(default_factory=list)
+    _things: Counter[str] = field(default_factory=Counter)
+    _anchors: set[str] = field(default_factory=set)
+    _appendix: bool = False
+    _unnumbered: bool = False  # the whole file
+    _begun: str = ""  # the part that begins in the file
+
+    def add(self, file: BookFile, blocks: Iterable[Block]) -> FileNumbers:
+        """Count what is in the next file."""
+        if file.is_appendix:
+            self._begin_appendix()
+        self._unnumbered = self.chapters and file.depth < 0
+        headings: dict[int, str] = {}
+        self._begun = ""
+        number, opened, first = None, list[str](), True
+        for block in blocks:
+            if isinstance(block, HeaderBlock) and self.chapters and first and block.get("title"):
+                number, first = self._heading(HeadingBlock.make(1, str(block.get("title"))), True), False
+            elif isinstance(block, HeadingBlock):
+                special = _PART.match(block.title)
+                if special:
+                    self._part(special)
+                    continue
+                counted = self._heading(block, first)
+                number, first = counted if number is None else number, False
+                if counted:
+                    headings[block.line] = counted
+            elif isinstance(block, TextBlock):
+                self._text(block.content, opened)
+        return FileNumbers(number or "", headings, self._begun or file.part)
+
+    def _part(self, written: re.Match[str]) -> None:
+        self._begun = written["title"].strip()
+        if written[1] == "APPENDIX":
+            self._begin_appendix()
+
+    def _begin_appendix(self) -> None:
+        if not self._appendix:
+            self._appendix, self._counters = True, []
+
+    def _heading(self, block: HeadingBlock, first: bool) -> str:
+        """Count a heading; its number."""
+        attributes = block.attributes
+        off = attributes == "{-}" or ".unnumbered" in attributes or re.search(r"[{\s]-[\s}#]", attributes) is not None
+        if first and self.chapters:
+            self._unnumbered = self._unnumbered or off
+        if block.level == 1 and self.book:
+            self._things.clear()
+        number = ""
+        if self.sections and not off and not self._unnumbered:
+            counters = [*self._counters, *[0] * block.level][: block.level]
+            counters[-1] += 1
+            self._counters, number = counters, self._shown(counters)
+        elif block.level == 1 and not self.chapters:
+            self._things["unnumbered"] = 1
+        self._label_heading(block, number)
+        return number
+
+    def _shown(self, counters: list[int]) -> str:
+        first = chr(ord("A") + (counters[0] - 1) % 26) if self._appendix and counters[0] else str(counters[0])
+        return ".".join([first, *map(str, counters[1:])])
+
+    def _label_heading(self, block: HeadingBlock, number: str) -> None:
+        written = _ID.search(block.attributes)
+        anchor = written["id"] if written else block.anchor
+        if anchor in self._anchors and not written:
+            return
+        self._anchors.add(anchor)
+        if self.chapters:
+            top = block.level == 1 and self.sections and self.book
+            word = self.words["appendix" if self._appendix else "chapter"] if top else self.words["sec"]
+            if anchor.startswith("sec-"):
+                self.labels[anchor] = f"{word} {number}" if number else block.title
+        else:
+            self.labels[anchor] = number or block.title
+
+    # -- figures, tables, … ------------------------------------------------------------------------
+
+    def _text(self, text: str, opened: list[str]) -> None:
+        """Count what a text has; `opened` are the labels of the divs that it is in."""
+        if text.startswith(":::"):
+            if not is_opening(text):
+                opened[-1:] = []
+                return
+            found = _ID.search(text)
+            opened.append(found["id"] if found else "")
+        if "```" in text or "~~~" in text:
+            for is_code, piece in code_apart(text):
+                (self._code if is_code else self._labels)(piece, opened)
+        else:
+            self._labels(text, opened)
+
+    def _labels(self, text: str, opened: list[str]) -> None:
+        bare = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text) if "`" in text else text
+        for found in _ID.finditer(bare) if "#" in bare else ():
+            theorem = next((_THEOREMS[name] for name in _CLASS.findall(found[0]) if name in _THEOREMS), "")
+            if self.chapters and _LABEL.fullmatch(found["id"]):
+                self._count(found["id"], opened[:-1] if text.startswith(":::") else opened)
+            elif not self.chapters and theorem and text.startswith(":::"):
+                self._count(f"{theorem}:{found['id']}", ())
+        for found in _BOOKDOWN_LABEL.finditer(bare):
+            self._count(f"{found['kind']}:{found['id']}", ())
+
+    def _code(self, text: str, opened: list[str]) -> None:
+        cell = read_cell(text)
+        if cell is None:
+            found = _ID.search(text.partition("\n")[0])
+            if found and self.chapters and _LABEL.fullmatch(found["id"]):
+                self._count(found["id"], opened)
+            return
+        label = cell.label
+        if self.chapters:
+            for each in (label, str(cell.options.get("lst-label", ""))):
+                if _LABEL.fullmatch(each):
+                    self._count(each, opened)
+        elif written := _PART_BY_CODE.search(cell.code):
+            self._part(written)
+        elif cell.language in _THEOREMS:
+            self._count(f"{_THEOREMS[cell.language]}:{label}", ())
+        elif label and cell.options.get("fig-cap") and cell.options.get("eval") is not False:
+            self._count(f"fig:{label}", ())
+        elif label and (_CAPTION_OF_TABLE.search(cell.code) or cell.options.get("tab-cap")):
+            self._count(f"tab:{label}", ())
+
+    def _count(self, label: str, around: Iterable[str]) -> None:
+        if label in self.labels:
+            return
+        kind, separator = re.match(r"(\w+?)([-:])", label).groups()  # type: ignore[union-attr]
+        whole = next((each for each in around if each.startswith(f"{kind}-") and each in self.labels), "")
+        if whole:  # a part of a figure
+            self._things[whole] += 1
+            self.labels[label] = f"{self.labels[whole]} ({chr(ord('a') + self._things[whole] - 1)})"
+            return
+        self._things[kind] += 1
+        numbered = self.sections and self.book and not self._unnumbered and not self._things["unnumbered"]
+        chapter = f"{self._shown(self._counters[:1])}." if numbered and self._counters else ""
+        number = f"{chapter}{self._things[kind]}"
+        self.labels[label] = number if separator == ":" else f"{self.words.get(kind, kind)} {number}"
