@@ -1,8 +1,8 @@
 """The body of a streamed response of Chat Completions: handed on in fewer pieces, and watched to its end.
 
 Each piece costs half a millisecond to take apart, and one every 80 ms is as good to a reader as one every 10 ms, at an
-eighth of the cost. Where the process is busy, more has arrived until it looks again, so that the cost of an answer
-falls as the load grows. Only chunks are joined that hold a piece of text and nothing else; all other bytes pass.
+eighth of the cost. The more streams a process reads, the longer it lets them gather: else those who read would keep
+those waiting who have asked, and the cost of an answer falls as the load grows. Only chunks are joined that hold a piece of text and nothing else; all other bytes pass.
 
 Servers differ in what they send, and two differences are put right here, since nobody after this sees the bytes: an
 answer that is complete is known by its finish reason or by ``[DONE]``, some send only one of them; and some answer with
@@ -90,7 +90,16 @@ def _plain_chunk(event: bytes) -> dict[str, Any] | None:
 
 
 PAUSE = 0.08
-"""Seconds between two pieces that are handed on; the first waits for nothing."""
+"""Seconds between two pieces that are handed on, at least; the first waits for nothing."""
+_EACH, _LONGEST = 0.0015, 0.5  # seconds for each stream that is read: a quarter of a core for all of them; at most
+_being_read: set[asyncio.Task[None]] = set()
+
+
+def pause() -> float:
+    """Seconds between two pieces, as busy as this process is."""
+    return min(max(PAUSE, _EACH * len(_being_read)), _LONGEST)
+
+
 _BURST = 0.005  # seconds in which what has gathered is read
 _OFF = ("identity", "")
 
@@ -111,12 +120,12 @@ class EventStream:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         # openai's client stops at the last event, and iterates again to read what follows it: that goes on here.
-        self._reading = reading = self._reading or asyncio.create_task(self._read())
+        self._reading = reading = self._reading or self._begin()
         loop, last = asyncio.get_running_loop(), 0.0
         while True:
             if not reading.done():
                 await self._there.wait()
-            if not reading.done() and (wait := last + PAUSE - loop.time()) > 0:
+            if not reading.done() and (wait := last + pause() - loop.time()) > 0:
                 await asyncio.wait([reading], timeout=wait)  # what is over is handed on at once
             last = loop.time()
             over = reading.done()
@@ -136,6 +145,12 @@ class EventStream:
         self._complete = self._complete or bool(_END.search(self._last + arrived))
         self._last = arrived[-_LONGEST_END:]
 
+    def _begin(self) -> asyncio.Task[None]:
+        reading = asyncio.create_task(self._read())
+        _being_read.add(reading)
+        reading.add_done_callback(_being_read.discard)
+        return reading
+
     async def _read(self) -> None:
         """Read what has gathered, then let more gather: a read costs as much as taking apart what it brings."""
         loop = asyncio.get_running_loop()
@@ -146,7 +161,7 @@ class EventStream:
                 self._arrived.append(data)
                 self._there.set()
                 if loop.time() - begun > _BURST:  # this piece was waited for
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(pause())
                     begun = loop.time()
         finally:
             # Not `done` yet: whoever waits looks again when this task is over.

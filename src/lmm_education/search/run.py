@@ -42,6 +42,8 @@ class CourseSearch:
             StoreError: the store cannot be read, or was made with other settings.
             ModelError: a model is needed and does not answer.
         """
+        if not self._asks_a_model(options):
+            return await asyncio.to_thread(self.searcher.search, question, options)
         name = self._reranker(options)
         score = open_reranker(name, self._tools) if name != "none" else None
         with self.searcher.view() as view:

@@ -374,11 +374,10 @@ async def _chunks(
 ) -> AsyncGenerator[str]:
     try:
         async with aclosing(events):
-            for chunk in stream.chunks(first):
-                yield server_sent(chunk)
+            yield "".join(map(server_sent, stream.chunks(first)))
             async for event in events:
-                for chunk in stream.chunks(event):
-                    yield server_sent(chunk)
+                if sent := "".join(map(server_sent, stream.chunks(event))):
+                    yield sent
             yield server_sent("[DONE]")
     except Exception as error:  # the response has begun: what is left is to say so in it
         yield server_sent(service.failed(error).as_json())
