@@ -188,6 +188,9 @@ class ServeSettings(Table, frozen=True):
     questions_per_minute: Annotated[CountOrZero, Key("of one student; 0: no limit")] = 20
     daily_tokens: Annotated[CountOrZero, Key("of all together; 0: no limit")] = 0
     daily_cost: Annotated[NotNegative, Key("US dollars of all together; 0: no limit")] = 0.0
+    cached_answers: Annotated[
+        CountOrZero, Key("that are given again to who asks the same, as long as the texts stay; 0: none")
+    ] = 500
     login: Annotated[Login, Key("password users proxy: docs/serve.md")] = "none"
     session_hours: Annotated[Count, Key("until one logs in again")] = 12
     proxy_header: Annotated[str, Key("in which a proxy writes who asks")] = "X-Forwarded-User"

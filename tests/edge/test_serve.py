@@ -106,6 +106,34 @@ def test_earlier_messages_are_the_history(client: openai.OpenAI, server: Scripte
     assert "Why does chlorophyll make leaves green?" in answering.last
 
 
+def test_the_same_question_again(
+    client: openai.OpenAI, address: str, server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has the answer that was given, and says so; not after other questions, where one asks for a new one, nor over
+    texts that have changed."""
+
+    def told(**more: str) -> tuple[str, list[str]]:
+        done = client.chat.completions.create(
+            model="course", messages=[{"role": "user", "content": "Why is  a leaf green?"}], extra_headers=more
+        )
+        assert done.model_extra is not None
+        return (done.choices[0].message.content or "").partition("\n")[0], done.model_extra["notices"]
+
+    server.queue("One [1].", "Two [1].", '{"question": "Why is a leaf green?"}', "Three [1].", "Four [1].")
+    first = ask(client, "Why is a leaf green?")
+    again = ask(client, " Why is a leaf green? ")
+    assert again.choices[0].message.content == first.choices[0].message.content
+    assert (again.usage.total_tokens, len(server.requests), len(first.model_extra["notices"])) == (0, 1, 0)
+    assert told()[1] == ["this question was asked before; this is the answer that was given then"]
+    assert "lmm_cached_answers_total 2.0" in send(f"{address}/metrics")[1]
+    assert told(**{"Cache-Control": "no-cache"}) == ("Two [1].", [])
+    assert told()[0] == "Two [1]."
+    assert ask(client, "What is a root?", "An organ.", "Why is a leaf green?").choices[0].message.content[:5] == "Three"
+    (folder / "notes/botany.md").write_text("# Leaves\n\nA leaf is green because of chlorophyll, mostly.\n")
+    assert run_here(capsys, "ingest", "-q", "notes").code == 0
+    assert told() == ("Four [1].", [])
+
+
 def test_models(client: openai.OpenAI) -> None:
     """The course is the one there is."""
     assert [model.id for model in client.models.list()] == ["course"]

@@ -84,7 +84,7 @@ def serve(folder: Path, server: ScriptedServer, ingested: Path) -> Iterator[Serv
     with ExitStack() as closing:
 
         def start(lines: str) -> str:
-            (folder / "config.toml").write_text(f"{models}[serve]\n{lines}\n")
+            (folder / "config.toml").write_text(f"{models}[serve]\ncached_answers = 0\n{lines}\n")
             return closing.enter_context(serving(folder / "config.toml"))
 
         yield start

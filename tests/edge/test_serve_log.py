@@ -38,7 +38,9 @@ def config(folder: Path, server: ScriptedServer, ingested: Path) -> Path:
     shutil.copytree(ingested, folder, dirs_exist_ok=True)
     file = folder / "config.toml"
     text = file.read_text()
-    file.write_text(text + text.replace("[major]", "[aux]") + '[serve]\nlog = "log.sqlite"\nwithhold = []\n')
+    file.write_text(
+        text + text.replace("[major]", "[aux]") + '[serve]\ncached_answers = 0\nlog = "log.sqlite"\nwithhold = []\n'
+    )
     return file
 
 

@@ -50,7 +50,7 @@ def address(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> 
     write_config(folder, model)
     with (folder / "config.toml").open("a") as config:
         config.write('[answer]\nhistory = "none"\n[serve]\ntitle = "Plants & <b>more</b>"\nwelcome = "Ask *me*."\n')
-        config.write("questions_per_minute = 0\n")
+        config.write("questions_per_minute = 0\ncached_answers = 0\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         lmm_education.ingest("notes")

@@ -2,7 +2,8 @@
 
 Each piece costs half a millisecond to take apart, and one every 80 ms is as good to a reader as one every 10 ms, at an
 eighth of the cost. The more streams a process reads, the longer it lets them gather: else those who read would keep
-those waiting who have asked, and the cost of an answer falls as the load grows. Only chunks are joined that hold a piece of text and nothing else; all other bytes pass.
+those waiting who have asked, and the cost of an answer falls as the load grows. Only chunks are joined that hold a
+piece of text and nothing else; all other bytes pass.
 
 Servers differ in what they send, and two differences are put right here, since nobody after this sees the bytes: an
 answer that is complete is known by its finish reason or by ``[DONE]``, some send only one of them; and some answer with

@@ -7,6 +7,7 @@ ours.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -23,8 +24,7 @@ def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", sl
     Raises:
         ConfigError: the folder is missing, holds a prompt that no package knows, or one without its slots.
     """
-    own = resources.files(package)
-    texts = {name: own.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in slots}
+    texts = {name: _packaged(package, name) for name in slots}
     if folder is not None:
         if not folder.is_dir():
             raise ConfigError("there is no such folder of prompts", where=str(folder), hint="check [prompts] folder")
@@ -37,6 +37,12 @@ def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", sl
             if file.stem in slots:
                 texts[file.stem] = _own_prompt(file, slots[file.stem])
     return Prompts(texts)
+
+
+@cache
+def _packaged(package: str, name: str) -> str:
+    """A prompt of ours; a server would read them for every question."""
+    return resources.files(package).joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 
 def _own_prompt(file: Path, slots: tuple[str, ...]) -> str:

@@ -39,7 +39,8 @@ class LoggedExchange:
     `time` is in seconds since 1970; `session` is a name for the student that means nothing, another one every day;
     `via` is where the question came from: ``page`` or ``api``. `searched` is what was looked up: the question,
     rewritten where it follows others. `first_word` and `total` are in seconds; `first_word` is None where there was
-    none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0.
+    none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0. `cached`:
+    the answer was given before, to the same question.
     """
 
     id: str
@@ -60,6 +61,7 @@ class LoggedExchange:
     reaction: int = 0
     comment: str = ""
     error: str = ""
+    cached: bool = False
 
     @property
     def is_answered(self) -> bool:

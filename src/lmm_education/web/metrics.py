@@ -34,6 +34,7 @@ class Metrics:
         self._registry = all_ = CollectorRegistry()
         self.requests = Counter("lmm_requests", "Requests, by route and status.", ["path", "status"], registry=all_)
         self.exchanges = Counter("lmm_exchanges", "Questions, by what came of them.", ["via", "outcome"], registry=all_)
+        self.cached = Counter("lmm_cached_answers", "Answers that had been given before.", registry=all_)
         self.errors = Counter("lmm_errors", "Failures while answering, by kind.", ["kind"], registry=all_)
         self.first_word = Histogram(
             "lmm_first_word_seconds", "From question to first word.", buckets=_FIRST_WORD, registry=all_
@@ -55,6 +56,7 @@ class Metrics:
     def note(self, exchange: LoggedExchange) -> None:
         """Count a question and what came of it."""
         self.exchanges.labels(exchange.via, exchange.outcome).inc()
+        self.cached.inc(exchange.cached)
         self.answer.observe(exchange.total)
         if exchange.first_word is not None:
             self.first_word.observe(exchange.first_word)

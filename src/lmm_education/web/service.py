@@ -8,9 +8,10 @@ import contextlib
 import logging
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from markupsafe import Markup
@@ -58,6 +59,8 @@ A_CLASS = 400
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR = 1000  # characters
+_LONGEST_CACHED = 20_000  # characters
+CACHED = "this question was asked before; this is the answer that was given then"
 
 
 @dataclass(slots=True)
@@ -80,6 +83,7 @@ class Service:
     material: Material
     metrics: Metrics
     queue: Queue
+    answers: AnswerCache
     log: LogWriter | None = None
     budget: Budget | None = None
     topic: TopicCheck | None = None
@@ -112,8 +116,9 @@ class Service:
         await self.guard.admit(request)
 
     def asked(self, question: str, request: Request, via: str) -> ServedQuestion:
-        """A question that was just asked."""
-        return ServedQuestion(question, str(request.state.student), via, kept=self.log is not None)
+        """A question that was just asked; as HTTP has it, ``Cache-Control: no-cache`` wants an answer of its own."""
+        anew = "no-cache" in request.headers.get("cache-control", "")
+        return ServedQuestion(question, str(request.state.student), via, kept=self.log is not None, anew=anew)
 
     async def answer(
         self, asked: ServedQuestion, history: Sequence[Exchange]
@@ -128,7 +133,7 @@ class Service:
         """
         self.metrics.running.inc()
         try:
-            async with aclosing(loop.bridge(self._events(asked.question, history))) as events:
+            async with aclosing(loop.bridge(self._events(asked, history))) as events:
                 async for event in events:
                     asked.note(event)
                     if isinstance(event, Answer):
@@ -144,17 +149,33 @@ class Service:
             if asked.answer is None:
                 self._write_down(asked)
 
-    async def _events(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
+    async def _events(
+        self, asked: ServedQuestion, history: Sequence[Exchange]
+    ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
         """The same where all models are at home."""
+        question = asked.question
+        stamp = await asyncio.to_thread(self._stamp) if self.answers.size and not history else None
+        if stamp and not asked.anew and (known := self.answers.get(stamp, question)):
+            yield Found(known.searched, known.offered)
+            yield TextDelta(known.text)
+            yield known
+            return
         turn = self.queue.enter()
         try:
             while (ahead := await turn.moved()) > 0:
                 yield WaitingAnswer(ahead)
             async with aclosing(self._answer(question, history)) as events:
                 async for event in events:
+                    if isinstance(event, Answer) and stamp:
+                        self.answers.put(stamp, question, event)
                     yield event
         finally:
             self.queue.leave(turn)
+
+    def _stamp(self) -> str:
+        """The state of the texts."""
+        with self.searching.searcher.catalogues.view() as catalogue:
+            return catalogue.reader.stamp
 
     async def _answer(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
         """The answer, as far as the course's rules let it through."""
@@ -245,6 +266,51 @@ def service_of(request: Request) -> Service:
     return service
 
 
+# -- the same question again -----------------------------------------------------------------------
+
+
+class AnswerCache:
+    """The latest `size` answers to questions that follow no others, for as long as the texts are as they were.
+
+    It belongs to one course as it is served, and so to its models, settings and what is withheld; it is in memory,
+    since what students ask is kept nowhere unless a log was asked for.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self._stamp = size, ""
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    def get(self, stamp: str, question: str) -> Answer | None:
+        """The answer to this question, if it was given over the texts in this state; it says that it is not new."""
+        if stamp == self._stamp and (wording := _wording(question)) in self._answers:
+            self._answers.move_to_end(wording)
+            return replace(self._answers[wording], question=question)
+        return None
+
+    def put(self, stamp: str, question: str, answer: Answer) -> None:
+        """Keep an answer for which a model was asked, if it is whole: who was refused, or told half, may ask again.
+
+        >>> cache, used = AnswerCache(1), Usage(requests=1)
+        >>> for asked in ("Why?", "And?"):
+        ...     cache.put("1", asked, Answer(asked, "So.", asked, usage=used))
+        >>> cache.get("1", "Why?") is None, cache.get("1", " And?").notices == (CACHED,), cache.get("2", "And?") is None
+        (True, True, True)
+        """
+        whole = not (answer.refused or answer.cut or answer.stopped)
+        if not whole or not answer.usage.requests or len(answer.text) > _LONGEST_CACHED:
+            return
+        if stamp != self._stamp:
+            self._answers.clear()
+            self._stamp = stamp
+        self._answers[_wording(question)] = replace(answer, usage=Usage(), notices=(CACHED, *answer.notices))
+        while len(self._answers) > self.size:
+            self._answers.popitem(last=False)
+
+
+def _wording(question: str) -> str:
+    return " ".join(question.split())
+
+
 # -- the queue -------------------------------------------------------------------------------------
 
 
@@ -315,6 +381,7 @@ class ServedQuestion:
     student: str
     via: str
     kept: bool = False
+    anew: bool = False
     id: str = field(default_factory=lambda: secrets.token_hex(10))
     at: float = field(default_factory=time.time)
     outcome: Outcome = "left"
@@ -356,6 +423,7 @@ class ServedQuestion:
             outcome=self.outcome, model=answer.model, first_word=self._first_word,
             total=time.monotonic() - self._begun, input_tokens=answer.usage.input_tokens,
             output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
+            cached=CACHED in answer.notices,
         )  # fmt: skip
 
 
@@ -441,6 +509,7 @@ def open_service(
         material=Material(contents, study, pictures.of_document),
         metrics=Metrics(course.store, log),
         queue=Queue(_at_once(course, workers)),
+        answers=AnswerCache(settings.cached_answers),
         log=log,
         budget=_budget(course, database),
         topic=_topic(course, answering, texts["off_topic"]) if settings.allowed_content else None,
