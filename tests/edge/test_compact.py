@@ -167,6 +167,13 @@ def test_a_failure_changes_nothing(
     assert not (long.parent / ".chatmd").exists()
 
 
+def test_a_summary_that_was_cut_off_is_asked_for_again(long: Path, server: ScriptedServer, compact: Compact) -> None:
+    """Its limit may have been raised; what the journal remembers of it is half a summary."""
+    server.queue(Action("## Goal\nhalf a", finish="length"))
+    server.answer = summarise
+    assert [compact("long.chatmd").code for _ in range(2)] == [1, 0]
+
+
 def test_the_built_in_model_is_refused(long: Path, compact: Compact) -> None:
     ran = compact("long.chatmd", "--model", "Builtin/extractive")
     assert ran.code == 1

@@ -247,9 +247,11 @@ class RunPrinter:
         self._note(f"{result.path}{used}; {next_}")
 
     def _note(self, text: str, style: str = "dim") -> None:
+        """Tell something in a line; what tools say is cut there, and what we say is not."""
         self.end_line()
+        line = terminal.visible(text, line=True)
         terminal.say(
-            terminal.styled(terminal.clipped(terminal.visible(text, line=True), _WIDTH), style, err=True), err=True
+            terminal.styled(terminal.clipped(line, _WIDTH) if style == "dim" else line, style, err=True), err=True
         )
 
     def end_line(self) -> None:

@@ -289,7 +289,7 @@ class Conversation:
         try:
             done = await compactor.compact(text)
         except LmmError as error:
-            why = self._caller.scrub(error.message)
+            why = self._caller.scrub(str(error))
             self.run.tell(Notice(f"the conversation is long for its model, and could not be compacted: {why}"))
             return
         made = done.compaction

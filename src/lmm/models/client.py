@@ -239,13 +239,13 @@ def _unset() -> Settings:
 
 
 async def ask_once(model: ChatModel, request: ChatRequest, key: str) -> Reply:
-    """The reply journaled under `key` (with no usage), else the model's, journaled as it arrives.
+    """The reply journaled under `key` (with no usage) if it is whole, else the model's, journaled as it arrives.
 
     Raises:
         ModelError: the model did not answer.
     """
     reply = _remembered(key)
-    if reply is None:
+    if reply is None or reply.cut:  # its limit may have been raised
         reply = await ask(model, request)
         await _kept(key, reply)
     return reply
