@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from chatmd.config import ChatmdSettings, read_chatmd
 from chatmd.errors import ChatmdError
@@ -23,6 +23,9 @@ from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.powers import require
 from lmm.tables import Config as ConfigFile
+
+if TYPE_CHECKING:
+    from lmm.fetch import FetchRules
 
 
 class Rules(ChatmdSettings, frozen=True):
@@ -42,6 +45,22 @@ class Rules(ChatmdSettings, frozen=True):
         lmm.errors.ConfigError: config.toml:2: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
         """
         return cls(**read_chatmd(config))
+
+    @property
+    def fetching(self) -> FetchRules:
+        """What may be fetched."""
+        from lmm.fetch import FetchRules  # with httpx2, which most commands do without
+
+        allows = "under [chatmd] in config.toml allows more"
+        return FetchRules(
+            self.fetch_timeout,
+            self.fetch_limit,
+            self.private_network,
+            refusing=lambda: self.require("private_network"),
+            more_time=f"fetch_timeout {allows}",
+            more_bytes=f"fetch_limit {allows}",
+            more_private="if it should be fetched all the same: private_network = true under [chatmd] in config.toml",
+        )
 
     def require(self, name: str) -> None:
         """See to it that nothing of this name (``roots``) is withheld, before it is refused for want of it.

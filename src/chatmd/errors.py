@@ -4,10 +4,10 @@
 
     LmmError
     ├── LimitReached          a run used up its requests, tokens, money or time, or agents ask agents too deep
+    ├── FetchFailed           a document at a URL cannot be had
     └── ChatmdError           anything that is raised on purpose here
         ├── InvalidDocument   a document has errors, and something asked for what it means
         ├── NotStorable       a text that no file of ours can hold exactly
-        ├── FetchFailed       a document at a URL cannot be had
         ├── FileRefused       a file tool may not touch this path
         ├── PatchError        a patch cannot be read, or does not fit
         ├── ConsentNeeded     a file's tools could do what nobody has agreed to
@@ -44,10 +44,6 @@ class InvalidDocument(ChatmdError):
 
 class NotStorable(ChatmdError):
     """A text holds a NUL or half of a surrogate pair; `chatmd.language.transcript.storable` gives one that does not."""
-
-
-class FetchFailed(ChatmdError):
-    """A document at a URL cannot be had, or must not; no message holds a password or the query of a URL."""
 
 
 class FileRefused(ChatmdError):

@@ -13,6 +13,7 @@
     ├── EditError               accepting an edit would lose text
     ├── ConfigError             config.toml, the environment or a header asks for something we do not know
     │   └── Untrusted           a config.toml asks for what reaches beyond its folder, and nobody approved it
+    ├── FetchFailed             a document at a URL cannot be had
     ├── LimitReached            what may be used is used up: tokens, money, requests, time
     └── ModelError              a model did not answer
         ├── ModelNotInstalled   the package that speaks to this provider is missing
@@ -213,6 +214,10 @@ class NoValidReply(ModelError):
 
 class Interrupted(ModelError):
     """The call was cancelled before its reply had arrived."""
+
+
+class FetchFailed(LmmError):
+    """A document at a URL cannot be had, or must not; no message holds a password or the query of a URL."""
 
 
 class LimitReached(LmmError):

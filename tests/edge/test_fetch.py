@@ -17,11 +17,10 @@ from fakes.web_server import WebServer, page, redirect
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.fetch import Fetched, Resolve, fetch, resolve_host
-from chatmd.context import Rules
-from chatmd.errors import FetchFailed
+from lmm.errors import FetchFailed
+from lmm.fetch import Fetched, FetchRules, Resolve, fetch, resolve_host
 
-HERE = Rules(private_network=True, fetch_timeout=20, fetch_limit=100_000)
+HERE = FetchRules(20, 100_000, private=True, more_time="wait", more_bytes="more", more_private="allow it")
 
 
 @pytest.fixture
@@ -30,11 +29,11 @@ def web() -> Iterator[WebServer]:
         yield server
 
 
-def get(url: str, rules: Rules = HERE, resolve: Resolve = resolve_host) -> Fetched:
+def get(url: str, rules: FetchRules = HERE, resolve: Resolve = resolve_host) -> Fetched:
     return asyncio.run(fetch(url, rules, resolve=resolve))
 
 
-def failure(url: str, rules: Rules = HERE, resolve: Resolve = resolve_host) -> str:
+def failure(url: str, rules: FetchRules = HERE, resolve: Resolve = resolve_host) -> str:
     with pytest.raises(FetchFailed) as caught:
         get(url, rules, resolve)
     return str(caught.value)
@@ -71,9 +70,8 @@ def test_what_is_fetched_and_what_is_sent(web: WebServer) -> None:
     ],
 )
 def test_this_machine_is_not_reached_by_any_name(web: WebServer, url: str) -> None:
-    told = failure(url.format(web.port), Rules())
-    assert "is no public address, but this machine" in told
-    assert "private_network = true" in told
+    told = failure(url.format(web.port), FetchRules(more_private="save it yourself"))
+    assert "is no public address, but this machine (save it yourself)" in told
     assert not web.requests
 
 
@@ -88,14 +86,14 @@ HOSTS = st.lists(st.sampled_from(_PIECES), min_size=1, max_size=5).flatmap(
 @given(HOSTS | HOSTS.map("[{}]".format) | st.text(max_size=20), st.sampled_from(["http", "https", "HTTP"]))
 def test_whatever_a_host_is_called_this_machine_is_not_reached(host: str, scheme: str) -> None:
     """Refused or looked up, it ends in words. Every name means this machine here: name servers may be a stranger's."""
-    assert failure(f"{scheme}://{host}/", Rules(), meaning("127.0.0.1"))
+    assert failure(f"{scheme}://{host}/", FetchRules(), meaning("127.0.0.1"))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
 def test_a_public_name_with_a_private_address(web: WebServer, address: str) -> None:
     url = f"http://example.org:{web.port}/"
-    assert "'example.org' is no public address" in failure(url, Rules(), meaning(address))
-    assert "'example.org' is no public address" in failure(url, Rules(), meaning("93.184.216.34", address))
+    assert "'example.org' is no public address" in failure(url, FetchRules(), meaning(address))
+    assert "'example.org' is no public address" in failure(url, FetchRules(), meaning("93.184.216.34", address))
     assert not web.requests
 
 
@@ -165,9 +163,7 @@ def test_size_is_limited_while_it_arrives(web: WebServer) -> None:
     }
     for name in ("declared", "absurd", "endless", "bomb", "more"):
         told = failure(f"{web.url}/{name}")
-        assert "it has more than 100 kB (fetch_limit under [chatmd] in config.toml allows more)" in told or (
-            name == "absurd" and "does not speak HTTP" in told
-        )
+        assert "it has more than 100 kB (more)" in told or (name == "absurd" and "does not speak HTTP" in told)
     assert len(get(f"{web.url}/just").data) == 100_000
     assert web.broken_off.wait(10)  # nobody listens to the endless one any more
 
@@ -175,8 +171,8 @@ def test_size_is_limited_while_it_arrives(web: WebServer) -> None:
 @pytest.mark.parametrize("answer", [web_server.slow, web_server.slow_head])
 def test_time_is_limited_over_all(web: WebServer, answer: web_server.Answer) -> None:
     web.answers["/slow"] = answer
-    told = failure(f"{web.url}/slow", Rules(private_network=True, fetch_timeout=0.3))
-    assert "it took more than 0.3 seconds (fetch_timeout under [chatmd] in config.toml allows more)" in told
+    told = failure(f"{web.url}/slow", FetchRules(0.3, private=True, more_time="wait"))
+    assert "it took more than 0.3 seconds (wait)" in told
     assert web.broken_off.wait(10)
 
 
@@ -224,7 +220,7 @@ def test_servers_without_tls(web: WebServer) -> None:
     with WebServer({}, greeting=b"220 ready\r\n") as server:
         told = failure(f"https://127.0.0.1:{server.port}/")
     assert told == f"https://127.0.0.1:{server.port}/: no encrypted connection could be made"
-    waits = Rules(private_network=True, fetch_timeout=0.3)  # this one waits for the end of the request's head
+    waits = FetchRules(0.3, private=True, more_time="wait")  # this one waits for the end of the request's head
     assert "it took more than 0.3 seconds" in failure(f"https://127.0.0.1:{web.port}/", waits)
 
 

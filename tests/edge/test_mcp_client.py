@@ -18,12 +18,13 @@ from fakes.mcp_processes import PLAIN, SDK, command, declared, http_server, work
 from fakes.openai_server import Action, ScriptedServer
 
 import chatmd
-from chatmd.content.fetch import CheckedTransport
 from chatmd.context import Rules, Run
-from chatmd.errors import ChatmdError, FetchFailed
+from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.runtime.agents import RunOptions
 from chatmd.tools.mcp import open_server
+from lmm.errors import FetchFailed
+from lmm.fetch import CheckedTransport
 from lmm.messages import ToolOutput
 from lmm.models.port import RunnableTool
 
@@ -308,7 +309,7 @@ def test_a_name_that_means_this_machine_is_not_this_machine() -> None:
     async def get(loopback: bool, url: str) -> int:
         import httpx2
 
-        transport = CheckedTransport(Rules(), None, loopback=loopback, resolve=rebinding)
+        transport = CheckedTransport(Rules().fetching, None, loopback=loopback, resolve=rebinding)
         async with httpx2.AsyncClient(transport=transport) as client:
             return (await client.get(url)).status_code
 

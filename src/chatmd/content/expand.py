@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from chatmd.content.documents import IMPORTED_SUFFIXES, Raw, as_markdown, plain_text, stripped, suffix_of
-from chatmd.content.fetch import Resolve, fetch, github_file, megabytes, name_of, resolve_host, shown
+from chatmd.content.documents import Raw, as_markdown, plain_text, stripped
 from chatmd.content.images import image_from
 from chatmd.context import AgentRequest, Run
-from chatmd.errors import ChatmdError, FetchFailed
+from chatmd.errors import ChatmdError
 from chatmd.language.agent import Content, Doc, Img, Item, Part, SubAgent, interpret
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import image_of
@@ -27,7 +26,9 @@ from chatmd.sidecar import SUFFIXES, Expandable, Occurrence, Recorded, described
 from lmm.config import Settings
 from lmm.disk.files import decode_document, read_document
 from lmm.disk.opened import open_folder
-from lmm.errors import DocumentError, LmmError
+from lmm.errors import DocumentError, FetchFailed, LmmError
+from lmm.fetch import Resolve, fetch, github_file, megabytes, name_of, resolve_host, shown
+from lmm.importing.formats import CONVERTED, suffix_of
 from lmm.messages import Image
 
 # -- Files that a document names: below the prompt's folder, or the folders that were allowed besides
@@ -329,14 +330,14 @@ async def read_doc(doc: Doc, run: Run, *, resolve: Resolve = resolve_host) -> st
         return await asyncio.to_thread(stripped, raw)
     if doc.markdown:
         rules = run.rules
-        document = await as_markdown(raw, timeout=rules.tool_timeout, limit=rules.fetch_limit)
+        document = await as_markdown(raw, timeout=rules.tool_timeout, rules=rules.fetching)
         return document.titled if raw.kind.is_page else document.text  # titles of PDF files are often none
     return plain_text(raw)
 
 
 def is_converted(doc: Doc, name: str) -> bool:
     """Whether a `<doc>` of this name is turned into markdown by what `lmm import` reads with."""
-    return doc.markdown and not doc.strip and suffix_of(name) in IMPORTED_SUFFIXES
+    return doc.markdown and not doc.strip and suffix_of(name) in CONVERTED
 
 
 def read_raw(doc: Doc, run: Run) -> Raw:
@@ -354,7 +355,7 @@ async def _remote(doc: Doc, run: Run, resolve: Resolve) -> Raw:
     if "://" not in doc.src:
         raise ChatmdError("this is no URL", hint="write 'local' for a file on disk")
     file = github_file(doc.src) if doc.markdown else None
-    came = await fetch(file.url if file else doc.src, run.rules, resolve=resolve)
+    came = await fetch(file.url if file else doc.src, run.rules.fetching, resolve=resolve)
     return Raw(came.data, file.name if file else name_of(came.url), came.media_type, came.charset, came.url)
 
 
@@ -382,7 +383,7 @@ async def read_mentioned(src: str, folder: Path, settings: Settings) -> str | Im
     if suffix_of(src) in _PICTURES and "://" not in src:
         return await read_img(Img(src, local=True), run)
     remote = "://" in src
-    converted = remote or suffix_of(src) in IMPORTED_SUFFIXES
+    converted = remote or suffix_of(src) in CONVERTED
     return await read_doc(Doc(src, local=not remote, markdown=converted), run)
 
 

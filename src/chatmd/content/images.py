@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from chatmd.content.fetch import megabytes
 from chatmd.errors import ChatmdError
+from lmm.fetch import megabytes
 from lmm.messages import Image
 
 _STARTS = {

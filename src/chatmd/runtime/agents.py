@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from chatmd.content.documents import Raw, plain_text
 from chatmd.content.expand import locate
-from chatmd.content.fetch import fetch, name_of
 from chatmd.context import AgentRequest, Approve, Confirm, Rules, Run, configuration_for, open_model, settings_of
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import read_agent
@@ -24,6 +23,7 @@ from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded, keep_record
 from chatmd.tools.consent import consent
 from lmm.disk.files import read_document
+from lmm.fetch import fetch, name_of
 from lmm.messages import Listener, ignore
 from lmm.models.budget import UsageLimits, UsageTally, parse_budget
 from lmm.models.port import ChatModel
@@ -69,7 +69,7 @@ async def _find(run: Run, request: AgentRequest) -> _Found:
     if request.local:
         path = locate(request.src, replace(run, folder=request.folder))
         return _Found(await asyncio.to_thread(read_document, path), str(path), path.parent, remote=False)
-    came = await fetch(request.src, run.rules)
+    came = await fetch(request.src, run.rules.fetching)
     text = plain_text(Raw(came.data, name_of(came.url), came.media_type, came.charset, came.url))
     return _Found(text, request.src, request.folder, remote=True)
 

@@ -194,6 +194,6 @@ def _at(declared: Tool) -> Any:
     """Errors inside say where the declaration stands."""
     try:
         yield
-    except ChatmdError as error:
+    except LmmError as error:
         error.where = error.where or declared.span.where
         raise

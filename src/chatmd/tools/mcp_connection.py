@@ -27,12 +27,12 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpx2
 
-from chatmd.content.fetch import CheckedTransport, is_this_machine, same_host
 from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.command import SHORTEST_SECRET, check_variables, environment_for
 from lmm.disk.secrets import is_secret_variable
+from lmm.fetch import CheckedTransport, is_this_machine, same_host
 from lmm.messages import Attachment, Image, Message, ToolOutput, render
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ async def connection(
             auth=_oauth(address, credentials) if credentials.client_id else None,
             timeout=httpx2.Timeout(timeout, read=_LONGEST_SILENCE),
             event_hooks={"response": [refusal.note]},
-            transport=CheckedTransport(rules, certificates, loopback=address.is_loopback),
+            transport=CheckedTransport(rules.fetching, certificates, loopback=address.is_loopback),
         ) as client,
         streamable_http_client(address.url, http_client=client) as streams,
     ):

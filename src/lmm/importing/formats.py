@@ -1,4 +1,4 @@
-"""The table of file formats that can be imported: what reads each, and how much of it."""
+"""The table of file formats that can be imported: what reads each, how much of it, and by what a file is told."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ EXTRA = "pip install 'lmmarkdown[import]'"
 class Format:
     """One row: `module` has a function ``read(data, context)``; `needs` are the packages that it imports.
 
-    `reader` is Pandoc's name of the format, where Pandoc reads it.
+    `reader` is Pandoc's name of the format, where Pandoc reads it. `called` is what people call such a file, `types`
+    are the media types under which servers send it; `is_text` if people read it as it is.
     """
 
     name: str
@@ -22,26 +23,89 @@ class Format:
     most: int  # bytes
     help: str
     reader: str = ""
+    called: str = ""
+    types: tuple[str, ...] = ()
+    is_text: bool = False
 
 
-def _by_pandoc(name: str, reader: str, help: str) -> Format:
-    return Format(name=name, module="lmm.importing.pandoc", needs=(), most=200_000_000, help=help, reader=reader)
+def _by_pandoc(name: str, reader: str, help: str, called: str = "", types: tuple[str, ...] = ()) -> Format:
+    return Format(
+        name=name,
+        module="lmm.importing.pandoc",
+        needs=(),
+        most=200_000_000,
+        help=help,
+        reader=reader,
+        called=called,
+        types=types,
+        is_text=not called,
+    )
 
 
-_HTML = Format("HTML", "lmm.importing.read_html", ("selectolax",), 40_000_000, "web pages that were saved")
-_EPUB = Format("EPUB", "lmm.importing.read_epub", ("selectolax",), 500_000_000, "books without copy protection")
-_PDF = Format(
-    "PDF", "lmm.importing.read_pdf", ("pypdfium2",), 1_000_000_000, "with text in it, not only pictures of it"
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_HTML = Format(
+    "HTML",
+    "lmm.importing.read_html",
+    ("selectolax",),
+    40_000_000,
+    "web pages",
+    called="HTML",
+    types=("text/html", "application/xhtml+xml"),
+    is_text=True,
 )
-_NOTEBOOK = Format("Jupyter", "lmm.importing.read_notebook", ("selectolax",), 200_000_000, "notebooks; no code is run")
+_EPUB = Format(
+    "EPUB",
+    "lmm.importing.read_epub",
+    ("selectolax",),
+    500_000_000,
+    "books without copy protection",
+    called="an EPUB book",
+    types=("application/epub+zip",),
+)
+_PDF = Format(
+    "PDF",
+    "lmm.importing.read_pdf",
+    ("pypdfium2",),
+    1_000_000_000,
+    "with text in it, not only pictures of it",
+    called="a PDF file",
+    types=("application/pdf",),
+)
+_NOTEBOOK = Format(
+    "Jupyter",
+    "lmm.importing.read_notebook",
+    ("selectolax",),
+    200_000_000,
+    "notebooks; no code is run",
+    called="a Jupyter notebook",
+    types=("application/x-ipynb+json",),
+    is_text=True,
+)
+_WORD = _by_pandoc("Word", "docx", "Word since 2007", "a Word file", (f"{_OFFICE}wordprocessingml.document",))
+_POWERPOINT = _by_pandoc(
+    "PowerPoint",
+    "pptx",
+    "slides as sections, with their notes",
+    "a PowerPoint file",
+    (f"{_OFFICE}presentationml.presentation",),
+)
+_EXCEL = _by_pandoc("Excel", "xlsx", "a table of each sheet", "an Excel file", (f"{_OFFICE}spreadsheetml.sheet",))
+_ODT = _by_pandoc(
+    "OpenDocument",
+    "odt",
+    "LibreOffice Writer",
+    "an OpenDocument text",
+    ("application/vnd.oasis.opendocument.text",),
+)
+_RTF = _by_pandoc("RTF", "rtf", "of any word processor", "an RTF file", ("application/rtf", "text/rtf"))
 
 FORMATS: dict[str, Format] = {
     ".pdf": _PDF,
-    ".docx": _by_pandoc("Word", "docx", "Word since 2007"),
-    ".pptx": _by_pandoc("PowerPoint", "pptx", "slides as sections, with their notes"),
-    ".xlsx": _by_pandoc("Excel", "xlsx", "a table of each sheet"),
-    ".odt": _by_pandoc("OpenDocument", "odt", "LibreOffice Writer"),
-    ".rtf": _by_pandoc("RTF", "rtf", "of any word processor"),
+    ".docx": _WORD,
+    ".pptx": _POWERPOINT,
+    ".xlsx": _EXCEL,
+    ".odt": _ODT,
+    ".rtf": _RTF,
     ".html": _HTML,
     ".htm": _HTML,
     ".xhtml": _HTML,
@@ -82,3 +146,107 @@ def format_of(name: str) -> Format:
         hint = _OTHERS.get(suffix, f"lmm import reads {known}")
         raise ConfigError(f"files of this kind cannot be imported{suffix and f' ({suffix})'}", where=name, hint=hint)
     return FORMATS[suffix]
+
+
+# -- What a file is, told by its first bytes, by what a server says, and by its name -------------------------------
+
+
+_UNKNOWN = "application/octet-stream"
+MARKDOWN = (".md", ".markdown", ".mdown", ".rmd", ".qmd", ".chatmd")
+"""What the names of texts end in that are markdown already."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """`suffix` is that of a format that is turned into markdown, else empty; `name` is for people.
+
+    `is_text` if the document can be read as it is.
+    """
+
+    suffix: str
+    name: str
+    is_text: bool
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is HTML."""
+        return self.suffix == ".html"
+
+
+TEXT = FileKind("", "text", True)
+_BINARY = FileKind("", "a binary file", False)
+_KINDS = {
+    format.name: FileKind(suffix, format.called, format.is_text)
+    for suffix, format in reversed(FORMATS.items())
+    if format.called
+}
+HTML = _KINDS["HTML"]
+CONVERTED = {suffix: _KINDS[format.name] for suffix, format in FORMATS.items() if format.called}
+"""The kinds of files that nobody reads as they are, by their suffixes; texts with marks in them, such as LaTeX, are not
+among them."""
+_BY_TYPE = {type: _KINDS[format.name] for format in FORMATS.values() if format.called for type in format.types}
+_MAGIC = {
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"\x1f\x8b": "a gzip archive",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"Rar!": "a RAR archive",
+    b"\xd0\xcf\x11\xe0": "an old Office file",
+    b"\x7fELF": "a program",
+    b"SQLite format 3": "a database",
+}
+_BEGINS = {b"%PDF-": ".pdf", b"{\\rtf": ".rtf"}
+# Archives are told by the names of their members, which are not compressed, or by their first one.
+_FIRST = {b"application/epub+zip": ".epub", b"application/vnd.oasis.opendocument.text": ".odt"}
+_MEMBERS = {b"word/document.xml": ".docx", b"ppt/presentation.xml": ".pptx", b"xl/workbook.xml": ".xlsx"}
+_ARCHIVES = (*_FIRST.values(), *_MEMBERS.values())
+
+
+def file_kind(data: bytes, *, name: str, media_type: str = "") -> FileKind:
+    """What a document is. The bytes decide where they can, then a telling media type, then the name.
+
+    >>> [file_kind(data, name=name).name for data, name in ((b"%PDF-1.7", "a.md"), (b"# A", "a.md"), (b"a\\0", "a"))]
+    ['a PDF file', 'text', 'a binary file']
+    """
+    suffix = suffix_of(name)
+    by_name, by_type = CONVERTED.get(suffix), _BY_TYPE.get(media_type)
+    begins = next((told for start, told in _BEGINS.items() if data.startswith(start)), "")
+    if begins:
+        return CONVERTED[begins]
+    if data.startswith(b"PK\x03\x04"):
+        return _archive(data, by_type or by_name)
+    magic = next((what for start, what in _MAGIC.items() if data.startswith(start)), "")
+    if magic or (b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))):
+        return FileKind("", magic, False) if magic else _BINARY
+    if by_type is not None and by_type.is_text:
+        return by_type
+    if by_name is not None and by_name.is_text and media_type in ("", "text/plain", "application/json", _UNKNOWN):
+        return by_name
+    if media_type in ("", _UNKNOWN) and suffix not in MARKDOWN and _looks_like_html(data):
+        return HTML
+    return TEXT
+
+
+def _archive(data: bytes, named: FileKind | None) -> FileKind:
+    if named is not None and named.suffix in _ARCHIVES:
+        return named
+    found = next((suffix for mark, suffix in _FIRST.items() if mark in data[:200]), "")
+    if not found and b"[Content_Types].xml" in data:
+        found = next((suffix for mark, suffix in _MEMBERS.items() if mark in data), "")
+    return CONVERTED[found] if found else FileKind("", "a ZIP archive", False)
+
+
+def _looks_like_html(data: bytes) -> bool:
+    start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return start.startswith((b"<!doctype html", b"<html"))
+
+
+def suffix_of(name: str) -> str:
+    """The suffix of a file's name, with its dot, in lower case.
+
+    >>> suffix_of("Notes.MD"), suffix_of("Makefile")
+    ('.md', '')
+    """
+    stem, dot, suffix = name.lower().rpartition(".")
+    return f".{suffix}" if dot and stem else ""

@@ -7,11 +7,15 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from chatmd.content.documents import Converted, Raw, as_markdown, plain_text, stripped
+from chatmd.content.documents import Converted, Raw, as_markdown, language_of, plain_text, stripped
 from chatmd.errors import ChatmdError
+from lmm.errors import FetchFailed
+from lmm.fetch import FetchRules
+from lmm.importing.pandoc import find_pandoc
 
 NOTES = r"""# Energy
 
@@ -34,7 +38,7 @@ if a < b and c["x"]:
 
 
 def converted(raw: Raw) -> Converted:
-    return asyncio.run(as_markdown(raw, timeout=60, limit=1_000_000))
+    return asyncio.run(as_markdown(raw, timeout=60, rules=FetchRules()))
 
 
 @pytest.mark.parametrize(
@@ -116,8 +120,8 @@ def test_what_cannot_be_converted() -> None:
         converted(Raw(b"%PDF-1.7 damaged", "a.pdf"))
     with pytest.raises(ChatmdError, match="this is a ZIP archive"):
         converted(Raw(b"PK\x03\x04" + bytes(30), "a.md"))
-    with pytest.raises(ChatmdError, match="it has more than 10 bytes"):
-        asyncio.run(as_markdown(Raw(b"<p>" + b"x" * 11, "a.html"), timeout=60, limit=10))
+    with pytest.raises(FetchFailed, match="it has more than 10 bytes"):
+        asyncio.run(as_markdown(Raw(b"<p>" + b"x" * 11, "a.html"), timeout=60, rules=FetchRules(limit=10)))
 
 
 @pytest.mark.skipif(shutil.which("pandoc") is None, reason="pandoc writes the pages")
@@ -138,3 +142,26 @@ def test_formulas_and_code_of_real_pages(form: str) -> None:
 def _spaceless(text: str) -> str:
     """MathML does not tell where TeX had blanks and needless braces."""
     return re.sub(r"[\s{}]|\\,", "", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "language"),
+    [
+        ("a.py", "", "python"),
+        ("a.rs", "text/plain", "rust"),
+        ("b", "text/csv", "csv"),
+        ("README", "text/plain", ""),
+        ("a.c++", "", ""),
+    ],
+)
+def test_languages(name: str, media_type: str, language: str) -> None:
+    assert language_of(name, media_type) == language
+
+
+@pytest.mark.parametrize("suffix", ["docx", "pptx", "odt", "rtf"])
+def test_what_lmm_import_reads_through_pandoc(suffix: str, tmp_path: Path) -> None:
+    """Told by what is in the file; an older Pandoc says that it is too old."""
+    pandoc = find_pandoc(suffix).program
+    file = tmp_path / f"a.{suffix}"
+    subprocess.run([pandoc, "-s", "-o", file], input=b"# Leaves\n\nGreen.\n", check=True)
+    assert re.fullmatch("##? Leaves\n\nGreen.\n", converted(Raw(file.read_bytes(), "a")).text)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.fetch import is_this_machine
 from chatmd.errors import ChatmdError
 from chatmd.tools.mcp_connection import HttpAddress, StdioAddress, read_address
+from lmm.fetch import is_this_machine
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1))

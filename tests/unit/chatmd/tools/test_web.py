@@ -10,11 +10,11 @@ import pytest
 from fakes.web_server import WebServer, page, redirect
 from unit.chatmd.content.places import HERE, place
 
-from chatmd.content.fetch import Resolve, resolve_host
 from chatmd.context import Rules
-from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.web import open_webpage_to_markdown
+from lmm.errors import LmmError
+from lmm.fetch import Resolve, resolve_host
 from lmm.models.port import RunnableTool
 
 ARTICLE = """<!doctype html><html lang=en><head><title>Leaves - Botany</title><style>p {}</style></head><body>
@@ -89,7 +89,7 @@ def test_long_pages_are_read_on(web: WebServer) -> None:
         offset = int(footer.rpartition("=")[2].rstrip("]"))
     assert seen == lines
     assert web.paths == ["/long"]  # fetched once: what is read on is of the same page
-    with pytest.raises(ChatmdError, match="it has 1000 lines only"):
+    with pytest.raises(LmmError, match="it has 1000 lines only"):
         read(f"{web.url}/long", one, offset=1000)
 
 
@@ -110,14 +110,14 @@ def test_what_cannot_be_read(web: WebServer, path: str, message: str) -> None:
         "/image": page(b"\x89PNG\r\n\x1a\n", "image/png"),
         "/binary": page(b"\0\1", "application/octet-stream"),
     }
-    with pytest.raises(ChatmdError, match=message) as caught:
+    with pytest.raises(LmmError, match=message) as caught:
         read(f"{web.url}{path}?key=secret")
     assert "secret" not in str(caught.value)
     assert caught.value.where == f"{web.url}{path}?…"
 
 
 def test_this_machine_is_not_read(web: WebServer) -> None:
-    with pytest.raises(ChatmdError, match="no public address"):
+    with pytest.raises(LmmError, match="no public address"):
         read(f"{web.url}/leaves", tool(Rules()))
     assert not web.requests
 
@@ -130,7 +130,7 @@ def test_files_on_github_are_fetched_as_text() -> None:
         asked.append(f"{host}:{port}")
         return []
 
-    with pytest.raises(ChatmdError, match=r"raw\.githubusercontent\.com"):
+    with pytest.raises(LmmError, match=r"raw\.githubusercontent\.com"):
         read("https://github.com/o/r/blob/main/a.py#L1-L2", tool(resolve=resolve))
     assert asked == ["raw.githubusercontent.com:443"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmd.content.documents import kind_of, language_of
+from lmm.importing.formats import file_kind
 
 ZIP = b"PK\x03\x04" + bytes(26)
 
@@ -26,6 +26,12 @@ ZIP = b"PK\x03\x04" + bytes(26)
         (ZIP, "a.docx", "", ".docx", False),
         (ZIP + b"mimetypeapplication/epub+zip", "a", "", ".epub", False),
         (ZIP + b"[Content_Types].xml word/document.xml", "a", "", ".docx", False),
+        (ZIP + b"[Content_Types].xml ppt/presentation.xml", "a", "", ".pptx", False),
+        (ZIP + b"[Content_Types].xml xl/workbook.xml", "a.zip", "", ".xlsx", False),
+        (ZIP + b"mimetypeapplication/vnd.oasis.opendocument.text", "a", "", ".odt", False),
+        (ZIP, "a", "application/vnd.openxmlformats-officedocument.presentationml.presentation", ".pptx", False),
+        (b"{\\rtf1 a}", "a.txt", "text/plain", ".rtf", False),
+        (b"\\section{A}", "a.tex", "application/x-tex", "", True),
         (ZIP, "a.zip", "", "", False),
         (b"\x89PNG\r\n", "a.txt", "", "", False),
         (b"a\0b", "a.txt", "text/plain", "", False),
@@ -34,19 +40,5 @@ ZIP = b"PK\x03\x04" + bytes(26)
     ],
 )
 def test_kinds(data: bytes, name: str, media_type: str, suffix: str, is_text: bool) -> None:
-    kind = kind_of(data, name=name, media_type=media_type)
+    kind = file_kind(data, name=name, media_type=media_type)
     assert (kind.suffix, kind.is_text) == (suffix, is_text)
-
-
-@pytest.mark.parametrize(
-    ("name", "media_type", "language"),
-    [
-        ("a.py", "", "python"),
-        ("a.rs", "text/plain", "rust"),
-        ("b", "text/csv", "csv"),
-        ("README", "text/plain", ""),
-        ("a.c++", "", ""),
-    ],
-)
-def test_languages(name: str, media_type: str, language: str) -> None:
-    assert language_of(name, media_type) == language

@@ -24,8 +24,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
 import httpcore2
 import httpx2
 
-from chatmd.context import Rules
-from chatmd.errors import FetchFailed
+from lmm.errors import FetchFailed
 
 # -- Which addresses of the network are everybody's, and which are somebody's own: loopback, private, link-local, …
 #
@@ -300,13 +299,6 @@ def name_of(url: str) -> str:
     return unquote(parts.path.rpartition("/")[2]) or parts.hostname or ""
 
 
-def too_large(limit: int) -> FetchFailed:
-    """The error of who sends too much."""
-    return FetchFailed(
-        f"it has more than {megabytes(limit)}", hint="fetch_limit under [chatmd] in config.toml allows more"
-    )
-
-
 def megabytes(size: int) -> str:
     """A number of bytes, for people.
 
@@ -321,6 +313,29 @@ def megabytes(size: int) -> str:
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host, for a port."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRules:
+    """What may be fetched: in `timeout` seconds at most `limit` bytes, also of what is unpacked.
+
+    Addresses that are not public are refused unless `private`; before that, `refusing` may raise another error. The
+    hints say how each of the three is allowed.
+    """
+
+    timeout: float = 30.0
+    limit: int = 5_000_000
+    private: bool = False
+    refusing: Callable[[], object] = object
+    more_time: str = ""
+    more_bytes: str = ""
+    more_private: str = ""
+
+    @property
+    def too_large(self) -> FetchFailed:
+        """The error of what has too many bytes."""
+        return FetchFailed(f"it has more than {megabytes(self.limit)}", hint=self.more_bytes)
+
 
 MOST_REDIRECTS = 8
 _CODINGS = ("gzip", "deflate")
@@ -348,29 +363,29 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
     return [str(entry[4][0]) for entry in found]
 
 
-async def fetch(url: str, rules: Rules, *, resolve: Resolve = resolve_host) -> Fetched:
-    """Get a document, within the rules for the network, `rules.fetch_timeout` seconds and `rules.fetch_limit` bytes.
+async def fetch(url: str, rules: FetchRules, *, resolve: Resolve = resolve_host) -> Fetched:
+    """Get a document, within the rules.
 
     Raises:
         FetchFailed: it cannot be had, or must not.
     """
     address = check_url(url)
     try:
-        async with asyncio.timeout(rules.fetch_timeout):
+        async with asyncio.timeout(rules.timeout):
             return await _following(address, rules, resolve)
     except TimeoutError as error:
-        hint = "fetch_timeout under [chatmd] in config.toml allows more"
-        raise FetchFailed(f"it took more than {rules.fetch_timeout:g} seconds", where=shown(url), hint=hint) from error
+        told = f"it took more than {rules.timeout:g} seconds"
+        raise FetchFailed(told, where=shown(url), hint=rules.more_time) from error
 
 
-async def _following(url: str, rules: Rules, resolve: Resolve) -> Fetched:
+async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
     """The document at the end of redirects, each of which is checked like the first address."""
     secure = url.lower().startswith("https:")
     certificates = await asyncio.to_thread(_certificates) if secure else None
     async with CheckedTransport(rules, certificates, resolve=resolve) as transport:
         for _ in range(MOST_REDIRECTS + 1):
             try:
-                answer = await _one(url, rules.fetch_limit, transport)
+                answer = await _one(url, rules, transport)
             except FetchFailed as error:
                 raise FetchFailed(error.message, where=error.where or shown(url), hint=error.hint) from error
             except (httpx2.HTTPError, OSError, ValueError) as error:
@@ -383,7 +398,7 @@ async def _following(url: str, rules: Rules, resolve: Resolve) -> Fetched:
     raise FetchFailed(f"it redirects more than {MOST_REDIRECTS} times", where=shown(url))
 
 
-async def _one(url: str, limit: int, transport: CheckedTransport) -> Fetched | str:
+async def _one(url: str, rules: FetchRules, transport: CheckedTransport) -> Fetched | str:
     """The answer to one request; of a redirect, where it leads."""
     headers = {"User-Agent": _user_agent(), "Accept": _ACCEPT, "Accept-Encoding": ", ".join(_CODINGS)}
     response = await transport.handle_async_request(httpx2.Request("GET", url, headers=headers))
@@ -392,25 +407,25 @@ async def _one(url: str, limit: int, transport: CheckedTransport) -> Fetched | s
             return response.headers["location"]
         if response.status_code != 200:
             raise FetchFailed(_status(response.status_code))
-        data = await _body(response, limit)
+        data = await _body(response, rules)
     finally:
         await response.aclose()
     media_type, charset = _content_type(response.headers.get("content-type", ""))
     return Fetched(data, media_type, charset, url)
 
 
-async def _body(response: httpx2.Response, limit: int) -> bytes:
+async def _body(response: httpx2.Response, rules: FetchRules) -> bytes:
     length, coding = response.headers.get("content-length", ""), response.headers.get("content-encoding", "identity")
-    if length.isdecimal() and (len(length) > 18 or int(length) > limit):
-        raise too_large(limit)
+    if length.isdecimal() and (len(length) > 18 or int(length) > rules.limit):
+        raise rules.too_large
     if coding.lower() not in (*_CODINGS, "identity"):
         raise FetchFailed(f"it is compressed by '{coding[:40]}', which nobody asked for")
     data = bytearray()
     try:
         async for piece in response.aiter_bytes():
             data += piece
-            if len(data) > limit:
-                raise too_large(limit)
+            if len(data) > rules.limit:
+                raise rules.too_large
     except httpx2.DecodingError:
         raise FetchFailed("what it sent is damaged: it cannot be unpacked") from None
     return bytes(data)
@@ -426,7 +441,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(
         self,
-        rules: Rules,
+        rules: FetchRules,
         certificates: ssl.SSLContext | None,
         *,
         loopback: bool = False,
@@ -474,7 +489,7 @@ class _Body(httpx2.AsyncByteStream):
 class _CheckedBackend(httpcore2.AsyncNetworkBackend):
     """Makes connections, and closes all of them: what is cut off while TLS begins, nobody else would close."""
 
-    def __init__(self, rules: Rules, loopback: bool, resolve: Resolve) -> None:
+    def __init__(self, rules: FetchRules, loopback: bool, resolve: Resolve) -> None:
         self._rules, self._loopback, self._resolve = rules, loopback, resolve
         self._network = httpcore2.AnyIOBackend()
         self._streams: list[httpcore2.AsyncNetworkStream] = []
@@ -507,13 +522,13 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network") from error
         if not found:
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network")
-        if self._rules.private_network or (self._loopback and is_this_machine(host)):
+        if self._rules.private or (self._loopback and is_this_machine(host)):
             return found
         for what in filter(None, map(not_public, found)):
-            self._rules.require("private_network")
+            self._rules.refusing()
             raise FetchFailed(
                 f"'{host[:100]}' is no public address, but {what}",
-                hint="if it should be fetched all the same: private_network = true under [chatmd] in config.toml",
+                hint=self._rules.more_private,
             )
         return found
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.fetch import not_public
+from lmm.fetch import not_public
 
 ADDRESSES = st.one_of(
     st.integers(0, 2**32 - 1).map(IPv4Address),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmd.content.fetch import GitHubFile, check_url, github_file, redirected, same_host, shown
-from chatmd.errors import FetchFailed
+from lmm.errors import FetchFailed
+from lmm.fetch import GitHubFile, check_url, github_file, redirected, same_host, shown
 
 SECRET = "hunter2"
 
