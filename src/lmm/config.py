@@ -29,6 +29,7 @@ from lmm.tables import (
     check_tables,
     keys_in,
     keys_of,
+    old_variables,
     read_keys,
     refuse_unknown,
     tables_of,
@@ -250,7 +251,7 @@ def load_settings(
     'Ollama/small'
     """
     env = env or {}
-    config = Config(config_file, toml_text, own)
+    config = Config(config_file, toml_text, own, old_variables(env))
     header_name = f"header of {document}" if document else "header"
     check_tables(config.toml, tables_of("lmm"), config.where)
     granted = find_powers(config, (key for table in tables_of("lmm") for key in keys_in(table)))

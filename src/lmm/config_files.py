@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from lmm.config import Settings, load_settings
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
-from lmm.tables import Config
+from lmm.tables import Config, old_variables
 
 CONFIG = "config.toml"
 
@@ -36,10 +37,11 @@ def find_config(
         if not named.is_file():
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
         named = named.resolve() if named.is_symlink() else named  # what the user names may be a link, anywhere
-        return Config(named, read_document(named), own=True)
+        return Config(named, read_document(named), True, old_variables(env))
     folders = [Path.cwd(), *([real(document).parent] if document else []), *_script_folder()]
     found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
-    return read_config(found) if found else Config()
+    config = read_config(found) if found else Config()
+    return replace(config, variables=old_variables(env))
 
 
 def read_config(file: Path) -> Config:

@@ -86,7 +86,7 @@ def find_powers(config: Config, keys: Iterable[Declared]) -> tuple[Power, ...]:
         return ()
     found = []
     for one in keys:
-        table = config.toml.get(one.table)
+        table = config.written.get(one.table)
         value = table.get(one.name) if one.key.power and isinstance(table, Mapping) else None
         words = KINDS[one.key.power](value, config.path.parent.resolve(), table or {}) if value else ""
         if words:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import re
 import tomllib
 import types
@@ -51,12 +52,22 @@ OLD: Mapping[str, str] = {
     **{f"{tier}.provider_params": f"{tier}.parameters" for tier in ("major", "minor", "aux")},
     "RAG.retrieve_companion_docs": "search.companion",
     "RAG.max_companion_docs": "",
+    "RAG.annotation_model.filters": "",
     "textSplitter.splitter": "text_splitter.splitter",
     "textSplitter.threshold": "",
     "database.collection_name": "storage.course",
     "database.companion_collection": "",
+    "server.mode": "",
+    "server.host": "lmm serve --host",
+    "server.port": "lmm serve --port",
 }
-"""What lm-markdown and lmm-education call a key, and what it is here; empty, where nothing is left to say."""
+"""What lm-markdown and lmm-education call a key, and what it is here: a key, an option of the command line, or empty,
+where nothing is left to say."""
+_OLD_TABLES = {
+    "LMM_": ("major", "minor", "aux", "embeddings"),
+    "LMMEDU_": ("major", "minor", "aux", "embeddings", "storage", "database", "RAG", "textSplitter", "server"),
+}
+"""Their tables, each of which a variable with that name may hold as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,12 +288,14 @@ class Config:
     """One config.toml as it was read; `path` is None where there is none, or where the text came from no file.
 
     What is the user's `own` (named on the command line or by ``$LMM_CONFIG``, or lying in the user's configuration
-    folder) may ask for anything; any other has powers.
+    folder) may ask for anything; any other has powers. `variables` are those of the environment in which lm-markdown
+    or lmm-education would find a table (`old_variables`); the file counts more.
     """
 
     path: Path | None = None
     text: str = ""
     own: bool = True
+    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -291,20 +304,34 @@ class Config:
 
     @property
     def toml(self) -> Mapping[str, Any]:
-        """What stands in it, table by table.
+        """What is configured, table by table.
 
         Raises:
             ConfigError: it is not TOML, or has a table that nobody knows.
         """
+        if not self.variables:
+            return self.written
+        both = {table: values[0] for table, values in _from_variables(self.variables)[0].items()}
+        for table, ours in self.written.items():
+            theirs = both.get(table)
+            both[table] = {**theirs, **ours} if isinstance(theirs, dict) and isinstance(ours, dict) else ours
+        return both
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """What stands in the file itself."""
         return _parsed(self.text, self.name)[0]
 
     @property
     def hints(self) -> tuple[str, ...]:
         """What was read in another way than it is written."""
-        return _parsed(self.text, self.name)[1]
+        return (*_parsed(self.text, self.name)[1], *_from_variables(self.variables)[1])
 
     def where(self, table: str, key: str = "") -> str:
         """The place of a key or a table, for messages: the file, and the line if it can be told."""
+        values, variable = _from_variables(self.variables)[0].get(table, ({}, ""))
+        if variable and (not key or key in values) and key not in self.written.get(table, ()):
+            return f"environment {variable}"
         line = line_of(self.text, table, key)
         return f"{self.name}:{line}" if line else self.name
 
@@ -325,7 +352,8 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         except tomllib.TOMLDecodeError:
             raise ConfigError(f"this is not TOML: {error}", where=name) from error
         hints = (f"{name}: TOML writes true and false in lower case; True and False are read as such",)
-    hints += _renamed(toml, name)
+    if names := _renamed(toml):
+        hints += (f"{name}: read with its older names: {names}",)
     for table, written in toml.items():
         if table not in TABLES:
             where = Config(Path(name), text).where(table)
@@ -335,12 +363,44 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     return toml, hints
 
 
-def _renamed(toml: dict[str, Any], name: str) -> tuple[str, ...]:
-    """Put what stands under `OLD` names under ours, which count more if both are there; one hint names all."""
+def old_variables(env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The variables of the environment from which lm-markdown and lmm-education take tables.
+
+    >>> old_variables({"LMM_MAJOR": '{"model": "OpenAI/gpt-4.1"}', "LMM_MODEL_MINOR": "Ollama/x"})
+    (('LMM_MAJOR', '{"model": "OpenAI/gpt-4.1"}'),)
+    """
+    names = [f"{prefix}{table.upper()}" for prefix, tables in _OLD_TABLES.items() for table in tables]
+    return tuple((name, env[name]) for name in names if env.get(name))
+
+
+@functools.lru_cache(maxsize=16)
+def _from_variables(variables: tuple[tuple[str, str], ...]) -> tuple[dict[str, tuple[Any, str]], tuple[str, ...]]:
+    """Our tables, each with the variable that it came from, and a hint that names what to write instead."""
+    found: dict[str, tuple[Any, str]] = {}
     told = []
+    for variable, text in variables:
+        old = next(one for tables in _OLD_TABLES.values() for one in tables if variable.endswith(f"_{one.upper()}"))
+        try:
+            toml = {old: json.loads(text)}
+        except ValueError:
+            toml = {old: text}
+        if not isinstance(toml[old], dict) and old != "storage":
+            example = '{"model": "OpenAI/gpt-4.1-mini"}'
+            raise ConfigError(f"this is no table in JSON: {text}", where=variable, hint=f"write it as {example}")
+        names = _renamed(toml)
+        told.append(f"{variable} is now [{next(iter(toml), old)}] in config.toml" + (f" ({names})" if names else ""))
+        found |= {table: (values, variable) for table, values in toml.items() if table not in found}
+    return found, (f"environment: read with its older names: {'; '.join(told)}",) if told else ()
+
+
+def _renamed(toml: dict[str, Any]) -> str:
+    """Put what stands under `OLD` names under ours, which count more if both are there; all of them, in words."""
+    told = _old_storage(toml)
     for old, new in OLD.items():
-        (table, key), (now, its_key) = old.split("."), new.split(".") if new else ("", "")
-        written = toml.get(table)
+        (*path, key), (now, _, its_key) = old.split("."), new.rpartition(".")
+        written: Any = toml
+        for table in path:
+            written = written.get(table) if isinstance(written, dict) else None
         if not isinstance(written, dict) or key not in written:
             continue
         value = written.pop(key)
@@ -348,10 +408,26 @@ def _renamed(toml: dict[str, Any], name: str) -> tuple[str, ...]:
             ours = toml.setdefault(now, {})
             if isinstance(ours, dict):
                 ours.setdefault(its_key, _sparse_name(value) if its_key == "sparse_model" else value)
-        told.append(f"[{table}] {key} " + (f"is now [{now}] {its_key}" if now else "is not needed any more"))
-        if not written and table not in TABLES:
-            del toml[table]
-    return (f"{name}: read with its older names: {'; '.join(told)}",) if told else ()
+        says = f"is now [{now}] {its_key}" if now else f"is now {new}" if new else "is not needed any more"
+        told.append(f"[{'.'.join(path)}] {key} {says}")
+        if not written and path[0] not in TABLES:
+            del toml[path[0]]
+    return "; ".join(told)
+
+
+def _old_storage(toml: dict[str, Any]) -> list[str]:
+    """Write where lmm-education keeps a course as we do, and tell of it: a folder, memory, or an address and a port."""
+    match toml.get("storage"):
+        case ":memory:":
+            del toml["storage"]
+            return ["storage in memory is now [storage] folder, on the disk"]
+        case str(folder):
+            toml["storage"] = {"folder": folder}
+            return ["storage is now [storage] folder"]
+        case {"url": str(url), "port": int(port), **more}:
+            toml["storage"] = {"url": f"{url.rstrip('/')}:{port}", **more}
+            return ["[storage] port is now part of [storage] url"]
+    return []
 
 
 def _sparse_name(model: Any) -> Any:

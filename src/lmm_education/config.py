@@ -222,20 +222,19 @@ class CourseSettings(Table, frozen=True):
     serve: ServeSettings = ServeSettings()
 
 
-def load_course_settings(toml_text: str = "", *, config_file: Path | None = None, own: bool = False) -> CourseSettings:
-    """The course's settings from configuration text; paths are relative to the configuration file's folder.
+def course_settings(config: Config) -> CourseSettings:
+    """The course's settings in what is configured; paths are relative to the configuration file's folder.
 
     What the file asks for that reaches beyond its folder has to be approved, unless it is the user's `own`.
 
     Raises:
         ConfigError: unreadable TOML, an unknown key, a value of the wrong kind or out of range.
 
-    >>> settings = load_course_settings('[RAG]\\nencoding_model = "content"\\n[text_splitter]\\noverlap = 200')
+    >>> settings = course_settings(Config(text='[RAG]\\nencoding_model = "content"\\n[text_splitter]\\noverlap = 200'))
     >>> settings.encoding, settings.preparation.overlap, settings.storage.folder.as_posix()
     ('content', 200, '.lmm/store')
     """
-    config = Config(config_file, toml_text, own)
-    root = config_file.parent if config_file else Path()
+    root = config.path.parent if config.path else Path()
 
     def powers(table: str) -> tuple[Power, ...]:
         return find_powers(config, keys_in(table))

@@ -20,7 +20,7 @@ from lmm.models.port import ChatModel, Embedder
 from lmm.powers import KINDS
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue, Catalogues
-from lmm_education.config import CourseSettings, StorageSettings, load_course_settings
+from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.errors import StoreError
 from lmm_education.store.manifest import Manifest
@@ -233,8 +233,8 @@ def find_course(
     found = config if isinstance(config, Config) else config_files.find_config(config, env=env)
     above = course_above(Path.cwd()) if found.path is None else None
     if above is not None and (above / config_files.CONFIG).is_file():
-        found = config_files.read_config(above / config_files.CONFIG)
-    settings = load_course_settings(found.text, config_file=found.path, own=found.own)
+        found = replace(config_files.read_config(above / config_files.CONFIG), variables=found.variables)
+    settings = course_settings(found)
     if found.path is None and above is not None:
         settings = _in_folder(settings, above)
     return found, settings
@@ -268,7 +268,7 @@ def course_at(folder: Path) -> tuple[Config, CourseSettings]:
     root = folder if is_course(folder) else course_above(folder.resolve()) or folder
     if (root / config_files.CONFIG).is_file():
         found = config_files.read_config(root / config_files.CONFIG)
-        return found, load_course_settings(found.text, config_file=found.path, own=found.own)
+        return found, course_settings(found)
     return Config(), _in_folder(CourseSettings(), root)
 
 

@@ -287,6 +287,18 @@ def test_configuration_of_the_file_goes_out(game: ScriptedServer, folder: Path) 
     assert game.requests[1].body["temperature"] == 0.2
 
 
+def test_the_language_has_some_parameters_and_the_configuration_all(server: ScriptedServer, folder: Path) -> None:
+    """``<config>`` says those of the published language; the others are the tier's, and go out beside them."""
+    config = write_config(folder, server, temperature=0.9)
+    config.write_text(config.read_text() + "[major.parameters]\ntop_p = 0.5\nmin_p = 0.1\n")
+    path = folder / "x.chatmd"
+    path.write_text('<config temperature="0.2" max_tokens="9"/><user>Hi</user>')
+    chatmd.run(path)
+    body = server.requests[0].body
+    sent = {key: body.get(key) for key in ("temperature", "max_tokens", "top_p", "min_p")}
+    assert sent == {"temperature": 0.2, "max_tokens": 9, "top_p": 0.5, "min_p": 0.1}
+
+
 @pytest.mark.parametrize(
     ("attributes", "wanted"),
     [

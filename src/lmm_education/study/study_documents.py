@@ -19,7 +19,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.notebook.chapters import NO_BOOK, BookChapter, chapter_of
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue
-from lmm_education.config import CourseSettings, load_course_settings
+from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
 from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
@@ -121,7 +121,7 @@ def settings_at(path: str | Path, config: str | Path | Config | None = None) -> 
     path = Path(path)
     beside = path / CONFIG if path.is_dir() else path
     found = config if isinstance(config, Config) else find_config(Path(config) if config else None, beside)
-    return load_course_settings(found.text, config_file=found.path, own=found.own)
+    return course_settings(found)
 
 
 def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Reading:

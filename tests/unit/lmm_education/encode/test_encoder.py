@@ -10,7 +10,8 @@ import pytest
 from lmm.config import ModelSettings, load_settings
 from lmm.errors import ModelNotInstalled
 from lmm.models.testing import HashEmbedder
-from lmm_education.config import load_course_settings
+from lmm.tables import Config
+from lmm_education.config import course_settings
 from lmm_education.encode.bm25 import Bm25Encoder
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.encodings import ENCODINGS, sentence_texts, source_text
@@ -26,7 +27,7 @@ DEFAULT = load_settings(env={}).embedding
 
 def encoder_for(encoding: str = "hybrid", *, extra: str = "") -> Encoder:
     """An encoder with the words' hashes for a model."""
-    settings = load_course_settings(f'[RAG]\nencoding_model = "{encoding}"\n{extra}')
+    settings = course_settings(Config(text=f'[RAG]\nencoding_model = "{encoding}"\n{extra}'))
     return open_encoder(settings, DEFAULT, embedder=EMBEDDER)
 
 
@@ -52,7 +53,7 @@ def test_sentences_have_vectors_where_the_model_reads_them() -> None:
     assert vectors["multi"] == EMBEDDER.embed(sentence_texts(chunk), kind="document")
     assert len(vectors["multi"]) == 2
     assert "multi" not in encoder_for("hybrid_passages").encode([chunk])[0]
-    builtin = open_encoder(load_course_settings(""), DEFAULT)
+    builtin = open_encoder(course_settings(Config()), DEFAULT)
     assert builtin.vectors == ("sparse", "dense")
     assert builtin.hash_of(chunk) != encoder_for().hash_of(chunk)
 
@@ -117,7 +118,7 @@ def test_progress_is_told() -> None:
     """How many texts are embedded, of how many."""
     seen: list[tuple[int, int]] = []
     encoder = open_encoder(
-        load_course_settings(), DEFAULT, embedder=EMBEDDER, on_progress=lambda *done: seen.append(done)
+        course_settings(Config()), DEFAULT, embedder=EMBEDDER, on_progress=lambda *done: seen.append(done)
     )
     encoder.encode([GREEN, GREEN])
     assert seen[-1] == (2, 2)
@@ -128,7 +129,7 @@ def test_progress_is_told() -> None:
 
 def test_the_default_is_bm25_and_wordllama() -> None:
     """And the manifest says so."""
-    encoder = open_encoder(load_course_settings(), DEFAULT)
+    encoder = open_encoder(course_settings(Config()), DEFAULT)
     assert encoder.manifest_parts == {
         "encoding": "hybrid",
         "embedding": "Builtin/wordllama",
@@ -141,7 +142,7 @@ def test_the_default_is_bm25_and_wordllama() -> None:
 
 def test_hybrid_does_without_wordllama_where_it_does_not_know_the_language() -> None:
     """Said once, with what to set."""
-    encoder = open_encoder(load_course_settings('[RAG]\nlanguage = "de"'), DEFAULT)
+    encoder = open_encoder(course_settings(Config(text='[RAG]\nlanguage = "de"')), DEFAULT)
     assert encoder.vectors == ("sparse",)
     assert "multilingual" in encoder.notices[0]
     assert encoder.manifest_parts["embedding"] == ""
@@ -150,7 +151,7 @@ def test_hybrid_does_without_wordllama_where_it_does_not_know_the_language() -> 
 def test_a_model_that_was_chosen_is_taken() -> None:
     """With a notice, if it knows another language."""
     chosen = load_settings('[embedding]\nmodel = "Builtin/wordllama"', env={}).embedding
-    encoder = open_encoder(load_course_settings('[RAG]\nlanguage = "de"'), chosen)
+    encoder = open_encoder(course_settings(Config(text='[RAG]\nlanguage = "de"')), chosen)
     assert encoder.vectors == ("sparse", "dense")
     assert "English only" in encoder.notices[0]
 
@@ -159,18 +160,18 @@ def test_hybrid_does_without_wordllama_where_it_is_not_installed(monkeypatch: py
     """No other encoding does: what was asked for cannot be had."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     elsewhere = DEFAULT.replace(timeout=7.0)  # other settings, so that no model opened before is taken
-    encoder = open_encoder(load_course_settings(), elsewhere)
+    encoder = open_encoder(course_settings(Config()), elsewhere)
     assert encoder.vectors == ("sparse",)
     assert "not installed" in encoder.notices[0]
     with pytest.raises(ModelNotInstalled):
-        open_encoder(load_course_settings('[RAG]\nencoding_model = "content"'), elsewhere)
+        open_encoder(course_settings(Config(text='[RAG]\nencoding_model = "content"')), elsewhere)
 
 
 def test_no_model_is_opened_where_none_is_needed() -> None:
     """BM25 of annotations, or nothing at all."""
     missing = ModelSettings(DEFAULT.model, origin="config.toml", dimensions=7)  # would be refused
     for name in ("none", "sparse"):
-        encoder = open_encoder(load_course_settings(f'[RAG]\nencoding_model = "{name}"'), missing)
+        encoder = open_encoder(course_settings(Config(text=f'[RAG]\nencoding_model = "{name}"')), missing)
         assert encoder.space == ""
 
 
@@ -202,6 +203,6 @@ def test_a_store_made_otherwise_is_refused(field: str, value: str, said: str) ->
 
 def test_a_store_without_dense_vectors_is_asked_without_them() -> None:
     """It was made where the built-in model would not do; a question needs no more than is there."""
-    words_only = open_encoder(load_course_settings('[RAG]\nlanguage = "de"'), DEFAULT)
+    words_only = open_encoder(course_settings(Config(text='[RAG]\nlanguage = "de"')), DEFAULT)
     fitted = encoder_for().fit(Manifest(**words_only.manifest_parts))
     assert set(fitted.encode_query("Haus", languages=["de"])) == {"sparse"}

@@ -9,7 +9,8 @@ import pytest
 
 from lmm.config import load_settings
 from lmm.models.testing import HashEmbedder
-from lmm_education.config import SearchSettings, StorageSettings, load_course_settings
+from lmm.tables import Config
+from lmm_education.config import SearchSettings, StorageSettings, course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.ids import document_point_id
@@ -111,7 +112,7 @@ def fill(store: Store, encoder: Encoder, documents: Sequence[PreparedDocument]) 
 
 def encoder_for(encoding: str, language: str = "en", embedder: HashEmbedder | None = EMBEDDER) -> Encoder:
     """An encoder whose embedding model compares words."""
-    settings = load_course_settings(f'[RAG]\nencoding_model = "{encoding}"\nlanguage = "{language}"')
+    settings = course_settings(Config(text=f'[RAG]\nencoding_model = "{encoding}"\nlanguage = "{language}"'))
     return open_encoder(settings, load_settings(env={}).embedding, embedder=embedder)
 
 
