@@ -54,14 +54,15 @@ class Catalogue:
 
     reader: StoreView
     manifest: Manifest
-    _kept: dict[str, Any] = field(repr=False)
+    _kept_at: Callable[[str], dict[str, Any]] = field(repr=False)
 
-    def once(self, name: str, read: Callable[[], T]) -> T:
-        """What `read` gave when it was first called for this name in this state of the store. Two threads that come at
-        once may both read."""
-        if name not in self._kept:
-            self._kept[name] = read()
-        found: T = self._kept[name]
+    def once(self, name: str, read: Callable[[], T], *, before_asking: bool = False) -> T:
+        """What `read` gave when it was first called for this name in this state of the store; if need be, as far as it
+        is known `before_asking` (`StoreView.known_stamp`). Two threads that come at once may both read."""
+        kept = self._kept_at(self.reader.known_stamp if before_asking else self.reader.stamp)
+        if name not in kept:
+            kept[name] = read()
+        found: T = kept[name]
         return found
 
     @property
@@ -72,9 +73,10 @@ class Catalogue:
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages of the passages, most frequent first; of an empty course, the configured one."""
-        return self.once(
-            "languages", lambda: tuple(self.reader.facet("language", limit=_ALL)) or (self.manifest.language,)
-        )
+        return self.once("languages", self._languages, before_asking=True)
+
+    def _languages(self) -> tuple[str, ...]:
+        return tuple(self.reader.facet("language", limit=_ALL)) or (self.manifest.language,)
 
     @property
     def documents(self) -> tuple[StoredDocument, ...]:
@@ -99,7 +101,7 @@ class Catalogue:
     @property
     def frequencies(self) -> Frequencies:
         """In how many chunks each word stands: what the words of a question weigh (`Frequencies.weigh`, `.share`)."""
-        return self.once("frequencies", self.reader.frequencies)
+        return self.once("frequencies", self.reader.frequencies, before_asking=True)
 
     @property
     def sections(self) -> tuple[tuple[Section, str], ...]:
@@ -183,8 +185,11 @@ class Catalogues:
             if manifest is None:
                 where = self.store.location
                 raise StoreMissing("there is nothing to search yet", where=where, hint="lmm ingest PATH")
-            with self._lock:
-                if reader.stamp != self._kept[0]:
-                    self._kept = reader.stamp, {}
-                kept = self._kept[1]
-            yield Catalogue(reader, manifest, kept)
+            yield Catalogue(reader, manifest, self._kept_at)
+
+    def _kept_at(self, stamp: str) -> dict[str, Any]:
+        """What was read in one state of the store."""
+        with self._lock:
+            if stamp != self._kept[0]:
+                self._kept = stamp, {}
+            return self._kept[1]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import types_in
@@ -35,7 +35,11 @@ from lmm_education.store.port import (
 _ALL = 10_000  # more different types than a course has
 _FEW = 200  # sections whose texts are asked for by name
 _NEEDED = ("what", "document", "section", "kind", "headings", "level", "order", "metadata")
+_PLACE = frozenset({"section", "document"})  # what may be said of a text whatever is in it
 Payload = Mapping[str, Any]
+Texts = dict[bool, dict[str, list[Payload]]]
+"""Chunks by their sections: those that are withheld, and those that are not."""
+T = TypeVar("T")
 
 
 class WithheldView:
@@ -52,6 +56,20 @@ class WithheldView:
         """See `StoreView.stamp`."""
         return self._store.stamp
 
+    @property
+    def known_stamp(self) -> str:
+        """See `StoreView.known_stamp`."""
+        return self._store.known_stamp
+
+    @property
+    def far(self) -> bool:
+        """See `StoreView.far`."""
+        return self._store.far
+
+    def together(self, *reads: Callable[[], T]) -> list[T]:
+        """See `StoreView.together`."""
+        return self._store.together(*reads)
+
     def manifest(self) -> Manifest | None:
         """See `Reader.manifest`."""
         return self._store.manifest()
@@ -60,8 +78,11 @@ class WithheldView:
         """See `Reader.search`."""
         if self._asks_for_withheld(where):
             return [[] for _ in legs]
-        found = self._store.search(legs, where=self._without(where), fields=_with_needed(fields) if fields else False)
-        if not fields:
+        plain = not fields or (not isinstance(fields, bool) and _PLACE.issuperset(fields))
+        kinds = self._kinds(self._store.known_stamp)  # `get` looks at every payload again
+        where = [*where, *([Match("kind", kinds, negate=True)] if kinds else [])]
+        found = self._store.search(legs, where=where, fields=fields if plain else _with_needed(fields))
+        if plain:
             return found
         return [
             [replace(each, payload=self._stripped(each.payload)) for each in leg if self._may_show(each.payload)]
@@ -72,8 +93,18 @@ class WithheldView:
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
     ) -> list[Stored]:
         """See `Reader.get`."""
-        points = self._store.get(collection, ids, fields=_with_needed(fields), vectors=vectors)
-        return self._chunks(points) if collection == "chunks" else self._documents(points)
+        wanted = _with_needed(fields)
+        if collection == "chunks":
+            return self._chunks(self._store.get(collection, ids, fields=wanted, vectors=vectors))
+        if not (self.far and ids and self._kinds(self.stamp)):
+            return self._documents(self._store.get(collection, ids, fields=wanted, vectors=vectors))
+        points: list[Stored] = []
+        texts: Texts = {}
+        self.together(
+            lambda: points.extend(self._store.get(collection, ids, fields=wanted, vectors=vectors)),
+            lambda: texts.update(self._texts_of(ids)),
+        )
+        return self._documents(points, texts)
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
@@ -129,9 +160,8 @@ class WithheldView:
         parts = (part for key in keys for part in re.split(r'[."\[\]]+', key))
         return any(map(self._is_withheld, parts))
 
-    def _kinds(self) -> tuple[str, ...]:
+    def _kinds(self, stamp: str) -> tuple[str, ...]:
         """The types to leave out as the store spells them."""
-        stamp = self._store.stamp
         if stamp not in self._known:
             facet = self._store.facet("kind", limit=_ALL) if stamp else {}
             self._known.clear()
@@ -139,20 +169,22 @@ class WithheldView:
         return self._known[stamp]
 
     def _without(self, where: Where) -> list[Condition]:
-        kinds = self._kinds()
+        kinds = self._kinds(self.stamp)
         return [*where, *([Match("kind", kinds, negate=True)] if kinds else [])]
 
     def _chunks(self, points: Iterable[Stored]) -> list[Stored]:
         return [replace(p, payload=self._stripped(p.payload)) for p in points if self._may_show(p.payload)]
 
-    def _documents(self, points: Sequence[Stored]) -> list[Stored]:
+    def _documents(self, points: Sequence[Stored], texts: Texts | None = None) -> list[Stored]:
         """Sections and records of documents: without those of which nothing may be shown, and other sections without
-        the texts that may not."""
+        the texts that may not. `texts` are all of the sections, if they were read."""
         sections = [point for point in points if point.payload.get("what") == "section"]
-        secret = self._texts_of(sections, withheld=True) if sections and self._kinds() else {}
+        read = texts or (self._texts_of([p.id for p in sections], True) if sections and self._kinds(self.stamp) else {})
+        secret = read.get(True, {})
         typed = _inherited_types(sections)
         doubtful = [p for p in sections if p.id in secret or any(map(self._is_withheld, typed[p.id]))]
-        open_texts = self._texts_of(doubtful, withheld=False) if doubtful else {}
+        read = texts or (self._texts_of([point.id for point in doubtful], False) if doubtful else {})
+        open_texts = read.get(False, {})
         gone = {point.id for point in doubtful if point.id not in open_texts}
         shown = []
         for point in points:
@@ -165,18 +197,22 @@ class WithheldView:
             shown.append(replace(point, payload=payload))
         return shown
 
-    def _texts_of(self, sections: Collection[Stored], *, withheld: bool) -> dict[str, list[Payload]]:
-        """The chunks of sections that may not be shown, or those that may; summaries aside, in their order."""
-        ids = {point.id for point in sections}
-        kinds = self._kinds()
+    def _texts_of(self, sections: Collection[str], withheld: bool | None = None) -> Texts:
+        """The chunks of sections, summaries aside, in their order: those that may not be shown, those that may, or all
+        of them."""
+        ids = set(sections)
+        kinds = self._kinds(self.stamp) if withheld is not None else ()
         where = [Match("kind", kinds, negate=not withheld)] if kinds else []
         where += [Match("section", tuple(ids))] if len(ids) <= _FEW else []
-        found: dict[str, list[Payload]] = {}
+        found: Texts = {True: {}, False: {}}
         for point in self._store.scroll("chunks", where=where, fields=(*_NEEDED, "text")):
-            summary = point.payload.get("kind") == "summary"
-            if point.payload.get("section") in ids and not summary and self._may_show(point.payload) != withheld:
-                found.setdefault(point.payload["section"], []).append(point.payload)
-        return {id: sorted(texts, key=lambda text: text.get("order", 0)) for id, texts in found.items()}
+            if point.payload.get("section") in ids and point.payload.get("kind") != "summary":
+                of_kind = found[not self._may_show(point.payload)]
+                of_kind.setdefault(point.payload["section"], []).append(point.payload)
+        for of_kind in found.values():
+            for texts in of_kind.values():
+                texts.sort(key=lambda text: text.get("order", 0))
+        return found
 
     def _is_secret_document(self, payload: Payload) -> bool:
         """Whether a document's header withholds it, and nothing in it has another type."""

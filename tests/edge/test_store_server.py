@@ -8,14 +8,18 @@ import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fakes.qdrant_server import QdrantServer, real_course, remove_course
 
 from lmm.errors import ConfigError
+from lmm_education import Course
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
 from lmm_education.material import SparseVector
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.searcher import Searcher
 from lmm_education.store import server_requests
 from lmm_education.store.manifest import FORMAT, Manifest
 from lmm_education.store.open import open_store
@@ -330,6 +334,34 @@ def test_a_hybrid_question_is_one_request(server: QdrantServer) -> None:
     assert [len(found) for found in store.search(legs)] == [1, 1]
     assert [seen.path for seen in server.seen] == ["/collections/course/points/query/batch"]
     store.close()
+
+
+def test_a_question_goes_there_and_back_twice(server: QdrantServer, tmp_path: Path) -> None:
+    """Of everything that it needs, first what is found, then texts; what another machine stored meanwhile counts."""
+    (tmp_path / "config.toml").write_text(f'[storage]\nurl = "{server.url}"\n')
+    note = "# Cells {0}\n\nMitosis {0} has phases.\n\n---\ntype: solution\n---\n\nIt has {0} of them.\n"
+    for number in range(4):
+        (tmp_path / f"{number}.md").write_text(note.format(number))
+    options = SearchOptions(sections=True)
+    with Course.open(tmp_path) as course, Course.open(tmp_path) as another:
+        course.ingest()
+        for parts, reads in ((course, 2), (course.for_students(), 3)):  # for students, what sections withhold
+            searcher = Searcher(parts.catalogues, parts.encoder)
+            searcher.search("How many phases?", options)
+            server.seen.clear()
+            server.hold(2, reads)
+            found = searcher.search("What phases has mitosis 2?", options)
+            assert len(server.seen) == 2 + reads
+            assert (len(found.hits), len(found.sections)) == ((8, 4) if reads == 2 else (5, 5))
+            (tmp_path / f"more {reads}.md").write_text("# Phases of phases\n\nPhases, mitosis and 2 more phases.\n")
+            another.ingest()
+            now = searcher.search("What phases has mitosis 2?", options)
+            with Course.open(tmp_path) as fresh:
+                opened = fresh if reads == 2 else fresh.for_students()
+                wanted = Searcher(opened.catalogues, opened.encoder).search("What phases has mitosis 2?", options)
+            assert [(hit.id, hit.score) for hit in now.hits] == [(hit.id, hit.score) for hit in wanted.hits]
+            assert now.relevance != found.relevance
+            assert now.sections == wanted.sections
 
 
 # -- several machines ---------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ Everything that needs no language model is here; `lmm_education.search.run` adds
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ from lmm_education.search.query import (
 from lmm_education.search.ranking import Fused, Ranking, by_rank, by_relevance, fuse, relevance, vote, weights
 from lmm_education.store.layout import values_at
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Among, Fields, Leg, Match, Store, Where
+from lmm_education.store.port import Among, Fields, Leg, Match, Store, Vector, Where
 
 NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
@@ -105,11 +106,15 @@ class Searcher:
             StoreError: it cannot be read.
         """
         with self.catalogues.view() as catalogue:
-            fitted_to, encoder = self._fitted
-            if fitted_to != catalogue.manifest:
-                encoder = self._encoder.fit(catalogue.manifest, location=self.store.location)
-                self._fitted = catalogue.manifest, encoder
-            yield SearchView(catalogue, encoder, self.settings)
+            yield SearchView(catalogue, self._fitting, self.settings)
+
+    def _fitting(self, manifest: Manifest) -> Encoder:
+        """The encoder for questions to a store that was made in this way."""
+        fitted_to, encoder = self._fitted
+        if fitted_to != manifest:
+            encoder = self._encoder.fit(manifest, location=self.store.location)
+            self._fitted = manifest, encoder
+        return encoder
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
         """See `SearchView.search`."""
@@ -128,11 +133,13 @@ class Searcher:
 
 
 class SearchView:
-    """One state of a store that can be asked in words."""
+    """One state of a store that can be asked in words. `fitting` gives the encoder for a store that was made so."""
 
-    def __init__(self, catalogue: Catalogue, encoder: Encoder, settings: SearchSettings) -> None:
+    def __init__(self, catalogue: Catalogue, fitting: Callable[[Manifest], Encoder], settings: SearchSettings) -> None:
         self.catalogue, self.settings = catalogue, settings
-        self._store, self._encoder = catalogue.reader, encoder
+        self._store, self._fitting, self._encoder = catalogue.reader, fitting, fitting(catalogue.manifest)
+        self._places: dict[str, Mapping[str, Any]] = {}  # section and document of passages that legs found
+        self._read: dict[str, Mapping[str, Any]] = {}  # payloads of sections that will be asked for
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
         """What is found for a question, without sub-questions and reranking.
@@ -265,8 +272,28 @@ class SearchView:
     def _found(self, plan: Plan, texts: Sequence[str]) -> tuple[LookedUp, bool]:
         """The passages to go on with, and whether there may be more candidates."""
         fused, leg_weights = self._fused(plan, texts)
-        hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
+        chosen = fused if plan.companion else fused[: plan.pool]
+        hits = list[Hit]()
+        self._store.together(
+            lambda: hits.extend(self._fetched(chosen, plan.options.fields)), *self._reads_of_sections(plan, chosen)
+        )
         return LookedUp(hits, leg_weights), len(fused) >= plan.depth
+
+    def _reads_of_sections(self, plan: Plan, found: Sequence[Fused]) -> list[Callable[[], object]]:
+        """What reads the sections that passages vote for, and the headings around them, where the store is far."""
+        if not (self._store.far and (plan.companion or plan.options.sections)):
+            return []
+        places = [self._places[each.id] for each in found if each.id in self._places]
+        sections = list(dict.fromkeys(place["section"] for place in places if "section" in place))[:VOTERS]
+        documents = {place["document"] for place in places if place.get("section") in sections}
+        return [lambda: self._sections_of(sections), lambda: self.catalogue.outlines(documents)]
+
+    def _sections_of(self, ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        """The payloads of those of these sections that are stored."""
+        if missing := [id for id in ids if id not in self._read]:
+            self._read |= {id: {} for id in missing}
+            self._read |= {point.id: point.payload for point in self._store.get("documents", missing)}
+        return {id: self._read[id] for id in ids if self._read[id]}
 
     def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
         """The candidates of all questions, and what the legs weighed for the first."""
@@ -281,37 +308,56 @@ class SearchView:
 
     def _fused_for(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
         """The candidates of one question, out of all legs, and what each leg weighed."""
+        while True:
+            known = self._store.known_stamp
+            found = self._fused_now(plan, text)
+            if self._store.stamp == known:
+                return found
+            self._encoder = self._fitting(self._store.manifest() or self.catalogue.manifest)
+            plan = replace(plan, languages=self.catalogue.languages)
+
+    def _fused_now(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
+        """The same by what words weigh as far as that is known."""
         vectors = self._encoder.encode_query(text, languages=plan.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
             vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
         fixed = self._fixed_weights(vectors)
-        legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
+        by_question = self._weighs_by_question
+        legs = [
+            Leg(name, vector, plan.depth, held=COVERING if by_question and name == SPARSE else 0)
+            for name, vector in vectors.items()
+            if fixed[name] > 0
+        ]
         sentences = next((leg for leg in legs if leg.vector == MULTI and DENSE in vectors), None)
         legs = [leg for leg in legs if leg is not sentences]
         if not legs:
             return [], {}
-        found = self._store.search(legs, where=plan.where, fields=False)
+        fields = ("section", "document") if self._store.far else False
+        # Of a type that is asked for: instead of a very long list of candidates, in which it may still be missing.
+        boost = [[*plan.where, Match("kind", plan.boosted)]] if plan.boosted else []
+        found, *typed = self._store.together(
+            *(partial(self._store.search, legs, where=where, fields=fields) for where in (plan.where, *boost))
+        )
+        self._places |= {s.id: s.payload for each in (found, *typed) for leg in each for s in leg}
         rankings: dict[str, Ranking] = {
             leg.vector: [(s.id, s.score) for s in each] for leg, each in zip(legs, found, strict=True)
         }
-        boosted: frozenset[str] = frozenset()
-        if plan.boosted:
-            # Instead of a very long list of candidates, in which that type may still be missing: one more query.
-            typed = self._store.search(legs, where=[*plan.where, Match("kind", plan.boosted)], fields=False)
-            boosted = frozenset(s.id for each in typed for s in each)
-            for leg, each in zip(legs, typed, strict=True):
+        boosted = frozenset(s.id for lists in typed for each in lists for s in each)
+        for lists in typed:
+            for leg, each in zip(legs, lists, strict=True):
                 rankings[leg.vector] = _merged(rankings[leg.vector], [(s.id, s.score) for s in each])
         if sentences:
             rankings = self._scored([*legs, sentences], {id for ranking in rankings.values() for id, _ in ranking})
-        leg_weights = self._weights(plan, text, rankings) if self._weighs_by_question else fixed
+        held = [s.vector for each in found for s in each if s.vector is not None]
+        leg_weights = self._weights(plan, text, rankings, held) if by_question else fixed
         settings = self.settings
         fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
         return fused, leg_weights
 
     def _scored(self, legs: Sequence[Leg], ids: Collection[str]) -> dict[str, Ranking]:
         """What each leg says of all these passages; one that has no sentences of its own is one itself."""
-        among, every = [Among(frozenset(ids))], [replace(leg, limit=len(ids)) for leg in legs]
+        among, every = [Among(frozenset(ids))], [replace(leg, limit=len(ids), held=0) for leg in legs]
         found = self._store.search(every, where=among, fields=False)
         scores = {leg.vector: {s.id: s.score for s in each} for leg, each in zip(legs, found, strict=True)}
         scores[MULTI] = scores[DENSE] | scores[MULTI]
@@ -323,13 +369,13 @@ class SearchView:
         is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
         return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
 
-    def _weights(self, plan: Plan, text: str, rankings: Mapping[str, Ranking]) -> dict[str, float]:
+    def _weights(
+        self, plan: Plan, text: str, rankings: Mapping[str, Ranking], held: Iterable[Vector]
+    ) -> dict[str, float]:
         """The weights of the legs by how much of the question the passages with most of its words hold."""
         embedder, dense = self._encoder.embedder, [name for name in rankings if name != SPARSE]
         if embedder is None or not dense:
             return {}
-        best = [id for id, _ in rankings.get(SPARSE, ())[:COVERING]]
-        held = [point.vectors.get(SPARSE) for point in self._store.get("chunks", best, fields=False, vectors=True)]
         passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
         asked = [self._words(text, [language]) for language in plan.languages]
         frequencies = self.catalogue.frequencies
@@ -376,7 +422,7 @@ class SearchView:
 
     def _sections(self, plan: Plan, hits: Sequence[Hit], votes: Sequence[float]) -> tuple[FoundSection, ...]:
         voted = vote([hit.section for hit in hits], votes)[: plan.limit]
-        stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
+        stored = self._sections_of([v.section for v in voted])
         self.catalogue.outlines({payload["document"] for payload in stored.values()})  # all at once
         found = []
         for section, score, ranks in voted:

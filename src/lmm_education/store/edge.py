@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmm_education.errors import StoreBusy, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
@@ -28,6 +28,7 @@ from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, 
 from lmm_education.store.shard import NEVER_WRITTEN, PAGE, ROOM, Shard
 from lmm_education.store.view import View, telling_of_files, write_frequencies, write_manifest
 
+T = TypeVar("T")
 # What the record of a document says besides its metadata: by these, a store can be made anew.
 _OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sections", "prepared")
 _RECORDS = (Match("what", ("document",)),)
@@ -109,6 +110,12 @@ class EdgeView(EdgeReader):
     def stamp(self) -> str:
         """See `port.StoreView.stamp`: the name of the generation."""
         return self._held.generation.name if self._held else ""
+
+    known_stamp, far = stamp, False
+
+    def together(self, *reads: Callable[[], T]) -> list[T]:
+        """See `port.StoreView.together`."""
+        return [read() for read in reads]
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Dense, SparseVector
 from lmm_education.store.manifest import Manifest
 
+T = TypeVar("T")
 CollectionName = Literal["chunks", "documents"]
 Vector = Dense | SparseVector | Sequence[Dense]
 """A dense vector, a sparse one, or (for ``multi``) several dense ones."""
@@ -35,11 +36,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a leg found. `score` is the engine's: the sum over the words that both have, or a cosine."""
+    """What a leg found. `score` is the engine's: the sum over the words that both have, or a cosine; `vector` the one
+    that is stored, of the first `Leg.held`."""
 
     id: str
     score: float
     payload: Mapping[str, Any] = field(default_factory=dict)
+    vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One vector search: nearest points by the vector of that name."""
+    """One vector search: nearest points by the vector of that name. Of the first `held`, that vector comes along."""
 
     vector: str
     query: Vector
     limit: int
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +149,30 @@ class Reader(Protocol):
 
 
 class StoreView(Reader, Protocol):
-    """A store in one state: whatever is asked of it is of that state. A server has no such thing; there, only the
-    manifest and the stamp are as they were."""
+    """A store in one state: whatever is asked of it is of that state.
+
+    A server has no such thing. There, a view begins with the state that was the last when somebody asked, and the
+    first `search` brings the present one, so that a question need not ask for it first. Who used what belongs to
+    `known_stamp` compares it with `stamp` afterwards.
+    """
 
     @property
     def stamp(self) -> str:
         """Another one whenever the documents have changed; empty where nothing was ever stored."""
+        ...
+
+    @property
+    def known_stamp(self) -> str:
+        """The stamp, as far as it is known without asking."""
+        ...
+
+    @property
+    def far(self) -> bool:
+        """Whether every request takes its time, so that what will be needed is better asked for together."""
+        ...
+
+    def together(self, *reads: Callable[[], T]) -> list[T]:
+        """What each of these gives; where the store is `far`, they are done side by side."""
         ...
 
 

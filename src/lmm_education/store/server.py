@@ -7,10 +7,14 @@ once: no two of them touch one point, and the manifest is only ever written wher
 
 from __future__ import annotations
 
+import threading
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm.hosts import is_loopback_url
@@ -164,10 +168,10 @@ class ServerReader:
         wanted = [leg for leg in legs if leg.limit > 0]
 
         def arguments(where: Where) -> Mapping[str, Any]:
-            return {"requests": [values.to_request(leg, where, fields) for leg in wanted]}
+            return {"requests": [one for leg in wanted for one in values.to_requests(leg, where, fields)]}
 
         found = iter(self._there(self._ask("query_batch_points", "chunks", where, arguments)) if wanted else [])
-        return [values.to_scored(next(found)) if leg.limit > 0 else [] for leg in legs]
+        return [values.to_scored(list(islice(found, 2 if leg.held else 1))) if leg.limit > 0 else [] for leg in legs]
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
@@ -244,19 +248,55 @@ class ServerReader:
 
 
 class ServerView(ServerReader):
-    """A server's store, with the manifest and the stamp that it had when the view was opened."""
+    """A server's store, with the manifest and the stamp that it has; see `port.StoreView`."""
 
-    def __init__(self, store: ServerReader) -> None:
+    far = True
+
+    def __init__(self, store: ServerStore) -> None:
         super().__init__(store._requests, store._settings)
-        self._store, (self._manifest, self.stamp) = store, store._state()
+        self._store, self._asking = store, threading.Lock()
+        self._asked = store.last is None
+        self._now = store.last or store._state()
+
+    def _ask_now(self) -> None:
+        """Ask for the present state, if that was not done yet."""
+        with self._asking:
+            if not self._asked:
+                self._now, self._asked = self._store._state(), True
+
+    @property
+    def stamp(self) -> str:
+        """See `port.StoreView.stamp`."""
+        self._ask_now()
+        return self._now[1]
+
+    @property
+    def known_stamp(self) -> str:
+        """See `port.StoreView.known_stamp`."""
+        return self._now[1]
+
+    def together(self, *reads: Callable[[], T]) -> list[T]:
+        """See `port.StoreView.together`."""
+        if len(reads) < 2:
+            return [read() for read in reads]
+        with ThreadPoolExecutor(len(reads) - 1) as pool:  # none that is shared: a read may have reads in it
+            others = [pool.submit(read) for read in reads[1:]]
+            return [reads[0](), *(other.result() for other in others)]
+
+    def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
+        """See `port.Reader.search`. The state of the store is asked for at the same time."""
+        found: list[list[Scored]] = []
+        search = partial(super().search, legs, where=where, fields=fields)
+        self.together(lambda: found.extend(search()), *(() if self._asked else (self._ask_now,)))
+        return found
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""
-        return self._manifest
+        return self._now[0]
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`."""
-        return self._store._frequencies_at(self.stamp)
+        return self._store._frequencies_at(self.known_stamp)
 
 
 class ServerWriter(ServerReader):
@@ -366,7 +406,14 @@ class ServerWriter(ServerReader):
 
 
 class ServerStore(ServerReader):
-    """The store on a server."""
+    """The store on a server. `last` is the state in which it was when it was last asked for, if there was something."""
+
+    last: tuple[Manifest, str] | None = None
+
+    def _state(self) -> tuple[Manifest | None, str]:
+        manifest, stamp = super()._state()
+        self.last = (manifest, stamp) if manifest else None
+        return manifest, stamp
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -379,7 +426,7 @@ class ServerStore(ServerReader):
 
     @contextmanager
     def view(self) -> Iterator[ServerView]:
-        """See `port.Store.view`: one request for manifest and stamp."""
+        """See `port.Store.view`."""
         yield ServerView(self)
 
     @contextmanager

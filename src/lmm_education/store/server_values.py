@@ -145,22 +145,25 @@ def _from_vector(vector: Any) -> Vector:
     return vector  # type: ignore[no-any-return]
 
 
-def to_request(leg: Leg, where: Where, fields: Fields) -> models.QueryRequest:
-    """One search."""
+def to_requests(leg: Leg, where: Where, fields: Fields) -> list[models.QueryRequest]:
+    """One search; a second one for the vectors of the first."""
     from qdrant_client import models
 
-    return models.QueryRequest(
-        query=to_vector(leg.query),
-        using=leg.vector,
-        limit=leg.limit,
-        filter=to_filter(where),
-        with_payload=to_selector(fields),
+    query, condition = to_vector(leg.query), to_filter(where)
+    whole = models.QueryRequest(
+        query=query, using=leg.vector, limit=leg.limit, filter=condition, with_payload=to_selector(fields)
     )
+    held = models.QueryRequest(
+        query=query, using=leg.vector, limit=leg.held or 1, filter=condition, with_vector=[leg.vector]
+    )
+    return [whole, held] if leg.held else [whole]
 
 
-def to_scored(response: models.QueryResponse) -> list[Scored]:
-    """What a search found."""
-    return [Scored(str(point.id), point.score, point.payload or {}) for point in response.points]
+def to_scored(responses: Sequence[models.QueryResponse]) -> list[Scored]:
+    """What a search found, by the answers to `to_requests`."""
+    found, *more = responses
+    held = {point.id: next(iter(from_vectors(point.vector).values()), None) for each in more for point in each.points}
+    return [Scored(str(point.id), point.score, point.payload or {}, held.get(point.id)) for point in found.points]
 
 
 def to_stored(record: models.Record) -> Stored:

@@ -6,6 +6,7 @@ import errno
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,14 @@ class Shard:
             self._check_leg(leg)
         with telling(self.path):
             requests = [values.to_request(leg, where, fields) for leg in legs]
-            return [values.to_scored(found) for found in self._shard.query_batch(engine.QueryBatchRequest(requests))]
+            found = [values.to_scored(each) for each in self._shard.query_batch(engine.QueryBatchRequest(requests))]
+        return [self._with_held(leg, each) for leg, each in zip(legs, found, strict=True)]
+
+    def _with_held(self, leg: Leg, found: list[Scored]) -> list[Scored]:
+        """The first with the vectors that the leg wants to see."""
+        best = found[: leg.held]
+        held = {each.id: each.vectors.get(leg.vector) for each in self.get([hit.id for hit in best], False, True)}
+        return [replace(hit, vector=held.get(hit.id)) for hit in best] + found[leg.held :]
 
     def _check_leg(self, leg: Leg) -> None:
         if leg.vector not in self.vectors.names:
