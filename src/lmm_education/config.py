@@ -195,6 +195,10 @@ class ServeSettings(Table, frozen=True):
     session_hours: Annotated[Count, Key("until one logs in again")] = 12
     proxy_header: Annotated[str, Key("in which a proxy writes who asks")] = "X-Forwarded-User"
     trusted_proxy: Annotated[Names, Key("addresses and networks of proxies that are believed", ["127.0.0.1"])] = ()
+    frame_ancestors: Annotated[
+        Names, Key("sites that may show the page in a frame", ["https://moodle.example.edu"])
+    ] = ()
+    allowed_origins: Annotated[Names, Key("sites whose scripts may use the API", ["https://notes.example.edu"])] = ()
     log: Annotated[
         str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", power="path")
     ] = ""

@@ -47,6 +47,16 @@ def clean(text: str, offered: Collection[int]) -> Cleaned:
     return _cleaned(text, 0, len(text), offered)
 
 
+def citations(text: str) -> list[tuple[int, int, list[int]]]:
+    """Where a text cites: from where to where, and which sources.
+
+    >>> citations("Green [1, 3]. `x[9]`")
+    [(6, 12, [1, 3])]
+    """
+    found = (match for match in _TOKEN.finditer(text) if match["numbers"] is not None)
+    return [(m.start() + len(m["space"] or ""), m.end(), _expanded(m["numbers"])) for m in found]
+
+
 def _cleaned(text: str, start: int, end: int, offered: Collection[int]) -> Cleaned:
     """The same for a part of a text; what stands before it may be looked at."""
     cited: dict[int, None] = {}

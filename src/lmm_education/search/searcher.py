@@ -14,6 +14,7 @@ from operator import mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from lmm.models.port import Embedder
 from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import SearchSettings
@@ -140,6 +141,11 @@ class SearchView:
         self._store, self._fitting, self._encoder = catalogue.reader, fitting, fitting(catalogue.manifest)
         self._places: dict[str, Mapping[str, Any]] = {}  # section and document of passages that legs found
         self._read: dict[str, Mapping[str, Any]] = {}  # payloads of sections that will be asked for
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What makes vectors of questions; None where only words are compared."""
+        return self._encoder.embedder
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
         """What is found for a question, without sub-questions and reranking.

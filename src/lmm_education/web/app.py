@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import Message, Receive, Scope, Send
 
 from lmm.errors import LmmError
 from lmm_education.answer.answers import AskOptions
-from lmm_education.errors import StoreError
+from lmm_education.errors import RequestError, StoreError
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, page, teacher
-from lmm_education.web.http import SecurityHeaders, ToldFailure, static, template
+from lmm_education.web import api, openai_api, page, teacher
+from lmm_education.web.guard import CONSENT_HEADER
+from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
 from lmm_education.web.identity import Identify
 from lmm_education.web.metrics import CountRequests
 from lmm_education.web.service import Service, open_service, service_of
@@ -48,9 +52,11 @@ ROUTES = (
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),
     ("POST", "/search", api.search),
-    ("POST", "/v1/chat/completions", api.completions),
-    ("GET", "/v1/models", api.models),
-    ("GET", "/v1/models/{name}", api.model),
+    ("POST", "/v1/chat/completions", openai_api.completions),
+    ("POST", "/v1/responses", openai_api.responses),
+    ("POST", "/v1/embeddings", openai_api.embeddings),
+    ("GET", "/v1/models", openai_api.models),
+    ("GET", "/v1/models/{name}", openai_api.model),
     ("GET", "/healthz", api.health),
 )
 
@@ -74,7 +80,8 @@ def create_app(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[
             Middleware(CountRequests, service.metrics),
-            Middleware(SecurityHeaders),
+            Middleware(SecurityHeaders, service.settings.frame_ancestors),
+            Middleware(CORSMiddleware, **_scripts([service])),
             Middleware(TrustedHostMiddleware, hosts, www_redirect=False),
             Middleware(Identify, service.identity, service.guard.enter, _failed),
         ],
@@ -82,6 +89,13 @@ def create_app(
     )
     app.state.service = service
     return app
+
+
+def _scripts(services: Iterable[Service]) -> dict[str, Any]:
+    """Which sites' scripts may read what: they bring keys, but no cookies."""
+    origins = {origin for service in services for origin in service.settings.allowed_origins}
+    headers = ["Authorization", "Content-Type", CONSENT_HEADER]
+    return {"allow_origins": sorted(origins), "allow_methods": ["GET", "POST"], "allow_headers": headers}
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -119,14 +133,49 @@ def create_site(apps: Mapping[str, Starlette]) -> Starlette:
         states = {name: "ok" if good else "nothing to search" for name, good in readable.items()}
         return JSONResponse({"courses": states}, 200 if all(readable.values()) else 503)
 
+    async def models(request: Request) -> Response:
+        return openai_api.models_response(list(services))
+
     routes: list[BaseRoute] = [
         Route("/", index),
         Route("/healthz", health),
         Route("/static/{name}", static),
+        Route("/v1/models", models),
+        Route("/v1/{rest:path}", _ByModel(apps)),
         *(Route(f"/{name}", _to_the_course(name)) for name in apps),
         *(Mount(f"/{name}", app) for name, app in apps.items()),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(SecurityHeaders)])
+    middleware = [Middleware(SecurityHeaders), Middleware(CORSMiddleware, **_scripts(services.values()))]
+    return Starlette(routes=routes, middleware=middleware)
+
+
+class _ByModel:
+    """OpenAI's API of all courses: a request goes to the course that its `model` names, as one to that course's own."""
+
+    def __init__(self, apps: Mapping[str, Starlette]) -> None:
+        self.apps = apps
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            body = dict(await read_json(request))
+            name = str(body.get("model"))
+            if name not in self.apps:
+                raise openai_api.no_such_model(name, list(self.apps))
+        except RequestError as error:
+            failure = failure_of(error, {})
+            await JSONResponse(failure.as_json(), failure.status)(scope, receive, send)
+            return
+        app, root = self.apps[name], scope.get("root_path", "")
+        data = json.dumps(body | {"model": app.state.service.name}).encode()
+        mounted = f"{root}/{name}"
+        path = mounted + str(scope["path"]).removeprefix(root)
+        unread: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await app({**scope, "path": path, "root_path": mounted}, receive_again, send)
 
 
 def _to_the_course(name: str) -> Any:

@@ -23,6 +23,8 @@ from lmm_education.web.identity import Caller, caller_of, cookie_name, route_of
 OPEN = ("/login", "/healthz", "/metrics", "/teacher")
 """Paths that need no student's login; those that have their own look after themselves."""
 OPEN_UNDER = ("/static/", "/teacher/")
+SCRIPTED = ("/v1/", "/search")
+"""Paths that scripts of other sites may use, where `allowed_origins` names the site."""
 CONSENT_HEADER = "X-Consent"
 _LEAST = 3  # questions at once
 logger = logging.getLogger("lmm.serve")
@@ -44,7 +46,8 @@ class Guard:
             Denied: it comes from another site's page, or from somebody who has not logged in.
         """
         # A page elsewhere cannot send JSON unasked, nor our cookies; browsers say so besides.
-        if connection.headers.get("sec-fetch-site", "") in ("cross-site", "same-site") and _changes(connection):
+        elsewhere = connection.headers.get("sec-fetch-site", "") in ("cross-site", "same-site")
+        if elsewhere and _changes(connection) and not self._may_script(connection):
             raise Denied(self._texts["elsewhere"], status=403, code="cross_site")
         route = route_of(connection.scope)
         if caller.admitted or route in OPEN or route.startswith(OPEN_UNDER):
@@ -53,6 +56,11 @@ class Guard:
             raise Denied(self._texts["log_in"], status=303, code="login_required", headers={"Location": "login"})
         headers = {"WWW-Authenticate": "Bearer"} if self._settings.login != "proxy" else {}
         raise Denied(self._texts["log_in"], status=401, code="login_required", headers=headers)
+
+    def _may_script(self, connection: HTTPConnection) -> bool:
+        """Whether a script of that site may ask here: the API alone, which reads no cookie that it could bring."""
+        allowed = connection.headers.get("origin", "") in self._settings.allowed_origins
+        return allowed and route_of(connection.scope).startswith(SCRIPTED)
 
     async def admit(self, request: Request) -> None:
         """Let a question be asked; one is counted.

@@ -7,20 +7,22 @@ about their own request only; what is wrong with models, keys and stores is for 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from importlib import resources
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.datastructures import MutableHeaders
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import ModelBusy, ModelTimeout
+from lmm_education.answer.sources import Source
 from lmm_education.errors import Denied, RequestError, SearchError
 from lmm_education.exchange_log.exchanges import LoggedSource
 from lmm_education.exchange_log.figures import CourseSection, day_of
@@ -30,10 +32,10 @@ LARGEST = 512 * 1024  # bytes of a request: a long conversation
 _LONGEST_NAME = 1000  # characters of a name or a password
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors "
 )
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": f"{POLICY}'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -43,16 +45,18 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Middleware that adds `HEADERS` to every response, where it has no own."""
+    """Middleware that adds `HEADERS` to every response, where it has no own. The sites in `ancestors` may frame it."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, ancestors: Sequence[str] = ()) -> None:
         self.app = app
+        framed = {"Content-Security-Policy": POLICY + " ".join(["'self'", *ancestors])}
+        self.headers = HEADERS | framed if ancestors else HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self.headers.items():
                     headers.setdefault(name, value)  # a picture has a stricter policy
             await send(message)
 
@@ -111,6 +115,31 @@ def server_sent(values: Mapping[str, Any] | str, event: str = "") -> str:
     return f"event: {event}\ndata: {data}\n\n" if event else f"data: {data}\n\n"
 
 
+# -- addresses -------------------------------------------------------------------------------------
+
+
+def is_encrypted(connection: HTTPConnection) -> bool:
+    """Whether a request came by TLS, as far as is told: a proxy says so in a header."""
+    return "https" in (connection.url.scheme, connection.headers.get("x-forwarded-proto", "").strip().lower())
+
+
+def address_of(connection: HTTPConnection) -> str:
+    """Where the page of a course is, as the caller sees it, with a slash at its end."""
+    return str(connection.base_url.replace(scheme="https") if is_encrypted(connection) else connection.base_url)
+
+
+def source_address(page: str, source: Source) -> str:
+    """What opens a source on the page of its course.
+
+    >>> from lmm_education.material import Lines, Place
+    >>> place = Place("d", "a.md", Lines(3, 4), ("Leaves",))
+    >>> source_address("http://127.0.0.1:8000/", Source(1, "c7", "chunk", place, "", section="s2"))
+    'http://127.0.0.1:8000/#section=s2&passage=c7'
+    """
+    passage = {"passage": source.id} if source.what == "chunk" else {}
+    return f"{page}#{urlencode({'section': source.section or source.id, **passage})}"
+
+
 # -- errors ----------------------------------------------------------------------------------------
 
 
@@ -165,6 +194,7 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
 
 NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Headers of a page or a stream that no proxy keeps, or holds back."""
+_EMBEDDED = "embed.js"  # the one file that other sites' pages load
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -174,7 +204,10 @@ async def static(request: Request) -> Response:
     if name not in _names():
         raise RequestError("there is no such file", status=404)
     kind = _KINDS[name.rpartition(".")[2]]
-    return Response(_text("static", name), media_type=kind, headers={"Cache-Control": "no-cache"})
+    headers = {"Cache-Control": "no-cache"}
+    if name == _EMBEDDED:
+        headers |= {"Cross-Origin-Resource-Policy": "cross-origin"}
+    return Response(_text("static", name), media_type=kind, headers=headers)
 
 
 def template(name: str, status: int = 200, **values: Any) -> Response:

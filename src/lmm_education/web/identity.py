@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmm.errors import ConfigError, LmmError
 from lmm_education.config import ServeSettings
 from lmm_education.web.accounts import KEY_MARK, ApiKey, LoginFile, Logins, Session, Sessions, Signer
+from lmm_education.web.http import is_encrypted
 
 # -- addresses ---------------------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ class Identity:
     """
 
     def __init__(self, settings: ServeSettings, signer: Signer, accounts: LoginFile, sessions: Sessions) -> None:
-        self.login, self.header = settings.login, settings.proxy_header
+        self.login, self.header, self.framed = settings.login, settings.proxy_header, bool(settings.frame_ancestors)
         self.trusted = networks(settings.trusted_proxy)
         if self.login == "proxy" and not self.trusted:
             hint = 'the proxy\'s address, such as trusted_proxy = ["127.0.0.1"]'
@@ -189,6 +190,7 @@ class Identify:
             return
         request, identity = Request(scope), self.identity
         fresh = secrets.token_urlsafe(16) if _opens_a_page(scope) else ""
+        request.state.framed = identity.framed
         try:
             caller = identity.caller(request, fresh)
             scope.setdefault("state", {}).update(caller=caller, student=caller.student)
@@ -220,10 +222,13 @@ def cookie_name(what: str, signer: Signer) -> str:
 
 def set_cookie(headers: MutableHeaders, connection: HTTPConnection, name: str, value: str, age: int) -> None:
     """Let the browser keep a cookie for `age` seconds, out of reach of scripts and of other sites' requests; where it
-    came by TLS, as far as is told, out of reach of plain connections: who lies here keeps a cookie from himself."""
-    tls = "https" in (connection.url.scheme, connection.headers.get("x-forwarded-proto", "").strip().lower())
-    secure = "; Secure" if tls else ""
-    headers.append("Set-Cookie", f"{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}")
+    came by TLS, as far as is told, out of reach of plain connections: who lies here keeps a cookie from himself.
+
+    Where other sites may frame the page, the browser keeps one for each of them, and wants TLS for that.
+    """
+    secure = "; Secure" if (encrypted := is_encrypted(connection)) else ""
+    site = "None; Partitioned" if encrypted and connection.state.framed else "Lax"
+    headers.append("Set-Cookie", f"{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite={site}{secure}")
 
 
 def route_of(scope: Scope) -> str:

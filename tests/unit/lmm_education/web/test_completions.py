@@ -10,7 +10,7 @@ from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Place
-from lmm_education.web.api import Call, read_call, sources_text
+from lmm_education.web.openai_api import Call, read_call, sources_text
 
 SOURCE = Source(2, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "…", title="Botany")
 
@@ -18,7 +18,7 @@ SOURCE = Source(2, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "
 def read(*messages: Any, **more: Any) -> Call:
     """A request with these messages."""
     body = {"model": "botany", "messages": list(messages), **more}
-    return read_call(body, models=["botany"], heading="Sources", longest=20)
+    return read_call(body, messages="messages", model="botany", heading="Sources", longest=20)
 
 
 def user(content: Any) -> dict[str, Any]:

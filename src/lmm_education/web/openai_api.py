@@ -1,0 +1,501 @@
+"""A course as a model that any OpenAI client can talk to: Chat Completions, Responses, Embeddings.
+
+Earlier messages are the history; those of the role ``system`` are left out: a course has its own. What would change the
+answer and is not done here (tools, images, several choices) is refused, and so is every parameter that is not known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+import struct
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from lmm.messages import Retrying, TextDelta, Usage
+from lmm.notebook.annotations import CHARACTERS_PER_TOKEN
+from lmm_education.answer.answers import Answer, AnswerEvent, Called, source_as_json
+from lmm_education.answer.citations import citations
+from lmm_education.answer.history import Exchange
+from lmm_education.answer.sources import Source
+from lmm_education.errors import RequestError
+from lmm_education.search.searcher import Searcher
+from lmm_education.web.api import check_number, checked_length, checked_question
+from lmm_education.web.http import NO_STORE, address_of, read_json, server_sent, source_address
+from lmm_education.web.service import CallerLeft, Service, WaitingAnswer, service_of, unless_caller_leaves
+
+WITHOUT_EFFECT = frozenset(
+    (
+        "temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "verbosity",
+        "max_tokens", "max_completion_tokens", "max_output_tokens", "truncation",
+        "reasoning", "reasoning_effort", "instructions", "include", "tool_choice", "parallel_tool_calls",
+        "user", "safety_identifier", "prompt_cache_key", "metadata", "store", "service_tier", "stream_options",
+    )
+)  # fmt: skip
+"""Parameters that clients send unasked, and that change nothing here: the course decides how it answers."""
+_TAKEN = frozenset(("model", "stream", "stream_options"))
+_OWN = ("system", "developer")
+_PARTS = ("text", "input_text", "output_text")
+_LEFT = 499  # nobody reads it
+_MOST_TEXTS = 100  # of a request for vectors
+_OWNER = "lmm"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a request asks for."""
+
+    question: str
+    history: tuple[Exchange, ...] = ()
+    stream: bool = False
+    include_usage: bool = False
+
+
+def read_call(body: Mapping[str, Any], *, messages: str, model: str, heading: str, longest: int) -> Call:
+    """The request in our words; `messages` names the parameter with the conversation, `heading` is the line above the
+    sources that `sources_text` appended to answers.
+
+    Raises:
+        RequestError: it is not as it should be, or asks for what a course does not do.
+
+    >>> said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    >>> asked = {"model": "botany", "messages": [*said, {"role": "user", "content": "Sure?"}]}
+    >>> read_call(asked, messages="messages", model="botany", heading="Sources", longest=100)
+    Call(question='Sure?', history=(Exchange(question='Why?', answer='So.'),), stream=False, include_usage=False)
+    """
+    check_model(body, model)
+    _check_parameters(body, messages)
+    said = body.get(messages)
+    *earlier, last = _messages([{"role": "user", "content": said}] if isinstance(said, str) else said, messages)
+    if last[0] != "user":
+        raise RequestError("the last message must be the user's", param=messages)
+    options = body.get("stream_options")
+    usage = bool(options.get("include_usage")) if isinstance(options, Mapping) else False
+    return Call(checked_question(last[1], longest), exchanges(earlier, heading), bool(body.get("stream")), usage)
+
+
+def check_model(body: Mapping[str, Any], model: str) -> None:
+    """See to it that a request is for this course.
+
+    Raises:
+        RequestError: it names another model.
+    """
+    if (named := body.get("model")) != model:
+        raise no_such_model(named, [model])
+
+
+def no_such_model(named: object, known: Sequence[str]) -> RequestError:
+    """What is said about a model that is not there."""
+    hint = "there is: " + ", ".join(known)
+    return RequestError(f"the model '{named}' does not exist", hint=hint, status=404, param="model")
+
+
+def _check_parameters(body: Mapping[str, Any], messages: str) -> None:
+    for name, value in body.items():
+        if name in _TAKEN or name in WITHOUT_EFFECT or name == messages or value in (None, False, [], {}):
+            continue
+        if name == "n" and value != 1:
+            raise RequestError("a course gives one answer", param=name)
+        if name != "n" and not _asks_for_text(name, value):
+            raise RequestError(f"a course does not do '{name}'", param=name)
+
+
+def _asks_for_text(name: str, value: object) -> bool:
+    """Whether a parameter says no more than that the answer is text."""
+    if name == "modalities":
+        return value == ["text"]
+    if name == "text" and isinstance(value, Mapping):
+        value = value.get("format", {"type": "text"})
+    return name in ("response_format", "text") and value == {"type": "text"}
+
+
+def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchange, ...]:
+    """Questions with the answers that follow them, without the lists of sources; what has no answer is left out."""
+    found, questions = [], list[str]()
+    for role, text in messages:
+        if role == "user":
+            questions.append(text)
+        elif any(questions):
+            answer = text.rpartition(_above_sources(heading))[0] or text
+            found.append(Exchange("\n\n".join(filter(None, questions)), answer))
+            questions = []
+    return tuple(found)
+
+
+def _messages(messages: object, param: str) -> list[tuple[str, str]]:
+    if not isinstance(messages, list) or not messages:
+        raise RequestError(f"'{param}' must be a list with a question", param=param)
+    check_number(len(messages), param)
+    found = []
+    for message in messages:
+        if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant", *_OWN):
+            raise RequestError("a message must have the role user, assistant or system", param=param)
+        if message["role"] not in _OWN:
+            found.append((str(message["role"]), checked_length(_text(message.get("content"), param), param)))
+    if not found:
+        raise RequestError("there is no question", param=param)
+    return found
+
+
+def _text(content: object, param: str) -> str:
+    """A message's text; it may come in parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [None]
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") in _PARTS]
+    if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
+        raise RequestError("a course reads text only", param=param)
+    return "\n\n".join(map(str, texts))
+
+
+# -- what is sent back -----------------------------------------------------------------------------
+
+
+def sources_text(sources: Sequence[Source], heading: str) -> str:
+    """The list of sources that follows an answer; nothing if there are none."""
+    lines = [f"- [{source.number}] {source.path} ({source.place})" for source in sources]
+    return _above_sources(heading) + "\n".join(lines) if lines else ""
+
+
+def _above_sources(heading: str) -> str:
+    return f"\n\n**{heading}**\n\n"
+
+
+@dataclass(slots=True)
+class ClientAnswer(ABC):
+    """An answer on its way to a client, in one of OpenAI's protocols.
+
+    `address` is the course's, `exchange` the answer's id in the log, if one is kept. `again` is said where a text that
+    was sent is void: these protocols take nothing back.
+    """
+
+    model: str
+    heading: str
+    again: str
+    address: str
+    exchange: str = ""
+    include_usage: bool = False
+    created: int = field(default_factory=lambda: int(time.time()))
+    id: str = field(default_factory=lambda: secrets.token_hex(12))
+    said: list[str] = field(default_factory=list)
+
+    def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
+        """What is sent next in a stream."""
+        if isinstance(event, TextDelta):
+            yield from self._piece(event.text)
+        elif isinstance(event, Retrying | Called) and self.said:
+            yield from self._piece(f"\n\n*{self.again}*\n\n")
+        elif isinstance(event, Answer):
+            text = ("" if self.said else event.text) + sources_text(event.cited, self.heading)
+            if text:
+                yield from self._piece(text)
+            yield from self._end(event)
+
+    def text(self, answer: Answer) -> str:
+        """All that is said: the answer and its sources."""
+        return "".join(self.said) or answer.text + sources_text(answer.cited, self.heading)
+
+    def annotations(self, answer: Answer) -> list[dict[str, Any]]:
+        """What each citation in the text refers to, with a link that opens it on the page of the course."""
+        cited = {source.number: source for source in answer.cited}
+        begins = len("".join(self.said).partition(answer.text)[0]) if self.said else 0
+        return [
+            {
+                "type": "url_citation",
+                "start_index": begins + start,
+                "end_index": begins + end,
+                "title": cited[number].path,
+                "url": source_address(self.address, cited[number]),
+            }
+            for start, end, numbers in citations(answer.text)
+            for number in numbers
+            if number in cited
+        ]
+
+    def beyond(self, answer: Answer) -> dict[str, Any]:
+        """Beyond the protocol: clients that do not know these fields pass over them."""
+        sources = [source_as_json(source) for source in answer.cited]
+        exchange = {"exchange": self.exchange} if self.exchange else {}
+        return exchange | {"sources": sources, "found": answer.found, "notices": list(answer.notices)}
+
+    @abstractmethod
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """The response where no stream was asked for."""
+
+    @abstractmethod
+    def _piece(self, text: str) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _end(self, answer: Answer) -> Iterator[str]: ...
+
+    @abstractmethod
+    def failed(self, error: Mapping[str, Any]) -> str:
+        """What is sent in a stream that breaks off; `error` is in OpenAI's form."""
+
+
+class CompletionAnswer(ClientAnswer):
+    """Chat Completions."""
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """See `ClientAnswer.whole`."""
+        cited = [{"type": "url_citation", "url_citation": _without_type(each)} for each in self.annotations(answer)]
+        message = {"role": "assistant", "content": self.text(answer), "annotations": cited}
+        choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
+        usage = {"usage": usage_values(answer.usage)}
+        return self._head("chat.completion") | {"choices": [choice]} | usage | self.beyond(answer)
+
+    def _piece(self, text: str) -> Iterator[str]:
+        role = {} if self.said else {"role": "assistant"}
+        self.said.append(text)
+        yield self._chunk({**role, "content": text}, None)
+
+    def _end(self, answer: Answer) -> Iterator[str]:
+        yield self._chunk({}, _finish(answer), **self.beyond(answer))
+        if self.include_usage:
+            yield server_sent(self._head() | {"choices": [], "usage": usage_values(answer.usage)})
+        yield server_sent("[DONE]")
+
+    def failed(self, error: Mapping[str, Any]) -> str:
+        """See `ClientAnswer.failed`."""
+        return server_sent(error)
+
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None, **more: Any) -> str:
+        return server_sent(self._head() | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} | more)
+
+    def _head(self, kind: str = "chat.completion.chunk") -> dict[str, Any]:
+        return {"id": f"chatcmpl-{self.id}", "object": kind, "created": self.created, "model": self.model}
+
+
+def _without_type(annotation: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in annotation.items() if name != "type"}
+
+
+def usage_values(usage: Usage) -> dict[str, int]:
+    """Tokens as Chat Completions count them."""
+    sent, received = usage.input_tokens, usage.output_tokens
+    return {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+
+
+def _finish(answer: Answer) -> str:
+    return "content_filter" if answer.refused else "length" if answer.cut else "stop"
+
+
+_WHERE = {"output_index": 0, "content_index": 0}
+
+
+@dataclass(slots=True)
+class ResponseAnswer(ClientAnswer):
+    """Responses: an object with a message in it, or the events by which it grows."""
+
+    sent: int = 0  # events
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """See `ClientAnswer.whole`."""
+        status, usage = self._status(answer), usage_values(answer.usage)
+        left = "content_filter" if answer.refused else "max_output_tokens"
+        return self._object(status, [self._message(status, self._content(answer))]) | {
+            "incomplete_details": {"reason": left} if status == "incomplete" else None,
+            "usage": {
+                "input_tokens": usage["prompt_tokens"],
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "output_tokens": usage["completion_tokens"],
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage["total_tokens"],
+            },
+            **self.beyond(answer),
+        }
+
+    def _piece(self, text: str) -> Iterator[str]:
+        if not self.said:
+            begun = self._object("in_progress", [])
+            yield self._event("response.created", response=begun)
+            yield self._event("response.in_progress", response=begun)
+            yield self._event("response.output_item.added", output_index=0, item=self._message("in_progress"))
+            yield self._part("response.content_part.added", part=_part("", []))
+        self.said.append(text)
+        yield self._part("response.output_text.delta", delta=text, logprobs=[])
+
+    def _end(self, answer: Answer) -> Iterator[str]:
+        whole, text = self.whole(answer), self.text(answer)
+        (content,) = self._content(answer)
+        for number, annotation in enumerate(content["annotations"]):
+            name = "response.output_text.annotation.added"
+            yield self._part(name, annotation=annotation, annotation_index=number)
+        yield self._part("response.output_text.done", text=text, logprobs=[])
+        yield self._part("response.content_part.done", part=content)
+        yield self._event("response.output_item.done", output_index=0, item=whole["output"][0])
+        yield self._event(f"response.{whole['status']}", response=whole)
+
+    def failed(self, error: Mapping[str, Any]) -> str:
+        """See `ClientAnswer.failed`."""
+        told = {"code": "server_error", "message": error["error"]["message"]}
+        return self._event("response.failed", response=self._object("failed", []) | {"error": told})
+
+    def _content(self, answer: Answer) -> list[dict[str, Any]]:
+        return [_part(self.text(answer), self.annotations(answer))]
+
+    def _message(self, status: str, content: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        return {"id": self._item, "type": "message", "role": "assistant", "status": status, "content": list(content)}
+
+    @property
+    def _item(self) -> str:
+        return f"msg_{self.id}"
+
+    def _status(self, answer: Answer) -> str:
+        return "incomplete" if answer.refused or answer.cut else "completed"
+
+    def _part(self, name: str, **values: Any) -> str:
+        return self._event(name, item_id=self._item, **_WHERE, **values)
+
+    def _event(self, name: str, **values: Any) -> str:
+        self.sent += 1
+        return server_sent({"type": name, "sequence_number": self.sent - 1, **values}, name)
+
+    def _object(self, status: str, output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {
+            "id": f"resp_{self.id}", "object": "response", "created_at": self.created, "status": status,
+            "model": self.model, "output": list(output), "error": None, "incomplete_details": None,
+            "instructions": None, "metadata": {}, "parallel_tool_calls": False, "temperature": None, "top_p": None,
+            "tool_choice": "none", "tools": [], "store": False, "usage": None,
+        }  # fmt: skip
+
+
+def _part(text: str, annotations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
+
+
+# -- endpoints ---------------------------------------------------------------------------------------
+
+
+async def models(request: Request) -> Response:
+    """``GET /v1/models``: the course."""
+    return models_response([service_of(request).name])
+
+
+def models_response(names: Sequence[str]) -> Response:
+    """A list of models."""
+    return JSONResponse({"object": "list", "data": [_model(name) for name in names]})
+
+
+async def model(request: Request) -> Response:
+    """``GET /v1/models/NAME``."""
+    name = request.path_params["name"]
+    check_model({"model": name}, service_of(request).name)
+    return JSONResponse(_model(name))
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": _OWNER}
+
+
+async def completions(request: Request) -> Response:
+    """``POST /v1/chat/completions``, streaming and not."""
+    return await _answered(request, CompletionAnswer, "messages")
+
+
+async def responses(request: Request) -> Response:
+    """``POST /v1/responses``, streaming and not. Nothing is stored: the conversation comes with the request."""
+    return await _answered(request, ResponseAnswer, "input")
+
+
+async def _answered(request: Request, protocol: type[ClientAnswer], messages: str) -> Response:
+    service, body = service_of(request), await read_json(request)
+    heading, longest = service.texts["sources"], service.settings.longest_question
+    call = read_call(body, messages=messages, model=service.name, heading=heading, longest=longest)
+    await service.admit(request)
+    asked = service.asked(call.question, request, "api")
+    reply = protocol(
+        service.name, heading, again=service.texts["again"], address=address_of(request), exchange=asked.number,
+        include_usage=call.include_usage,
+    )  # fmt: skip
+    events = service.answer(asked, call.history)
+    if not call.stream:
+        try:
+            answer = await unless_caller_leaves(request, _answer(events))
+        except CallerLeft:
+            return Response(status_code=_LEFT)
+        return JSONResponse(reply.whole(answer))
+    first = await _first(events)  # until there is a piece of text, an error can still be told as a status
+    return StreamingResponse(_streamed(service, reply, first, events), media_type="text/event-stream", headers=NO_STORE)
+
+
+async def _answer(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> Answer:
+    async with aclosing(events):
+        return [event async for event in events if isinstance(event, Answer)][-1]
+
+
+async def _first(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> AnswerEvent:
+    async for event in events:
+        if isinstance(event, TextDelta | Answer):
+            return event
+    raise RuntimeError("the stream ended without an answer")
+
+
+async def _streamed(
+    service: Service, reply: ClientAnswer, first: AnswerEvent, events: AsyncGenerator[AnswerEvent | WaitingAnswer]
+) -> AsyncGenerator[str]:
+    try:
+        async with aclosing(events):
+            yield "".join(reply.pieces(first))
+            async for event in events:
+                if sent := "".join(reply.pieces(event)):
+                    yield sent
+    except Exception as error:  # the response has begun: what is left is to say so in it
+        yield reply.failed(service.failed(error).as_json())
+
+
+# -- Embeddings --------------------------------------------------------------------------------------
+
+
+async def embeddings(request: Request) -> Response:
+    """``POST /v1/embeddings``: vectors of the course's own embedding model, as it makes them of questions."""
+    service, body = service_of(request), await read_json(request)
+    check_model(body, service.name)
+    texts, as_base64 = _texts(body, service.settings.longest_question), _is_base64(body)
+    await service.admit(request)
+    vectors = await asyncio.to_thread(_vectors, service.searching.searcher, texts, body.get("dimensions"))
+    data = [
+        {"object": "embedding", "index": number, "embedding": _base64(vector) if as_base64 else list(vector)}
+        for number, vector in enumerate(vectors)
+    ]
+    tokens = sum(map(len, texts)) // CHARACTERS_PER_TOKEN  # about: embedding models here do not tell
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return JSONResponse({"object": "list", "data": data, "model": service.name, "usage": usage})
+
+
+def _vectors(searcher: Searcher, texts: Sequence[str], dimensions: object) -> list[list[float]]:
+    with searcher.view() as view:
+        if view.embedder is None:
+            raise RequestError("this course has no embedding model: it compares words", param="model")
+        if dimensions not in (None, view.embedder.dimensions):
+            raise RequestError(f"vectors have {view.embedder.dimensions} dimensions here", param="dimensions")
+        return view.embedder.embed(texts, kind="query")
+
+
+def _texts(body: Mapping[str, Any], longest: int) -> list[str]:
+    given = body.get("input")
+    texts = given if isinstance(given, list) else [given]
+    if not texts or len(texts) > _MOST_TEXTS:
+        raise RequestError(f"'input' must have 1 to {_MOST_TEXTS} texts", param="input")
+    return [checked_question(text, longest) for text in texts]
+
+
+def _is_base64(body: Mapping[str, Any]) -> bool:
+    for name in body.keys() - {"model", "input", "encoding_format", "dimensions", "user"}:
+        raise RequestError(f"a course does not do '{name}'", param=name)
+    form = body.get("encoding_format", "float")
+    if form not in ("float", "base64"):
+        raise RequestError("'encoding_format' must be float or base64", param="encoding_format")
+    return bool(form == "base64")
+
+
+def _base64(vector: Sequence[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
