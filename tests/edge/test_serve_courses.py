@@ -94,6 +94,21 @@ def test_each_course_is_its_own(address: str, server: ScriptedServer) -> None:
     assert [send(f"{address}/{path}")[0] for path in ("nosuch/", "contents", "chat")] == [404] * 3
 
 
+def test_all_courses_are_models_of_one_server(address: str, server: ScriptedServer) -> None:
+    """At the root, a client chooses the course by its name; each keeps its own login."""
+    assert [model["id"] for model in send(f"{address}/v1/models")[1]["data"]] == ["plants", "stones"]
+    server.queue("Green [1].")
+    said = [{"role": "user", "content": "Which colour is a leaf?"}]
+    done = send(f"{address}/v1/chat/completions", {"model": "plants", "messages": said})[1]
+    assert done["sources"][0]["file"] == "notes/a.md"
+    assert done["choices"][0]["message"]["annotations"][0]["url_citation"]["url"].startswith(f"{address}/plants/#")
+    assert send(f"{address}/v1/responses", {"model": "stones", "input": "What is granite?"})[0] == 401
+    status, told, _ = send(f"{address}/v1/embeddings", {"model": "course", "input": "a"})
+    assert (status, told["error"]["param"]) == (404, "model")
+    assert send(f"{address}/v1/nothing", {"model": "plants"})[0] == 404
+    assert send(f"{address}/v1/responses", {"model": ["plants"]})[0] == 404
+
+
 def test_courses_that_cannot_be_served(
     courses: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

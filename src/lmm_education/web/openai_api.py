@@ -74,7 +74,9 @@ def read_call(body: Mapping[str, Any], *, messages: str, model: str, heading: st
     check_model(body, model)
     _check_parameters(body, messages)
     said = body.get(messages)
-    *earlier, last = _messages([{"role": "user", "content": said}] if isinstance(said, str) else said, messages)
+    if messages == "input" and isinstance(said, str):
+        said = [{"role": "user", "content": said}]
+    *earlier, last = _messages(said, messages)
     if last[0] != "user":
         raise RequestError("the last message must be the user's", param=messages)
     options = body.get("stream_options")

@@ -1,0 +1,203 @@
+"""The other ways to a course: Responses and Embeddings by OpenAI's client, scripts and frames of other sites' pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import openai
+import pytest
+from edge.serving import serving
+from fakes.chromium import PROGRAM, Browser
+from fakes.openai_server import Action, ScriptedServer
+
+PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
+WHY = "Why is a leaf green?"
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[ThreadingHTTPServer]:
+    """Another site, with one page: whatever its server's `page` is."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(getattr(self.server, "page", "").encode())
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def site(server: ThreadingHTTPServer) -> str:
+    """Its address, by a name that makes it another site than the course."""
+    return f"http://localhost:{server.server_port}"
+
+
+@pytest.fixture
+def address(folder: Path, server: ScriptedServer, ingested: Path, elsewhere: ThreadingHTTPServer) -> Iterator[str]:
+    """The course, served; the other site may frame its page, and its scripts may use the API."""
+    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    with (folder / "config.toml").open("a") as file:
+        file.write(f'[serve]\nframe_ancestors = ["{site(elsewhere)}"]\nallowed_origins = ["{site(elsewhere)}"]\n')
+    with serving(folder / "config.toml") as running:
+        yield running
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[openai.OpenAI]:
+    """OpenAI's own client."""
+    with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as opened:
+        yield opened
+
+
+def test_a_response_and_what_it_cites(client: openai.OpenAI, address: str, server: ScriptedServer) -> None:
+    """Each citation names its source, and has a link that opens it; so it is in Chat Completions."""
+    server.queue("Because of chlorophyll [1].", "Because of chlorophyll [1].")
+    done = client.responses.create(model="course", input=WHY, instructions="Rhyme.", temperature=1)
+    assert (done.status, done.output_text.splitlines()[0]) == ("completed", "Because of chlorophyll [1].")
+    assert done.usage is not None
+    assert done.usage.total_tokens == 18
+    (part,) = done.output[0].content  # type: ignore[union-attr]
+    (cited,) = part.annotations  # type: ignore[union-attr]
+    assert (done.output_text[cited.start_index : cited.end_index], cited.title) == ("[1]", "Botany > Leaves")
+    link = urlsplit(cited.url)
+    assert f"{link.scheme}://{link.netloc}{link.path}" == f"{address}/"
+    wanted = parse_qs(link.fragment)
+    with urllib.request.urlopen(f"{address}/sections/{wanted['section'][0]}?passage={wanted['passage'][0]}") as found:
+        assert "chlorophyll" in json.load(found)["html"]
+    whole = client.chat.completions.create(model="course", messages=[{"role": "user", "content": WHY}])
+    assert [each.model_dump() for each in whole.choices[0].message.annotations or []] == [
+        {"type": "url_citation", "url_citation": cited.model_dump(exclude={"type"})}
+    ]
+
+
+def test_a_response_that_streams(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """The client's own accumulation of the events comes to the response at their end."""
+    said: Any = [
+        {"role": "user", "content": [{"type": "input_text", "text": "What is a root?"}]},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "An organ."}]},
+        {"role": "user", "content": WHY},
+    ]
+    server.queue(f'{{"question": "{WHY}"}}', Action(pieces=("Because of ", "chlorophyll [1]", ".")))
+    with client.responses.stream(model="course", input=said) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert events[-1].type == "response.completed"
+    pieces = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(pieces) == final.output_text
+    assert final.output_text.startswith("Because of chlorophyll [1].")
+
+
+def test_a_response_that_breaks_off(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """What was said stays said; the last event tells that it failed, and why in words for students."""
+    server.queue(Action("Because of chlorophyll, which is green.", cut_after=2))
+    events = list(client.responses.create(model="course", input=WHY, stream=True))
+    assert events[0].type == "response.created"
+    failed = events[-1]
+    assert failed.type == "response.failed"
+    assert failed.response.error is not None
+    assert "try again" in failed.response.error.message
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"text": {"format": {"type": "json_object"}}}, "text"),
+        ({"extra_body": {"top_k": 3}}, "top_k"),
+        ({"model": "gpt-5"}, "model"),
+    ],
+)
+def test_what_a_course_does_not_do(client: openai.OpenAI, more: dict[str, Any], param: str) -> None:
+    """Is refused by its name, also what nobody knows: an answer as if it counted would be a lie."""
+    with pytest.raises(openai.APIStatusError) as refused:
+        client.responses.create(**{"model": "course", "input": WHY, **more})
+    assert refused.value.param == param
+
+
+def test_embeddings(client: openai.OpenAI) -> None:
+    """The vectors of the course's own model, in both forms, and no others."""
+    texts = [WHY, "What is a root?"]
+    packed = client.embeddings.create(model="course", input=texts)  # as base64, which the client asks for
+    plain = client.embeddings.create(model="course", input=texts, encoding_format="float")
+    assert [len(each.embedding) for each in packed.data] == [256, 256]
+    for one, other in zip(packed.data, plain.data, strict=True):
+        assert one.embedding == pytest.approx(other.embedding, abs=1e-6)
+    assert packed.data[0].embedding != packed.data[1].embedding
+    for wrong in ({"dimensions": 7}, {"input": []}, {"input": [[1, 2]]}):
+        with pytest.raises(openai.BadRequestError):
+            client.embeddings.create(**{"model": "course", "input": WHY, **wrong})  # type: ignore[call-overload]
+
+
+# -- other sites -----------------------------------------------------------------------------------
+
+
+def loaded(address: str) -> int:
+    """How many static files were asked for; a frame of another site is a process of its own, which the browser's
+    protocol does not tell of."""
+    with urllib.request.urlopen(f"{address}/metrics") as found:
+        return int(sum(float(line.split()[-1]) for line in found.read().decode().splitlines() if "/static/" in line))
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="needs Debian's chromium")
+def test_a_frame_in_another_sites_page(
+    address: str, elsewhere: ThreadingHTTPServer, tmp_path: Path, server: ScriptedServer
+) -> None:
+    """A script tag puts the chat there, and one can ask in it; a site that is not named shows nothing, and its
+    scripts read nothing."""
+    server.queue("Because of chlorophyll [1].")
+    elsewhere.page = f'<h1>Moodle</h1><script src="{address}/static/embed.js" data-title="Ask" async></script>'  # type: ignore[attr-defined]
+    asks = f"""fetch("{address}/v1/chat/completions", {{method: "POST", headers: {{"Content-Type": "application/json"}},
+        body: JSON.stringify({{model: "course", messages: [{{role: "user", content: "{WHY}"}}]}})}})
+        .then(got => got.json()).then(got => got.choices[0].message.content).catch(error => "refused")"""
+    framed = "performance.getEntriesByType('resource').some(each => each.initiatorType === 'iframe')"
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(site(elsewhere))
+        browser.wait_for(f"document.querySelector('iframe')?.title === 'Ask' && {framed}")
+        assert browser.run(asks).startswith("Because of chlorophyll [1].")
+        if PICTURES:
+            browser.picture(Path(PICTURES) / "framed.png")
+        assert not browser.problems
+        assert (shown := loaded(address)) > 2  # with style and scripts
+        browser.open(f"http://127.0.0.1:{elsewhere.server_port}")
+        browser.wait_for(f"document.querySelector('iframe')?.title === 'Ask' && {framed}")
+        assert browser.run(asks) == "refused"
+        assert loaded(address) == shown + 1  # `embed.js`
+        assert [problem for problem in browser.problems if "frame-ancestors" in problem]
+
+
+def test_only_the_api_and_only_named_sites(address: str, elsewhere: ThreadingHTTPServer) -> None:
+    """The page's own requests bring cookies, and are for the page alone."""
+
+    def status(path: str, origin: str) -> tuple[int, str | None]:
+        headers = {"Origin": origin, "Sec-Fetch-Site": "cross-site", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{address}{path}", b'{"query": "leaf"}', headers)
+        try:
+            with urllib.request.urlopen(request) as found:
+                return found.status, found.headers["access-control-allow-origin"]
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers["access-control-allow-origin"]
+
+    own = site(elsewhere)
+    assert status("/search", own) == (200, own)
+    assert status("/search", "https://evil.example") == (403, None)
+    assert status("/chat", own)[0] == 403
+    assert status("/reactions", own)[0] == 403
