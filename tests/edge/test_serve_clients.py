@@ -68,12 +68,12 @@ def client(address: str) -> Iterator[openai.OpenAI]:
 def test_a_response_and_what_it_cites(client: openai.OpenAI, address: str, server: ScriptedServer) -> None:
     """Each citation names its source, and has a link that opens it; so it is in Chat Completions."""
     server.queue("Because of chlorophyll [1].", "Because of chlorophyll [1].")
-    done = client.responses.create(model="course", input=WHY, instructions="Rhyme.", temperature=1)
+    done: Any = client.responses.create(model="course", input=WHY, instructions="Rhyme.", temperature=1)
     assert (done.status, done.output_text.splitlines()[0]) == ("completed", "Because of chlorophyll [1].")
     assert done.usage is not None
     assert done.usage.total_tokens == 18
-    (part,) = done.output[0].content  # type: ignore[union-attr]
-    (cited,) = part.annotations  # type: ignore[union-attr]
+    (part,) = done.output[0].content
+    (cited,) = part.annotations
     assert (done.output_text[cited.start_index : cited.end_index], cited.title) == ("[1]", "Botany > Leaves")
     link = urlsplit(cited.url)
     assert f"{link.scheme}://{link.netloc}{link.path}" == f"{address}/"
@@ -143,7 +143,8 @@ def test_embeddings(client: openai.OpenAI) -> None:
         assert one.embedding == pytest.approx(other.embedding, abs=1e-6)
     assert packed.data[0].embedding != packed.data[1].embedding
     create: Any = client.embeddings.create
-    for wrong in ({"dimensions": 7}, {"input": []}, {"input": [[1, 2]]}):
+    wrongs: list[dict[str, Any]] = [{"dimensions": 7}, {"input": []}, {"input": [[1, 2]]}]
+    for wrong in wrongs:
         with pytest.raises(openai.BadRequestError):
             create(**{"model": "course", "input": WHY, **wrong})
 
