@@ -7,6 +7,7 @@ what the kinds mean stands here.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -172,6 +173,16 @@ def _model(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
     return f"loads the model in the folder {_plain(name)}, which can run code" if is_folder else ""
 
 
+def _database(value: Any, folder: Path, table: Mapping[str, Any]) -> str:
+    """Where a server keeps who has logged in, and what was asked.
+
+    >>> _database("redis://ada:secret@example.org", Path(), {}), _database("memory://", Path(), {})
+    ('keeps what the server knows of its users at redis://ada:…@example.org', '')
+    """
+    shown = re.sub(r"(//[^/@:]*):[^@]*@", r"\1:…@", str(value))
+    return "" if shown == "memory://" else f"keeps what the server knows of its users at {_plain(shown)}"
+
+
 def _plain(value: object) -> str:
     return visible(str(value), line=True)
 
@@ -188,5 +199,6 @@ KINDS: dict[str, Reaches] = {
     "network": lambda value, folder, table: "lets prompts and tools reach this machine and its network",
     "tools": lambda value, folder, table: "gives agents that come from a URL the tools that they declare",
     "prompts": _prompts,
+    "database": _database,
 }
 """Where is a kind of power added? One row here."""

@@ -199,6 +199,18 @@ class ServeSettings(Table, frozen=True):
         Names, Key("sites that may show the page in a frame", ["https://moodle.example.edu"])
     ] = ()
     allowed_origins: Annotated[Names, Key("sites whose scripts may use the API", ["https://notes.example.edu"])] = ()
+    database: Annotated[
+        str,
+        Key(
+            "for logins, budget and limits; unset: a file in the state folder",
+            "postgresql+psycopg://lmm@db.example.org/botany",
+            power="database",
+        ),
+    ] = ""
+    limits: Annotated[
+        str,
+        Key("where questions are counted, if not there", "redis://127.0.0.1:6379", power="database"),
+    ] = ""
     log: Annotated[
         str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", power="path")
     ] = ""

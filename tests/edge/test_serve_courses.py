@@ -16,8 +16,8 @@ from edge.conftest import write_config
 from edge.support import finish, lmm, run_here, start
 from fakes.openai_server import ScriptedServer
 
-from lmm_education.web.accounts import LoginFile
-from lmm_education.web.state import serve_state
+from lmm_education.web.accounts import Accounts
+from lmm_education.web.state import open_state
 
 
 def send(address: str, body: object = None, cookie: str = "") -> tuple[int, Any, str]:
@@ -47,7 +47,7 @@ def courses(folder: Path, server: ScriptedServer) -> Path:
         file.write('[serve]\ntitle = "Pflanzen & Pilze"\nlanguage = "de"\ndescription = "Über *Blätter*."\n')
     with (folder / "stones/config.toml").open("a") as file:
         file.write('[serve]\nlogin = "password"\n')
-    logins = LoginFile(serve_state(folder / "stones", "course").logins)
+    logins = Accounts(open_state(folder / "stones", "course"))
     logins.change(lambda old: old.with_password("open sesame"))
     return folder
 

@@ -175,8 +175,8 @@ def test_forged_cookies_are_strangers(
     for cookie in (":".join(forged), good[:-1], client.cookies[student], "", "x", "a:b:c:d.e", "%00", good + "A"):
         assert Client(client.address, {session: cookie}).send("/contents").status == 401, cookie
     assert Client(client.address, {session: good}).send("/contents").status == 200
-    (key,) = state_folder.rglob("serve/*/key")
-    assert key.stat().st_mode & 0o077 == 0
+    (kept,) = state_folder.rglob("serve/*/state.sqlite")
+    assert kept.stat().st_mode & 0o077 == 0
 
 
 def test_guessing_is_slowed(serve: Serve, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import ScriptedServer
 
 import lmm_education
-from lmm_education.web.accounts import LoginFile
-from lmm_education.web.state import serve_state
+from lmm_education.web.accounts import Accounts
+from lmm_education.web.state import open_state
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
 PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
@@ -42,7 +42,7 @@ def page(
     with (folder / "config.toml").open("a") as config:
         config.write(SERVE)
     lmm_education.ingest("notes")
-    LoginFile(serve_state(folder, "course").logins).change(lambda logins: logins.with_user("Ada", "Adas Passwort"))
+    Accounts(open_state(folder, "course")).change(lambda logins: logins.with_user("Ada", "Adas Passwort"))
     with ExitStack() as closing:
         address = closing.enter_context(serving(folder / "config.toml"))
         browser = closing.enter_context(Browser(tmp_path_factory.mktemp("profile")))
@@ -119,7 +119,7 @@ def test_a_session_that_ended_leads_to_the_login(page: tuple[Browser, str], serv
     browser.run(login + "body: JSON.stringify({name: 'Ada', password: 'Adas Passwort'})})")
     browser.open(browser.run("location.origin") + "/")
     browser.run("document.body.dataset.consent = ''")
-    LoginFile(serve_state(Path.cwd(), "course").logins).change(lambda logins: logins.with_user("Ada", "another one"))
+    Accounts(open_state(Path.cwd(), "course")).change(lambda logins: logins.with_user("Ada", "another one"))
     browser.click("#question")
     browser.type("Why is a leaf green?")
     browser.press("Enter", 13)

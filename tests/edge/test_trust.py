@@ -229,6 +229,8 @@ ROWS = [
         f'[search]\nreranker = "http"\nreranker_url = "http://127.0.0.1:1/"\n{AWS.format("reranker_key_env")}',
         ("search", "chlorophyll"),
     ),
+    Row("serve.database", '[serve]\ndatabase = "postgresql+psycopg://127.0.0.1:9/x"\n', ("serve", "users", "list")),
+    Row("serve.limits", '[serve]\nlimits = "rediss+x://127.0.0.1:9"\n', ("serve", "--port", "0")),
     Row("serve.log", '[serve]\nlog = "{outside}/log.sqlite"\n', ("log", "show")),
     Row(
         "chatmd.roots",

@@ -27,10 +27,14 @@ from lmm_education.cli import course_options
 if TYPE_CHECKING:
     from lmm.tables import Config
     from lmm_education.course import Course
-    from lmm_education.web.accounts import LoginFile, Logins
+    from lmm_education.database import Database
+    from lmm_education.web.accounts import Accounts, Logins
 
 T = TypeVar("T")
-_NEEDED = ("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments", "jinja2", "limits", "prometheus_client")
+_NEEDED = (
+    *("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments", "jinja2", "limits", "prometheus_client"),
+    "sqlalchemy",
+)
 _PATIENCE = 5  # seconds for answers on their way when the server is stopped
 _SERVE = "serve"
 _which = options.together(course_options.course, options.config)
@@ -277,13 +281,11 @@ def password(*, course: str | None, config: Path | None) -> int:
 def teacher(*, course: str | None, config: Path | None) -> int:
     """Set the teacher's password: for the page /teacher, which tells what students ask, and for /metrics."""
     from lmm_education.course import Course
-    from lmm_education.web.accounts import LoginFile
-    from lmm_education.web.state import serve_state
+    from lmm_education.web.accounts import Accounts
 
     with Course.open(config=config, course=course) as opened:
         given = _asked(f"Teacher's password for {opened.settings.storage.course}: ")
-        state = serve_state(opened.root, opened.settings.storage.course)
-        LoginFile(state.teacher).change(lambda logins: logins.with_password(given))
+        Accounts(_state(opened), "teacher").change(lambda logins: logins.with_password(given))
         if not opened.settings.serve.log:
             terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
     return DONE
@@ -398,11 +400,16 @@ def _show(course: str | None, config: Path | None, part: Callable[[Logins], Coll
     return DONE
 
 
-def _logins(course: Course) -> LoginFile:
-    from lmm_education.web.accounts import LoginFile
-    from lmm_education.web.state import serve_state
+def _logins(course: Course) -> Accounts:
+    from lmm_education.web.accounts import Accounts
 
-    return LoginFile(serve_state(course.root, course.settings.storage.course).logins)
+    return Accounts(_state(course))
+
+
+def _state(course: Course) -> Database:
+    from lmm_education.web.service import state_of
+
+    return state_of(course)
 
 
 def _without(known: Mapping[str, T], names: Collection[str], what: str) -> dict[str, T]:

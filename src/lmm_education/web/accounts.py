@@ -1,25 +1,23 @@
-"""Who may log in: signed texts, passwords, users and keys, hashed, in one file that only its owner reads; sessions."""
+"""Who may log in: signed texts, passwords, users and keys, hashed; sessions."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
-import json
-import os
 import secrets
 import string
-import threading
 import time
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from lmm.disk import files
-from lmm.disk.files import document_lock, read_document
-from lmm.errors import ConfigError, FileReadError, FileWriteError
+from sqlalchemy import Connection, delete, insert, select
+
+from lmm.errors import ConfigError
+from lmm_education.database import Database
+from lmm_education.web.state import ENDED, KEPT, LOGINS
 
 _PSEUDONYM = 20  # hexadecimal digits: 80 bits
 
@@ -113,7 +111,6 @@ def _encoded(data: bytes) -> str:
 
 _LETTERS = string.ascii_lowercase.translate({ord(c): None for c in "lo"}) + "23456789"  # none looks like another
 _GROUPS = 4
-_OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,51 +162,69 @@ class Logins:
         """
         return replace(self, keys={**self.keys, checked_name(name): ApiKey(hash_key(key), questions_per_minute)})
 
-    def as_json(self) -> dict[str, Any]:
-        """As it is kept."""
-        keys = {n: {"hash": k.hash, "questions_per_minute": k.questions_per_minute} for n, k in self.keys.items()}
-        return {"password": self.password, "users": dict(self.users), "keys": keys}
+    def rows(self) -> list[tuple[str, str, str, int | None]]:
+        """As it is kept: kind, name, hash, questions a minute."""
+        return [
+            *([("password", "", self.password, None)] if self.password else []),
+            *(("user", name, kept, None) for name, kept in self.users.items()),
+            *(("key", name, key.hash, key.questions_per_minute) for name, key in self.keys.items()),
+        ]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str, str, int | None]]) -> Logins:
+        """Those that `rows` gave."""
+        every = list(rows)
+        password = next((kept for kind, _, kept, _ in every if kind == "password"), "")
+        users = {name: kept for kind, name, kept, _ in every if kind == "user"}
+        return cls(password, users, {name: ApiKey(kept, limit) for kind, name, kept, limit in every if kind == "key"})
 
 
-class LoginFile:
-    """The file of a course's logins. Threads may share it; what another process writes counts at once."""
+class Accounts:
+    """Those of a course's logins that let somebody in: students, or the teacher. Threads may share them; what another
+    process writes counts at once."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self._lock = threading.Lock()
-        self._read: tuple[tuple[int, int, int], Logins] | None = None
+    def __init__(self, database: Database, who: Literal["students", "teacher"] = "students") -> None:
+        self.database, self.who = database, who
+        self._read: tuple[str | None, Logins] = "never", Logins()
 
     def read(self) -> Logins:
-        """Who may log in now; nobody if there is no file.
+        """Who may log in now.
 
         Raises:
-            FileReadError: it cannot be read, or is damaged.
+            FileReadError: that cannot be read.
         """
-        with self._lock:
-            try:
-                found = self.file.stat()
-            except FileNotFoundError:
-                return Logins()
-            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if self._read is None or self._read[0] != stamp:
-                self._read = (stamp, _logins(read_document(self.file), self.file))
+        with self.database.reading() as connection:
+            # Two hundred users are not read for every request.
+            changed = connection.execute(select(KEPT.c.value).where(KEPT.c.name == self._changed)).scalar()
+            if changed != self._read[0]:
+                self._read = changed, self._rows(connection)
             return self._read[1]
 
     def change(self, change: Callable[[Logins], Logins]) -> Logins:
-        """Change it, one process at a time; what it holds then.
+        """Change them, one process at a time; what they are then.
 
         Raises:
             ConfigError: as `change` raises it.
-            FileReadError, FileWriteError: it cannot be read or written.
+            FileReadError: they cannot be read or written; they are as they were.
         """
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with document_lock(self.file, timeout=10):
-            changed = change(self.read())
-            if not self.file.exists():
-                self.file.touch(_OWNER_ONLY)
-            self.file.chmod(_OWNER_ONLY)
-            files.replace(self.file, json.dumps(changed.as_json(), indent=1, ensure_ascii=False) + "\n")
+        with self.database.writing("logins") as connection:
+            changed = change(self._rows(connection))
+            connection.execute(delete(LOGINS).where(LOGINS.c.who == self.who))
+            rows = [dict(zip(LOGINS.c.keys(), (self.who, *row), strict=True)) for row in changed.rows()]
+            if rows:
+                connection.execute(insert(LOGINS), rows)
+            connection.execute(delete(KEPT).where(KEPT.c.name == self._changed))
+            connection.execute(insert(KEPT), {"name": self._changed, "value": secrets.token_hex(8)})
         return changed
+
+    @property
+    def _changed(self) -> str:
+        return f"{self.who} changed"
+
+    def _rows(self, connection: Connection) -> Logins:
+        _, *columns = LOGINS.c
+        found = connection.execute(select(*columns).where(LOGINS.c.who == self.who).order_by(LOGINS.c.name))
+        return Logins.of((kind, name, kept, limit) for kind, name, kept, limit in found)
 
 
 def checked_name(name: str) -> str:
@@ -239,16 +254,6 @@ def _hashed(password: str) -> str:
     return hash_password(password, secrets.token_bytes(16))
 
 
-def _logins(text: str, file: Path) -> Logins:
-    try:
-        values = json.loads(text)
-        keys = {name: ApiKey(key["hash"], key["questions_per_minute"]) for name, key in values["keys"].items()}
-        return Logins(values["password"], dict(values["users"]), keys)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        hint = "restore it, or remove it and set the passwords anew"
-        raise FileReadError("this is no list of logins", where=str(file), hint=hint) from None
-
-
 # -- sessions ----------------------------------------------------------------------------------------
 
 
@@ -262,16 +267,12 @@ class Session:
 
 
 class Sessions:
-    """Begins, reads and ends sessions; `clock` tells the time in seconds since 1970.
+    """Begins, reads and ends sessions; `clock` tells the time in seconds since 1970. Those that ended before their time
+    are remembered until then."""
 
-    The file `ended` grows by a line with each logout; those that are over anyway are not remembered.
-    """
-
-    def __init__(self, signer: Signer, ended: Path, hours: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, signer: Signer, database: Database, hours: int, clock: Callable[[], float] = time.time) -> None:
         self.seconds = hours * 3600
-        self._signer, self._file, self._clock = signer, ended, clock
-        self._ended: frozenset[str] = frozenset()
-        self._stamp = (0, 0)
+        self._signer, self._database, self._clock = signer, database, clock
 
     def begin(self, name: str, logins: Logins) -> str:
         """A new session for who has shown the password, as it goes into the cookie."""
@@ -282,7 +283,11 @@ class Sessions:
         return self._signer.sign("session", f"{secrets.token_urlsafe(16)}:{expires}:{self._mark(kept)}:{written}")
 
     def read(self, signed: str, logins: Logins) -> Session | None:
-        """The session of a cookie; None if it is none of ours, over, or from before the password was changed."""
+        """The session of a cookie; None if it is none of ours, over, or from before the password was changed.
+
+        Raises:
+            FileReadError: whether it was ended cannot be read.
+        """
         text = self._signer.read("session", signed) if signed else None
         if text is None:
             return None
@@ -297,25 +302,16 @@ class Sessions:
         """Let a session not count any more, wherever its cookie is.
 
         Raises:
-            FileWriteError: that cannot be kept.
+            FileReadError: that cannot be kept.
         """
-        try:
-            with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a") as opened:
-                opened.write(f"{session.id} {session.expires}\n")
-        except OSError as error:
-            raise FileWriteError(f"cannot be written: {error.strerror}", where=str(self._file)) from error
+        with self._database.writing("ended") as connection:
+            over = (ENDED.c.expires <= int(self._clock())) | (ENDED.c.id == session.id)
+            connection.execute(delete(ENDED).where(over))
+            connection.execute(insert(ENDED), {"id": session.id, "expires": session.expires})
 
     def _has_ended(self, id: str) -> bool:
-        try:
-            found = self._file.stat()
-        except FileNotFoundError:
-            return False
-        if (stamp := (found.st_mtime_ns, found.st_size)) != self._stamp:
-            lines = [line.split() for line in self._file.read_text(encoding="ascii").splitlines()]
-            now = self._clock()
-            self._ended = frozenset(line[0] for line in lines if len(line) == 2 and int(line[1]) > now)
-            self._stamp = stamp
-        return id in self._ended
+        with self._database.reading() as connection:
+            return connection.execute(select(ENDED.c.id).where(ENDED.c.id == id)).first() is not None
 
     def _mark(self, kept: str) -> str:
         """What ties a session to the password of its login."""

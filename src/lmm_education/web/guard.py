@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 
 from limits import RateLimitItemPerSecond
+from limits.errors import StorageError
 from limits.storage import Storage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
@@ -89,7 +90,10 @@ class Guard:
             if self._asked.hit(item, "asked", student):
                 return 0
             return seconds_until(self._asked.get_window_stats(item, "asked", student).reset_time)
-        except LmmError as error:  # that it cannot be counted is the teacher's concern, not the student's
+        except (
+            LmmError,
+            StorageError,
+        ) as error:  # that it cannot be counted is the teacher's concern, not the student's
             logger.error("%s: %s", type(error).__name__, error)
             return 0
 

@@ -6,6 +6,7 @@ cookie, or where there is none of these, of the address. A log with it tells nob
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import ConfigError, LmmError
 from lmm_education.config import ServeSettings
-from lmm_education.web.accounts import KEY_MARK, ApiKey, LoginFile, Logins, Session, Sessions, Signer
+from lmm_education.web.accounts import KEY_MARK, Accounts, ApiKey, Logins, Session, Sessions, Signer
 from lmm_education.web.http import is_encrypted
 
 # -- addresses ---------------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ class Identity:
         ConfigError: a proxy is to be believed, and none is named.
     """
 
-    def __init__(self, settings: ServeSettings, signer: Signer, accounts: LoginFile, sessions: Sessions) -> None:
+    def __init__(self, settings: ServeSettings, signer: Signer, accounts: Accounts, sessions: Sessions) -> None:
         self.login, self.header, self.framed = settings.login, settings.proxy_header, bool(settings.frame_ancestors)
         self.trusted = networks(settings.trusted_proxy)
         if self.login == "proxy" and not self.trusted:
@@ -134,7 +135,7 @@ class Identity:
         """Who sent a request; `fresh` is the number for a browser that has none yet.
 
         Raises:
-            FileReadError: the file of logins is damaged.
+            FileReadError: who may log in cannot be read.
         """
         peer = connection.client.host if connection.client else ""
         forwarded = connection.headers.get("x-forwarded-for", "")
@@ -192,7 +193,11 @@ class Identify:
         fresh = secrets.token_urlsafe(16) if _opens_a_page(scope) else ""
         request.state.framed = identity.framed
         try:
-            caller = identity.caller(request, fresh)
+            # In a thread where it is looked up who has logged in: a database may be slow.
+            asks = identity.login in ("password", "users")
+            caller = (
+                await asyncio.to_thread(identity.caller, request, fresh) if asks else identity.caller(request, fresh)
+            )
             scope.setdefault("state", {}).update(caller=caller, student=caller.student)
             self.enter(request, caller)
         except LmmError as error:

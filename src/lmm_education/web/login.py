@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from lmm_education.errors import Denied
-from lmm_education.web.accounts import LoginFile, Session, Sessions, Signer, hash_password, matches
+from lmm_education.web.accounts import Accounts, Session, Sessions, Signer, hash_password, matches
 from lmm_education.web.guard import seconds_until, too_soon
 from lmm_education.web.http import NO_STORE
 from lmm_education.web.identity import caller_of, cookie_name, set_cookie
@@ -68,7 +68,7 @@ class Attempts:
 class Login:
     """A way in, with its accounts and sessions: there is one for the students of a course, and one for its teacher."""
 
-    def __init__(self, what: str, signer: Signer, accounts: LoginFile, sessions: Sessions, attempts: Attempts) -> None:
+    def __init__(self, what: str, signer: Signer, accounts: Accounts, sessions: Sessions, attempts: Attempts) -> None:
         self.accounts, self.sessions, self.attempts = accounts, sessions, attempts
         self.cookie, self.device_cookie = cookie_name(what, signer), cookie_name("device", signer)
 

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from limits.storage import Storage
 from markupsafe import Markup
 from starlette.requests import Request
 
@@ -31,6 +32,7 @@ from lmm_education.answer.history import Exchange
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
 from lmm_education.config import ServeSettings
+from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
 from lmm_education.exchange_log.log_file import LogWriter
@@ -38,7 +40,7 @@ from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import can_write
 from lmm_education.search.run import CourseSearch
-from lmm_education.web.accounts import LoginFile, Sessions, Signer
+from lmm_education.web.accounts import Accounts, Sessions, Signer
 from lmm_education.web.chapters import course_title
 from lmm_education.web.guard import Guard, too_soon
 from lmm_education.web.http import ToldFailure, failure_of
@@ -48,7 +50,7 @@ from lmm_education.web.material import Contents, Material
 from lmm_education.web.metrics import Metrics
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
-from lmm_education.web.state import Budget, Database, Reservation, ServeState, Spent, Windows, serve_state
+from lmm_education.web.state import Budget, Reservation, Spent, open_counts, open_state, secret_key
 from lmm_education.web.topic import TopicCheck
 from lmm_education.web.words import texts_for
 
@@ -480,16 +482,15 @@ def open_service(
     Raises:
         ConfigError: [serve] asks for something unknown, or for rules that cannot be kept: there is no password yet, or
             no model that could check what is asked.
-        FileReadError, FileWriteError: the server's own files cannot be read or made.
+        FileReadError: the server's own database cannot be used.
     """
     course = course.for_students()
     answering, settings = open_answering(course, options, major=_major(course, workers)), course.settings.serve
-    texts, state, log = texts_for(settings), state_of(course), _open_log(course)
-    database = Database(state.database)
-    storage = Windows(database)
-    signer = Signer(state.key())
-    accounts = LoginFile(state.logins)
-    sessions = Sessions(signer, state.ended, settings.session_hours)
+    texts, database, log = texts_for(settings), state_of(course), _open_log(course)
+    storage = open_counts(database, settings)
+    key, accounts = secret_key(database), Accounts(database)
+    signer = Signer(key)
+    sessions = Sessions(signer, database, settings.session_hours)
     students = Login("session", signer, accounts, sessions, Attempts(signer, storage))
     _check_accounts(settings, accounts)
     searcher, study = answering.searching.searcher, course.settings.study
@@ -504,7 +505,7 @@ def open_service(
         identity=Identity(settings, signer, accounts, sessions),
         guard=Guard(settings, texts, signer, storage),
         students=students,
-        teacher=_teacher(state, storage),
+        teacher=_teacher(key, database, storage),
         pictures=pictures,
         material=Material(contents, study, pictures.of_document),
         metrics=Metrics(course.store, log),
@@ -530,9 +531,11 @@ def _major(course: CourseParts, workers: int) -> ChatModel:
     return course.major or shared_chat(course.models.major.replace(concurrency=_at_once(course, workers)))
 
 
-def state_of(course: CourseParts) -> ServeState:
-    """Where the server of a course keeps its own."""
-    return serve_state(course.root, course.settings.storage.course)
+def state_of(course: CourseParts) -> Database:
+    """Where the server of a course keeps its own; it is closed with the course."""
+    database = open_state(course.root, course.settings.storage.course, course.settings.serve)
+    course.closing.callback(database.close)
+    return database
 
 
 def _open_log(course: CourseParts) -> LogWriter | None:
@@ -546,13 +549,13 @@ def _open_log(course: CourseParts) -> LogWriter | None:
     return log
 
 
-def _teacher(state: ServeState, storage: Windows) -> Login:
-    signer = Signer(state.key() + b" teacher")
-    sessions = Sessions(signer, state.teacher_ended, _TEACHER_HOURS)
-    return Login("teacher", signer, LoginFile(state.teacher), sessions, Attempts(signer, storage, OF_ONE))
+def _teacher(key: bytes, database: Database, storage: Storage) -> Login:
+    signer = Signer(key + b" teacher")
+    sessions = Sessions(signer, database, _TEACHER_HOURS)
+    return Login("teacher", signer, Accounts(database, "teacher"), sessions, Attempts(signer, storage, OF_ONE))
 
 
-def _check_accounts(settings: ServeSettings, accounts: LoginFile) -> None:
+def _check_accounts(settings: ServeSettings, accounts: Accounts) -> None:
     known = accounts.read()
     if settings.login == "password" and not known.password:
         raise ConfigError("there is no password yet", where="[serve] login", hint="lmm serve password")

@@ -1,163 +1,193 @@
 """What the server of a course keeps between its runs, outside of the course's folder: its key, logins, what was spent.
 
-The folder is ``serve/NAME`` in the user's state folder, where NAME stands for the course's folder and its name. A
-course that came with somebody's repository brings neither passwords nor keys.
+It is one database: ``serve/NAME/state.sqlite`` in the user's state folder, where NAME stands for the course's folder
+and its name, or what ``[serve] database`` names. A course that came with somebody's repository brings neither passwords
+nor keys.
 """
 
 from __future__ import annotations
 
-import contextlib
+import base64
 import datetime as dt
 import hashlib
+import json
+import logging
 import os
 import secrets
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
-from limits.storage import MovingWindowSupport, Storage
+from limits.errors import ConfigurationError
+from limits.storage import MovingWindowSupport, Storage, storage_from_string
+from sqlalchemy import BigInteger, Column, Connection, Double, Index, Integer, Table, Text, delete, insert, select
 
 from lmm.disk.files import state_folder
-from lmm.errors import FileReadError, FileWriteError
+from lmm.errors import ConfigError, FileReadError
 from lmm.messages import Usage
+from lmm.powers import require
+from lmm_education.config import ServeSettings
+from lmm_education.database import TABLES, Database
 
+logger = logging.getLogger("lmm.serve")
 _BYTES = 32
+KEPT = Table("kept", TABLES, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+LOGINS = Table(
+    "logins",
+    TABLES,
+    *(Column(name, Text, primary_key=True) for name in ("who", "kind", "name")),
+    Column("hash", Text, nullable=False),
+    Column("questions_per_minute", Integer),
+)
+"""``who`` is let in: students or the teacher; ``kind`` is password, user or key."""
+ENDED = Table("ended", TABLES, Column("id", Text, primary_key=True), Column("expires", BigInteger, nullable=False))
+"""Sessions that were ended before their time."""
+_SPENT = Table(
+    "spent",
+    TABLES,
+    Column("day", Text, primary_key=True),
+    Column("tokens", BigInteger, nullable=False),
+    Column("cost", Double, nullable=False),
+)
+_COUNTED = Table("counted", TABLES, Column("name", Text, nullable=False), Column("at", Double, nullable=False))
+Index("by_name", _COUNTED.c.name, _COUNTED.c.at)
 
 
-@dataclass(frozen=True, slots=True)
-class ServeState:
-    """The folder of one course's server; it is made when something is first kept in it."""
-
-    folder: Path
-
-    @property
-    def logins(self) -> Path:
-        """Hashed passwords and keys."""
-        return self.folder / "logins.json"
-
-    @property
-    def database(self) -> Path:
-        """What was spent."""
-        return self.folder / "spent.sqlite"
-
-    @property
-    def ended(self) -> Path:
-        """Sessions that were ended before their time."""
-        return self.folder / "ended"
-
-    @property
-    def teacher(self) -> Path:
-        """The teacher's hashed password."""
-        return self.folder / "teacher.json"
-
-    @property
-    def teacher_ended(self) -> Path:
-        """Sessions of the teacher that were ended before their time."""
-        return self.folder / "teacher-ended"
-
-    def make(self) -> None:
-        """Make the folder, for its owner alone.
-
-        Raises:
-            FileWriteError: it cannot be made.
-        """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.folder.chmod(0o700)
-        except OSError as error:
-            raise _unwritable(self.folder, error) from error
-
-    def key(self) -> bytes:
-        """The course's secret key, made when it is first asked for; of two processes, one makes it.
-
-        Raises:
-            FileReadError: it cannot be read, or is damaged.
-            FileWriteError: it cannot be written.
-        """
-        file = self.folder / "key"
-        if not file.exists():
-            self.make()
-            _write_once(file, secrets.token_bytes(_BYTES))
-        try:
-            key = file.read_bytes()
-        except OSError as error:
-            raise FileReadError(f"cannot be read: {error.strerror}", where=str(file)) from error
-        if len(key) != _BYTES:
-            raise FileReadError("this is no key", where=str(file), hint="remove it: all browsers become strangers")
-        return key
-
-
-def serve_state(root: Path, course: str) -> ServeState:
-    """Where the server of the course `course` in the folder `root` keeps its own."""
+def state_place(root: Path, course: str) -> Path:
+    """The folder in which the server of the course `course` in the folder `root` keeps its own."""
     digest = hashlib.sha256(os.fsencode(f"{root.resolve()}\0{course}")).hexdigest()[:12]
-    return ServeState(state_folder() / "serve" / f"{root.resolve().name or 'course'}-{digest}")
+    return state_folder() / "serve" / f"{root.resolve().name or 'course'}-{digest}"
 
 
-def _write_once(file: Path, data: bytes) -> None:
-    """Write a whole file that only its owner reads, unless there is one."""
-    temporary = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings()) -> Database:
+    """The database of a course's server; what earlier versions kept in files is moved into it.
+
+    Raises:
+        Untrusted: its address is a stranger's.
+        ConfigError: its address is none, or it is another course's.
+        FileReadError: it cannot be used, or what is moved into it cannot be read.
+    """
+    folder = state_place(root, course)
+    if settings.database:
+        require(settings.powers, "serve.database")
+    database = Database(settings.database or folder / "state.sqlite")
+    with ExitStack() as failing:
+        failing.callback(database.close)
+        if old := _moved_into(database, course, folder):
+            for each in old:
+                each.rename(each.with_name(f"{each.name}.moved"))
+            logger.warning("what the server kept in %s is in %s now; *.moved can be removed", folder, database.where)
+        failing.pop_all()
+    return database
+
+
+def _moved_into(database: Database, course: str, folder: Path) -> list[Path]:
+    """Begin a new database with what was kept before; the files that it was in."""
+    file = folder / "state.sqlite"
+    with database.writing() as connection:
+        known = dict(connection.execute(select(KEPT.c.name, KEPT.c.value)).tuples().all())
+        if known.setdefault("course", course) != course:
+            hint = "one database is for one course: name another"
+            raise ConfigError(
+                f"this is the database of the course '{known['course']}'", where=database.where, hint=hint
+            )
+        if "key" in known:
+            return []
+        own = database.file is None and file.exists()  # of the same course, before it had a server's database
+        rows = _all_rows(file) if own else _old_rows(folder)
+        key = base64.b64encode(secrets.token_bytes(_BYTES)).decode()
+        rows["kept"] = [{"name": "course", "value": course}, *(rows.get("kept") or [{"name": "key", "value": key}])]
+        for table in TABLES.sorted_tables:
+            if rows.get(table.name):
+                connection.execute(insert(table), rows[table.name])
+    return [file] if own else [folder / name for name in _OLD if (folder / name).exists()]
+
+
+def secret_key(database: Database) -> bytes:
+    """The course's secret key, with which cookies are signed.
+
+    Raises:
+        FileReadError: it cannot be read.
+    """
+    with database.reading() as connection:
+        return base64.b64decode(connection.execute(select(KEPT.c.value).where(KEPT.c.name == "key")).scalar_one())
+
+
+# -- what earlier versions kept in files -------------------------------------------------------------
+
+
+_OLD = ("key", "logins.json", "teacher.json", "ended", "teacher-ended", "spent.sqlite")
+
+
+def _all_rows(file: Path) -> dict[str, list[dict[str, Any]]]:
+    """What a course's own file has, which goes into a server's database."""
+    source = Database(file)
+    with source.reading() as connection:
+        rows = {t.name: [dict(row) for row in connection.execute(select(t)).mappings()] for t in TABLES.sorted_tables}
+    source.close()
+    rows["kept"] = [row for row in rows["kept"] if row["name"] != "course"]
+    return rows
+
+
+def _old_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    rows: dict[str, list[dict[str, Any]]] = {}
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(data)
-            opened.flush()
-            os.fsync(opened.fileno())
-        with contextlib.suppress(FileExistsError):  # another process was first
-            os.link(temporary, file)
-    except OSError as error:
-        raise _unwritable(file, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        if (key := folder / "key").exists():
+            rows["kept"] = [{"name": "key", "value": base64.b64encode(key.read_bytes()).decode()}]
+        rows["logins"] = [
+            {"who": who, **row}
+            for who, file in (("students", folder / "logins.json"), ("teacher", folder / "teacher.json"))
+            if file.exists()
+            for row in _old_logins(json.loads(file.read_text(encoding="utf-8")))
+        ]
+        files = [file for name in ("ended", "teacher-ended") if (file := folder / name).exists()]
+        ended = dict(line.split() for file in files for line in file.read_text(encoding="ascii").splitlines())
+        rows["ended"] = [{"id": id, "expires": int(expires)} for id, expires in ended.items()]
+        if (spent := folder / "spent.sqlite").exists():
+            with closing(sqlite3.connect(spent)) as connection:
+                found = connection.execute("select day, tokens, cost from spent").fetchall()
+            rows["spent"] = [dict(zip(("day", "tokens", "cost"), row, strict=True)) for row in found]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, sqlite3.Error) as error:
+        hint = "restore it, or remove it and set the passwords anew"
+        raise FileReadError(f"what the server kept cannot be read: {error}", where=str(folder), hint=hint) from error
+    return rows
 
 
-def _unwritable(path: Path, error: OSError) -> FileWriteError:
-    hint = "name another folder: export LMM_STATE_DIR=…"
-    return FileWriteError(f"cannot be written: {error.strerror}", where=str(path), hint=hint)
+def _old_logins(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    password = [("password", "", values["password"], None)] if values["password"] else []
+    users = [("user", name, kept, None) for name, kept in values["users"].items()]
+    keys = [("key", name, key["hash"], key["questions_per_minute"]) for name, key in values["keys"].items()]
+    names = ("kind", "name", "hash", "questions_per_minute")
+    return [dict(zip(names, row, strict=True)) for row in (*password, *users, *keys)]
 
 
-# -- the database ------------------------------------------------------------------------------------
+# -- what is limited ---------------------------------------------------------------------------------
 
 
 _FORGOTTEN = 3600  # seconds after which nothing counts that is limited
-_PATIENCE = 10.0  # seconds for other processes that write
-_TABLES = """
-create table if not exists spent (day text primary key, tokens integer not null, cost real not null) strict;
-create table if not exists counted (name text not null, at real not null) strict;
-create index if not exists by_name on counted (name, at);
-"""
 
 
-@dataclass(frozen=True, slots=True)
-class Database:
-    """Short transactions, each on a connection of its own: any thread, any process."""
+def open_counts(database: Database, settings: ServeSettings) -> Storage:
+    """Where questions and wrong passwords are counted: in the database, unless ``[serve] limits`` says where.
 
-    file: Path
-
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that nobody else's comes between; written to the disk when it ends without an error.
-
-        Raises:
-            FileReadError: the file cannot be opened, read or written.
-        """
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with closing(sqlite3.connect(self.file, timeout=_PATIENCE, isolation_level=None)) as connection:
-                connection.executescript("pragma journal_mode = wal; pragma synchronous = normal;" + _TABLES)
-                connection.execute("begin immediate")
-                try:
-                    yield connection
-                except BaseException:
-                    connection.execute("rollback")
-                    raise
-                connection.execute("commit")
-        except (sqlite3.Error, OSError) as error:
-            raise FileReadError(f"cannot be used: {error}", where=str(self.file)) from error
+    Raises:
+        Untrusted: its address is a stranger's.
+        ConfigError: its address is none, or what it needs is not installed.
+    """
+    if not settings.limits:
+        return Windows(database)
+    require(settings.powers, "serve.limits")
+    try:
+        return cast(Storage, storage_from_string(settings.limits, wrap_exceptions=True))
+    except ConfigurationError as error:
+        hint = 'such as "redis://127.0.0.1:6379" with pip install redis, or "memory://"'
+        raise ConfigError(f"'limits' under [serve]: {error}", hint=hint) from error
 
 
 class Windows(Storage, MovingWindowSupport):
@@ -175,16 +205,17 @@ class Windows(Storage, MovingWindowSupport):
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         """Count something so many times, unless that is more than may be in so many seconds."""
-        with self._database.writing() as connection:
+        with self._database.writing("counted") as connection:
             held = _held(connection, key, expiry)
             if len(held) + amount > limit:
                 return False
-            connection.executemany("insert into counted values (?, ?)", [(key, time.time())] * amount)
+            connection.execute(delete(_COUNTED).where(_COUNTED.c.at < time.time() - _FORGOTTEN))
+            connection.execute(insert(_COUNTED), [{"name": key, "at": time.time()}] * amount)
         return True
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
         """When the first that counts was counted, and how many there are."""
-        with self._database.writing() as connection:
+        with self._database.reading() as connection:
             held = _held(connection, key, expiry)
         return (held[0] if held else time.time()), len(held)
 
@@ -203,26 +234,25 @@ class Windows(Storage, MovingWindowSupport):
 
     def check(self) -> bool:
         """Whether it can be used."""
-        with self._database.writing():
+        with self._database.reading():
             return True
 
     def reset(self) -> int:
         """Forget everything."""
-        with self._database.writing() as connection:
-            return connection.execute("delete from counted").rowcount
+        with self._database.writing("counted") as connection:
+            return connection.execute(delete(_COUNTED)).rowcount
 
     def clear(self, key: str) -> None:
         """Forget one name."""
-        with self._database.writing() as connection:
-            connection.execute("delete from counted where name = ?", (key,))
+        with self._database.writing("counted") as connection:
+            connection.execute(delete(_COUNTED).where(_COUNTED.c.name == key))
 
 
-def _held(connection: sqlite3.Connection, key: str, expiry: int) -> list[float]:
-    """When a name was counted in the last seconds; what is long over is deleted."""
-    now = time.time()
-    connection.execute("delete from counted where at < ?", (now - _FORGOTTEN,))
-    rows = connection.execute("select at from counted where name = ? and at > ? order by at", (key, now - expiry))
-    return [at for (at,) in rows]
+def _held(connection: Connection, key: str, expiry: int) -> list[float]:
+    """When a name was counted in the last seconds."""
+    at = _COUNTED.c.at
+    found = connection.execute(select(at).where(_COUNTED.c.name == key, at > time.time() - expiry).order_by(at))
+    return list(found.scalars())
 
 
 # -- the day's budget --------------------------------------------------------------------------------
@@ -267,16 +297,11 @@ class Budget:
             FileReadError: it cannot be counted.
         """
         day, expected = self.today, self.expected
-        with self.database.writing() as connection:
-            row = connection.execute("select tokens, cost from spent where day = ?", (day,)).fetchone()
-            spent = Spent(*row) if row else Spent()
+        with self.database.writing("spent") as connection:
+            spent = _spent(connection, day)
             if (self.tokens and spent.tokens >= self.tokens) or (self.cost and spent.cost >= self.cost):
                 return None
-            connection.execute(
-                "insert into spent values (?, ?, ?) on conflict do update set tokens = tokens + excluded.tokens, "
-                "cost = cost + excluded.cost",
-                (day, expected.tokens, expected.cost),
-            )
+            _spend(connection, day, expected)
         return Reservation(day, expected)
 
     def settle(self, reservation: Reservation, usage: Usage) -> None:
@@ -286,21 +311,17 @@ class Budget:
             FileReadError: it cannot be counted.
         """
         used = Spent(usage.input_tokens + usage.output_tokens, usage.cost or 0.0)
-        tokens, cost = used.tokens - reservation.expected.tokens, used.cost - reservation.expected.cost
-        with self.database.writing() as connection:
-            connection.execute(
-                "update spent set tokens = max(0, tokens + ?), cost = max(0, cost + ?) where day = ?",
-                (tokens, cost, reservation.day),
-            )
+        more = Spent(used.tokens - reservation.expected.tokens, used.cost - reservation.expected.cost)
+        with self.database.writing("spent") as connection:
+            _spend(connection, reservation.day, more)
         if used.tokens:  # else no model was asked
             with self._lock:
                 self.expected = _between(self.expected, used)
 
     def spent(self) -> Spent:
         """What was used today, and what is expected of answers on their way."""
-        with self.database.writing() as connection:
-            row = connection.execute("select tokens, cost from spent where day = ?", (self.today,)).fetchone()
-        return Spent(*row) if row else Spent()
+        with self.database.reading() as connection:
+            return _spent(connection, self.today)
 
     def until_tomorrow(self) -> float:
         """Seconds until there is a new budget."""
@@ -315,6 +336,18 @@ class Reservation:
 
     day: str
     expected: Spent
+
+
+def _spent(connection: Connection, day: str) -> Spent:
+    row = connection.execute(select(_SPENT.c.tokens, _SPENT.c.cost).where(_SPENT.c.day == day)).first()
+    return Spent(*row) if row else Spent()
+
+
+def _spend(connection: Connection, day: str, more: Spent) -> None:
+    before = _spent(connection, day)
+    connection.execute(delete(_SPENT).where(_SPENT.c.day == day))
+    now = {"tokens": max(0, before.tokens + more.tokens), "cost": max(0.0, before.cost + more.cost)}
+    connection.execute(insert(_SPENT), {"day": day, **now})
 
 
 def _between(old: Spent, new: Spent) -> Spent:

@@ -11,7 +11,8 @@ from limits import parse
 from limits.strategies import MovingWindowRateLimiter
 
 from lmm.messages import Usage
-from lmm_education.web.state import Budget, Database, Spent, Windows
+from lmm_education.database import Database
+from lmm_education.web.state import Budget, Spent, Windows
 
 NOON = dt.datetime(2026, 11, 21, 12)
 

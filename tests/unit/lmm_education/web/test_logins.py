@@ -1,4 +1,4 @@
-"""The file of logins: hashed, private, and never half written."""
+"""Who may log in: hashed, private, and never half written."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from lmm.errors import ConfigError, FileReadError
-from lmm_education.web.accounts import LoginFile, Logins, matches, new_key, new_password
+from lmm.errors import ConfigError
+from lmm_education.database import Database
+from lmm_education.web.accounts import Accounts, Logins, matches, new_key, new_password
 
 
 def test_nothing_is_kept_in_the_clear(tmp_path: Path) -> None:
     """Passwords and keys are hashed; only the owner reads the file; another process's change counts at once."""
-    file, reader = LoginFile(tmp_path / "state/logins.json"), LoginFile(tmp_path / "state/logins.json")
+    kept = tmp_path / "state/state.sqlite"
+    file, reader, teacher = Accounts(Database(kept)), Accounts(Database(kept)), Accounts(Database(kept), "teacher")
     key = new_key()
     assert reader.read() == Logins()
     file.change(
         lambda logins: logins.with_password("secret-1").with_user("Ada", "Schöne Grüße ö").with_key("bot", key, 5)
     )
-    text = file.file.read_text()
-    assert "secret-1" not in text
-    assert "Sch" not in text
-    assert key not in text
-    assert file.file.stat().st_mode & 0o077 == 0
+    written = b"".join(each.read_bytes() for each in kept.parent.iterdir())
+    assert not any(secret in written for secret in (b"secret-1", b"Sch", key.encode()))
+    assert all(each.stat().st_mode & 0o077 == 0 for each in (kept.parent, *kept.parent.iterdir()))
+    assert teacher.read() == Logins()
     found = reader.read()
     assert matches("secret-1", found.kept("") or "")
     assert matches("Schöne Grüße o\u0308", found.kept("Ada") or "")  # the same, typed on another keyboard
@@ -35,7 +36,9 @@ def test_nothing_is_kept_in_the_clear(tmp_path: Path) -> None:
 
 def test_what_is_no_password_or_name(tmp_path: Path) -> None:
     """It is refused, and nothing changes."""
-    file = LoginFile(tmp_path / "logins.json")
+    accounts = Accounts(Database(tmp_path / "state.sqlite"))
+    accounts.change(lambda logins: logins.with_password("long enough"))
+    before = accounts.read()
     for change in (
         lambda logins: logins.with_password("short"),
         lambda logins: logins.with_user("a:b", "long enough"),
@@ -43,16 +46,8 @@ def test_what_is_no_password_or_name(tmp_path: Path) -> None:
         lambda logins: logins.with_key("a\nb", "lmm-x"),
     ):
         with pytest.raises(ConfigError):
-            file.change(change)
-    assert not file.file.exists()
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"password": "", "users": [], "keys": {"a": 1}}'])
-def test_a_damaged_file_lets_nobody_in(tmp_path: Path, text: str) -> None:
-    """It is told, not taken for an empty one."""
-    (tmp_path / "logins.json").write_text(text)
-    with pytest.raises(FileReadError, match="no list of logins"):
-        LoginFile(tmp_path / "logins.json").read()
+            accounts.change(change)
+    assert Accounts(accounts.database).read() == before
 
 
 @pytest.mark.parametrize("kept", ["", "x", "scrypt:15:8:1:a:b", "scrypt:99:8:1:YQ==:YQ==", "plain:15:8:1:YQ==:YQ=="])

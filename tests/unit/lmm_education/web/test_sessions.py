@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lmm_education.database import Database
 from lmm_education.web.accounts import Logins, Sessions, Signer
 
 LOGINS = Logins(password="kept", users={"Jürgen; a,b": "hash"})
@@ -12,7 +13,7 @@ LOGINS = Logins(password="kept", users={"Jürgen; a,b": "hash"})
 def test_a_session_ends_with_its_time(tmp_path: Path) -> None:
     """And holds the name as it was."""
     now = [1000.0]
-    sessions = Sessions(Signer(b"k"), tmp_path / "ended", hours=1, clock=lambda: now[0])
+    sessions = Sessions(Signer(b"k"), Database(tmp_path / "state.sqlite"), hours=1, clock=lambda: now[0])
     cookie = sessions.begin("Jürgen; a,b", LOGINS)
     assert not set(cookie) & set(' ",;\\')
     found = sessions.read(cookie, LOGINS)
@@ -24,7 +25,7 @@ def test_a_session_ends_with_its_time(tmp_path: Path) -> None:
 
 def test_a_session_ends_with_the_password(tmp_path: Path) -> None:
     """Changed, or the user removed."""
-    sessions = Sessions(Signer(b"k"), tmp_path / "ended", hours=1)
+    sessions = Sessions(Signer(b"k"), Database(tmp_path / "state.sqlite"), hours=1)
     cookie = sessions.begin("", LOGINS)
     assert sessions.read(cookie, LOGINS)
     assert sessions.read(cookie, Logins(password="another")) is None
@@ -33,12 +34,12 @@ def test_a_session_ends_with_the_password(tmp_path: Path) -> None:
 
 def test_an_ended_session_counts_in_no_process(tmp_path: Path) -> None:
     """Neither in this one nor in another, nor after a restart; others go on."""
-    one, other = (Sessions(Signer(b"k"), tmp_path / "ended", hours=1) for _ in range(2))
+    one, other = (Sessions(Signer(b"k"), Database(tmp_path / "state.sqlite"), hours=1) for _ in range(2))
     first, second = one.begin("", LOGINS), one.begin("", LOGINS)
     session = one.read(first, LOGINS)
     assert session is not None
     one.end(session)
-    for sessions in (one, other, Sessions(Signer(b"k"), tmp_path / "ended", hours=1)):
+    for sessions in (one, other, Sessions(Signer(b"k"), Database(tmp_path / "state.sqlite"), hours=1)):
         assert sessions.read(first, LOGINS) is None
         assert sessions.read(second, LOGINS) is not None
-    assert (tmp_path / "ended").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "state.sqlite").stat().st_mode & 0o077 == 0

@@ -1,0 +1,230 @@
+"""What a server keeps: processes and machines agree, nobody who is killed leaves half of it, what fails is told."""
+
+from __future__ import annotations
+
+import base64
+import json
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fakes.state_servers import postgres, redis
+from limits import parse
+from limits.strategies import MovingWindowRateLimiter
+from sqlalchemy import text
+
+from lmm.errors import ConfigError, FileReadError
+from lmm_education.config import ServeSettings
+from lmm_education.database import TABLES, Database
+from lmm_education.web.accounts import Accounts, Sessions, Signer, hash_password, matches
+from lmm_education.web.state import Budget, Spent, Windows, open_counts, open_state, secret_key, state_place
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """PostgreSQL."""
+    with postgres() as address:
+        yield address
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """An empty database of either kind."""
+    if request.param == "SQLite":
+        return tmp_path / "state.sqlite"
+    address = str(request.getfixturevalue("server"))
+    database = Database(address)
+    with database.writing() as connection:
+        TABLES.drop_all(connection)
+    database.close()
+    return address
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course's folder, with a state folder of its own."""
+    monkeypatch.setenv("LMM_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "course").mkdir()
+    return tmp_path / "course"
+
+
+# -- several at once -------------------------------------------------------------------------------
+
+
+def test_several_servers_agree(place: Path | str) -> None:
+    """What one writes, the others know at once; of many that come together, none is lost and none is too many."""
+    databases = [Database(place) for _ in range(4)]
+    budgets = [Budget(each, 1000, 0.0, Spent(100)) for each in databases]
+    limits, item = [MovingWindowRateLimiter(Windows(each)) for each in databases], parse("10/minute")
+    with ThreadPoolExecutor(8) as pool:
+        reserved = list(pool.map(lambda number: budgets[number % 4].reserve(), range(30)))
+        hits = list(pool.map(lambda number: limits[number % 4].hit(item, "ada"), range(30)))
+        add = [lambda logins, n=n: logins.with_key(f"key {n}", f"lmm-{n}", n) for n in range(20)]
+        list(pool.map(lambda n: Accounts(databases[n % 4]).change(add[n]), range(20)))
+    assert (sum(one is not None for one in reserved), budgets[0].spent().tokens, sum(hits)) == (10, 1000, 10)
+    one, other = Accounts(databases[0]), Accounts(databases[1])
+    assert other.read().keys["key 7"].questions_per_minute == 7
+    assert len(one.read().keys) == 20
+    one.change(lambda logins: logins.with_user("Ada", "Adas Passwort"))
+    assert matches("Adas Passwort", other.read().kept("Ada") or "")
+    first, second = (Sessions(Signer(b"k"), each, 1) for each in databases[:2])
+    cookie = first.begin("Ada", one.read())
+    session = second.read(cookie, one.read())
+    assert session is not None
+    second.end(session)
+    assert first.read(cookie, one.read()) is None
+    for each in databases:
+        each.close()
+
+
+def _write_and_wait(place: Path | str, written: object) -> None:
+    with Database(place).writing("spent") as connection:
+        connection.execute(text("INSERT INTO spent VALUES ('2026-11-22', 7, 0)"))
+        written.set()  # type: ignore[attr-defined]
+        signal.pause()
+
+
+def test_whoever_is_killed_leaves_nothing_half_done(place: Path | str) -> None:
+    """Nor does anybody wait for him."""
+    spawn = multiprocessing.get_context("spawn")
+    written = spawn.Event()
+    process = spawn.Process(target=_write_and_wait, args=(place, written))
+    process.start()
+    assert written.wait(60)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    budget = Budget(Database(place), 1000, 0.0, Spent(100))
+    assert budget.spent() == Spent()
+    assert budget.reserve() is not None
+    budget.database.close()
+
+
+# -- what fails ------------------------------------------------------------------------------------
+
+
+def test_a_database_that_others_hold(tmp_path: Path) -> None:
+    """It is told, after a while; nothing is counted, and all is well when it is free again."""
+    budget = Budget(Database(tmp_path / "state.sqlite", patience=0.1), 1000, 0.0, Spent(100))
+    assert budget.spent() == Spent()
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as other:
+        other.execute("begin immediate")
+        with pytest.raises(FileReadError, match=r"database is locked.*another process holds it"):
+            budget.reserve()
+        assert budget.spent() == Spent()  # who reads waits for nobody
+    assert budget.reserve() is not None
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """It is told, what was there stays, and all is well when there is room."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", tmp_path], capture_output=True).returncode:
+        pytest.skip("needs a file system of its own")
+    database = Database(tmp_path / "state.sqlite")
+    try:
+        Accounts(database).change(lambda logins: logins.with_user("Ada", "Adas Passwort"))
+        room = os.statvfs(tmp_path)
+        (tmp_path / "film").write_bytes(b"x" * (room.f_bavail * room.f_frsize))
+        many = {f"user {number}": "hash" * 50 for number in range(200)}
+        with pytest.raises(FileReadError, match="cannot be used"):
+            Accounts(database).change(lambda logins: type(logins)(users=many))
+        assert set(Accounts(database).read().users) == {"Ada"}
+        (tmp_path / "film").unlink()
+        assert Budget(database, 1000, 0.0, Spent(100)).reserve() is not None
+    finally:
+        database.close()
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("postgres//x", "this is no address"),
+        ("oracle://x", "this is no address"),
+        ("postgresql+psycopg://lmm:secret@127.0.0.1:9/course", "cannot be used"),
+    ],
+)
+def test_a_database_that_is_none(home: Path, address: str, told: str) -> None:
+    """The message says what is wrong, and tells no password."""
+    with pytest.raises((ConfigError, FileReadError), match=told) as raised:
+        open_state(home, "course", ServeSettings(database=address))
+    assert "secret" not in str(raised.value)
+
+
+def test_limits_that_are_nowhere(tmp_path: Path) -> None:
+    """A misspelt address is refused."""
+    with pytest.raises(ConfigError, match="'limits' under"):
+        open_counts(Database(tmp_path / "state.sqlite"), ServeSettings(limits="rediss+x://y"))
+
+
+def test_limits_in_redis(tmp_path: Path) -> None:
+    """Servers count together there too."""
+    with redis() as address:
+        settings = ServeSettings(limits=address)
+        one, other = (open_counts(Database(tmp_path / "state.sqlite"), settings) for _ in range(2))
+        first, second, item = MovingWindowRateLimiter(one), MovingWindowRateLimiter(other), parse("3/minute")
+        hits = [first.hit(item, "ada"), second.hit(item, "ada"), first.hit(item, "ada"), second.hit(item, "ada")]
+        assert hits == [True, True, True, False]
+
+
+# -- what was kept before --------------------------------------------------------------------------
+
+
+def _old_state(folder: Path) -> None:
+    """The files of an earlier version."""
+    folder.mkdir(parents=True)
+    (folder / "key").write_bytes(b"k" * 32)
+    students = {"password": "", "users": {"Ada": hash_password("Adas Passwort", b"salt")}, "keys": {}}
+    keys = {"bot": {"hash": "h", "questions_per_minute": 5}}
+    (folder / "logins.json").write_text(json.dumps(students | {"keys": keys}))
+    (folder / "teacher.json").write_text(json.dumps({"password": "t", "users": {}, "keys": {}}))
+    (folder / "ended").write_text("gone 9999999999\n")
+    with closing(sqlite3.connect(folder / "spent.sqlite")) as spent:
+        spent.execute("create table spent (day text primary key, tokens integer not null, cost real not null)")
+        spent.execute("insert into spent values ('2026-11-22', 70, 0.5)")
+        spent.commit()
+
+
+def _check(database: Database) -> None:
+    assert secret_key(database) == b"k" * 32
+    assert matches("Adas Passwort", Accounts(database).read().kept("Ada") or "")
+    assert Accounts(database).read().keys["bot"].questions_per_minute == 5
+    assert Accounts(database, "teacher").read().password == "t"
+    with database.reading() as connection:
+        assert connection.execute(text("SELECT id FROM ended")).scalars().all() == ["gone"]
+        assert tuple(connection.execute(text("SELECT day, tokens, cost FROM spent")).one()) == ("2026-11-22", 70, 0.5)
+    database.close()
+
+
+def test_old_files_are_moved_once(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Into the database, which says so; from there into a server's, when that is configured."""
+    folder = state_place(home, "course")
+    _old_state(folder)
+    for _ in range(2):
+        _check(open_state(home, "course"))
+    assert [record.getMessage().split(" is in ")[0] for record in caplog.records] == [
+        f"what the server kept in {folder}"
+    ]
+    assert not (folder / "logins.json").exists()
+    with postgres() as address:
+        for _ in range(2):
+            _check(open_state(home, "course", ServeSettings(database=address)))
+        with pytest.raises(ConfigError, match="database of the course 'course'"):
+            open_state(home, "other", ServeSettings(database=address))
+    assert not (folder / "state.sqlite").exists()
+
+
+def test_old_files_that_are_damaged(home: Path) -> None:
+    """They are told of, not taken for empty ones."""
+    folder = state_place(home, "course")
+    _old_state(folder)
+    (folder / "logins.json").write_text("[]")
+    with pytest.raises(FileReadError, match="cannot be read"):
+        open_state(home, "course")
+    assert base64.b64encode((folder / "key").read_bytes())
