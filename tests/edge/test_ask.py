@@ -193,12 +193,13 @@ def history_answers(request: Recorded) -> str:
     ],
 )
 def test_history(course: Path, server: ScriptedServer, mode: Any, searched: str, background: str) -> None:
-    """Each mode looks up what it says, and shows the model no more of the conversation than that."""
+    """Each mode looks up what it says; the model is shown that and the last exchange, without its numbers."""
     server.answer = history_answers
     answer = lmm_education.query("And why?", history=[("What do roots do?", "Roots take up water [1].")], mode=mode)
     assert answer.searched == searched
     shown = re.findall(r"<conversation>\n(.*?)\n</conversation>", server.requests[-1].last, re.S)
-    assert shown == ([background] if background else [])
+    last = "Question: What do roots do?\n\nAnswer: Roots take up water."
+    assert shown == [f"{background}\n\n{last}".strip()]
     assert len(server.requests) == (1 if mode == "none" else 2)
 
 

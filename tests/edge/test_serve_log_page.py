@@ -137,7 +137,7 @@ def test_a_reaction_survives_a_reload(page: Browser, course: Path, address: str,
     page.click(".comment textarea")
     page.type("Too short.")
     page.press("Enter", 13)
-    page.wait_for("Object.values(sessionStorage)[0].includes('Too short.')")
+    page.wait_for("Object.values(sessionStorage).join().includes('Too short.')")
     assert read_log(course / "log.sqlite")[-1].comment == "Too short."
     assert text(page, ".reaction .note") == "Thank you."
     keep(page, "reaction")
@@ -157,20 +157,8 @@ def test_a_reaction_survives_a_reload(page: Browser, course: Path, address: str,
     page.wait_for("document.querySelector('.reaction .note').innerText === 'Your rating was withdrawn.'")
     assert read_log(course / "log.sqlite")[-1].reaction == 0
     ask(page, "What do roots take up?")
-    assert "Why is a leaf green?" not in model.requests[-1].last  # history = "none"
+    assert "Why is a leaf green?" in model.requests[-1].last  # the last exchange is known, also with history = "none"
     assert page.run("document.querySelectorAll('article').length") == 2
-
-
-def test_a_new_chat_is_gone(page: Browser, address: str, model: ScriptedServer) -> None:
-    """Also after a reload, and nothing of it is left in the browser; so it is in another tab."""
-    model.queue("Because of chlorophyll [1].")
-    ask(page, "Why is a leaf green?")
-    assert page.run("JSON.parse(Object.values(sessionStorage)[0]).length") == 1
-    assert page.run("localStorage.length") == 0
-    page.click("#new-chat")
-    page.open(f"{address}/")
-    page.wait_for("document.querySelectorAll('#starters button').length")
-    assert page.run("[sessionStorage.length, document.querySelectorAll('article').length]") == [0, 0]
 
 
 def test_reactions_by_keyboard(page: Browser, model: ScriptedServer) -> None:
@@ -178,8 +166,11 @@ def test_reactions_by_keyboard(page: Browser, model: ScriptedServer) -> None:
     model.queue("Because of chlorophyll [1].")
     ask(page, "Why is a leaf green?")
     page.run("document.querySelector('aside button').focus()")
-    page.press("Tab", 9)
-    assert page.run("document.activeElement.ariaLabel") == "Good answer"
+    names = []
+    for _ in range(5):
+        page.press("Tab", 9)
+        names.append(page.run("document.activeElement.ariaLabel ?? document.activeElement.innerText"))
+    assert names[1:] == ["Copy the answer", "Read aloud", "Answer again", "Good answer"]
     page.press("Tab", 9)
     page.press("Enter", 13)
     page.wait_for("document.querySelector('.thumb.down').ariaPressed === 'true'")

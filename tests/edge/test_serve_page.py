@@ -218,15 +218,30 @@ def test_a_question_without_an_answer_comes_back(page: Browser, model: ScriptedS
         assert page.run("document.querySelector('#question').value") == left
 
 
-def test_stopping_an_answer(page: Browser, model: ScriptedServer) -> None:
-    """What was said stays."""
-    model.queue(Action(pieces=("Because of ", "nothing"), hold=threading.Event(), hold_after=1))
+def test_what_came_before_an_answer_was_stopped_stays(page: Browser, model: ScriptedServer, address: str) -> None:
+    """With its sources, over a reload, and the next answer knows it; a question without a word of answer comes back."""
+    said = ("Because of *chlorophyll* [1].\n\n", "And <b>then")
+    model.queue(Action(pieces=(*said, "nothing"), hold=threading.Event(), hold_after=2))
     ask(page, "Why is a leaf green?")
-    page.wait_for("document.querySelector('.tail')?.textContent")
+    page.wait_for("document.querySelector('.tail')?.textContent.includes('then')")
     page.click("#ask")
-    page.wait_for("document.querySelector('.failure')")
-    assert text(page, ".failure") == "Stopped."
-    assert text(page, ".tail").startswith("Because of")
+    for _ in range(2):
+        page.wait_for("document.querySelector('.tools button')")
+        assert text(page, "article .note") == "Stopped."
+        assert text(page, ".answer").split("\n\n") == ["Because of chlorophyll 1.", "And <b>then"]
+        assert text(page, "aside .number") == "1"
+        page.open(f"{address}/")
+    model.queue("Green [1].")
+    ask(page, "And why is that?")
+    page.wait_for("document.querySelectorAll('.tools button').length > 3")
+    page.wait_for("document.querySelector('article:last-child .tools button')")
+    assert "Answer: Because of *chlorophyll*.\n\nAnd <b>then" in model.requests[-1].last
+    model.queue(Action(pieces=("x",), hold=threading.Event(), hold_after=0))
+    ask(page, "And roots?")
+    page.wait_for("document.querySelector('#ask').innerText === 'Stop'")
+    page.click("#ask")
+    page.wait_for("document.querySelector('.withdrawn')")
+    assert page.run("document.querySelector('#question').value") == "And roots?"
 
 
 def test_tricks_in_documents_and_answers_stay_text(page: Browser, model: ScriptedServer) -> None:
@@ -306,7 +321,7 @@ def test_by_keyboard_alone(page: Browser, model: ScriptedServer) -> None:
     page.press("Enter", 13)
     page.wait_for("document.querySelector('aside li')")
     page.run("document.querySelector('#new-chat').focus()")
-    for _ in range(2):  # the number in the answer, then the source
+    for _ in range(4):  # settings, the question, the number in the answer, then the source
         page.press("Tab", 9)
     assert page.run("document.activeElement.closest('aside') !== null")
     page.press("Enter", 13)

@@ -5,6 +5,7 @@
 - ``summary``: a model summarises the conversation; the summary is searched and given with the question.
 - ``extraction``: a model copies from the conversation what the question needs; so is that.
 
+Whichever is chosen, who answers is given the last exchange too, so that "explain that again, simpler" works.
 Earlier answers are text by a model about course material: they are given as a document, never as orders.
 """
 
@@ -12,16 +13,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lmm.errors import NoValidReply
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.port import Ask, Flow
 from lmm.models.structured import Schema, object_of, structured
 from lmm.prompts.templates import Prompts
+from lmm_education.answer.citations import clean
 
 LABEL = "conversation"
 _MOST = 8000  # characters of the conversation that are sent, the latest
+_LAST = 2000  # characters of the last answer that whoever answers is given
 _SUMMARY_WORDS = 120
 _AS_ASKED = "The question, as it was asked:"
 
@@ -90,6 +93,23 @@ def understood(mode: str, question: str, reply: str) -> Asked:
     return Asked(question, f"{question}\n{reply}", reply)
 
 
+def with_last(asked: Asked, history: Sequence[Exchange]) -> Asked:
+    """The same with the last exchange in its background. Its numbers of sources are taken out: they would now stand for
+    others.
+
+    >>> print(with_last(Asked("Simpler?", "Simpler?"), [Exchange("Which colour is a leaf?", "Green [1].")]).background)
+    Question: Which colour is a leaf?
+    <BLANKLINE>
+    Answer: Green.
+    """
+    if not history:
+        return asked
+    last, answer = history[-1], clean(history[-1].answer, ()).text
+    shown = answer if len(answer) <= _LAST else f"{answer[:_LAST]} …"
+    text = conversation_text([Exchange(last.question, shown)])
+    return replace(asked, background="\n\n".join(filter(None, (asked.background, text))))
+
+
 def conversation_text(history: Sequence[Exchange]) -> str:
     """The conversation in words, the latest part of it.
 
@@ -98,12 +118,18 @@ def conversation_text(history: Sequence[Exchange]) -> str:
     <BLANKLINE>
     Answer: Green [1].
     """
-    latest: list[str] = []
+    return "\n\n".join(map(_in_words, latest(history)))[-_MOST:]
+
+
+def latest(history: Sequence[Exchange]) -> Sequence[Exchange]:
+    """The latest part of a conversation, which is all of it that a model reads; at least one exchange."""
     length = 0
-    for exchange in reversed(history):
-        part = f"Question: {exchange.question}\n\nAnswer: {exchange.answer}"
-        length += len(part)
-        if latest and length > _MOST:
-            break
-        latest.append(part)
-    return "\n\n".join(reversed(latest))[-_MOST:]
+    for count, exchange in enumerate(reversed(history)):
+        length += len(_in_words(exchange))
+        if count and length > _MOST:
+            return history[-count:]
+    return history
+
+
+def _in_words(exchange: Exchange) -> str:
+    return f"Question: {exchange.question}\n\nAnswer: {exchange.answer}"

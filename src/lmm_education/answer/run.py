@@ -23,13 +23,14 @@ from lmm_education.answer.answers import (
     AskOptions,
     Called,
     Found,
+    History,
     agent_request,
     answer_request,
     system_text,
 )
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
 from lmm_education.answer.context import choose_sources
-from lmm_education.answer.history import Asked, Exchange, understanding
+from lmm_education.answer.history import Asked, Exchange, latest, understanding, with_last
 from lmm_education.answer.quoting import FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
@@ -66,12 +67,13 @@ class Answering:
             LmmError: the store cannot be searched, or a model does not answer.
         """
         asked, usage = await self._understand(question, history)
+        asked = with_last(asked, history)
         result = await self.searching.asearch(asked.search, self._search_options())
         if not self.options.agent and not self._is_relevant(result):
             yield dataclasses.replace(self._nothing(result), question=question, usage=usage)
             return
         asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
-        if self._model.name == EXTRACTIVE and not self.options.agent:
+        if not self.can_write and not self.options.agent:
             events = self._quoted(result)
         else:
             events = self._agent(asked, result) if self.options.agent else self._once(asked, result)
@@ -82,14 +84,29 @@ class Answering:
                 yield event
 
     async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Asked, Usage]:
-        mode = self.options.history or self.course.settings.answer.history
-        if mode == "none" or not history:
+        if not history or not self._reads_back:
             return Asked(question, question), Usage()
-        client = Client.of(self.aux or shared_chat(self.course.models.aux))
-        if client.name.startswith("Builtin/"):  # it quotes, and cannot say anything in other words
-            return Asked(question, question), Usage()
-        asked = await client.run(understanding(mode, question, history, self._prompts))
+        client = Client.of(self._aux)
+        asked = await client.run(understanding(self._history, question, history, self._prompts))
         return asked, client.usage
+
+    def known(self, history: Sequence[Exchange]) -> Sequence[Exchange]:
+        """What of a conversation the models are told."""
+        return latest(history) if self._reads_back else history[-1:]
+
+    @property
+    def can_write(self) -> bool:
+        """Whether a language model answers; the built-in one quotes."""
+        return self._model.name != EXTRACTIVE
+
+    @property
+    def _reads_back(self) -> bool:
+        """Whether a model reads the conversation; the built-in one cannot say anything in other words."""
+        return self._history != "none" and not self._aux.name.startswith("Builtin/")
+
+    @property
+    def _history(self) -> History:
+        return self.options.history or self.course.settings.answer.history
 
     def _search_options(self) -> SearchOptions:
         """More passages than a reader would want: the model reads what fits into the budget."""
@@ -182,6 +199,10 @@ class Answering:
     async def _search_again(self, query: str, limit: int) -> Sequence[Hit]:
         options = dataclasses.replace(self.options.search, limit=limit, companion=False, sections=False)
         return (await self.searching.asearch(query, options)).hits
+
+    @property
+    def _aux(self) -> ChatModel:
+        return self.aux or shared_chat(self.course.models.aux)
 
     @property
     def _model(self) -> ChatModel:

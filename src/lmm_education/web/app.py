@@ -28,7 +28,7 @@ from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, rea
 from lmm_education.web.identity import Identify
 from lmm_education.web.metrics import CountRequests
 from lmm_education.web.service import Service, open_service, service_of
-from lmm_education.web.words import words_in
+from lmm_education.web.words import texts_of, words_in
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 ROUTES = (
@@ -99,7 +99,8 @@ def _scripts(services: Iterable[Service]) -> dict[str, Any]:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    failure = service_of(request).failed(error)
+    service = service_of(request)
+    failure = service.failed(error, texts_of(request, service.settings))
     return JSONResponse(failure.as_json(), failure.status, headers=dict(failure.headers))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lmm_education.material import Place, named
 
@@ -28,7 +29,7 @@ _GENERIC = re.compile(
 )
 _ASKS = re.compile(r"[^.!?]{8,80}\?")
 _SHORTEST, _LONGEST = 4, 60  # characters of a title that a question is made of
-STARTERS = 4
+STARTERS, FOLLOW_UPS = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,27 @@ def starters(asked: Sequence[str], chapters: Sequence[Chapter], about: str) -> l
     whole = [chapter.title for chapter in chapters if chapter.title in titles and not chapter.depth]
     plain = [title for title in (whole if len(whole) > 1 else inner) if _is_a_subject(title)]
     return chosen + [about.replace("{title}", title) for title in _spread(plain, STARTERS - len(chosen))]
+
+
+def follow_ups(
+    asked: str, sections: Sequence[str], cards: Sequence[Mapping[str, Any]], chapters: Sequence[Chapter], about: str
+) -> list[str]:
+    """Up to three questions that lead on from an answer: those that the course asks in the `sections` it came from,
+    headings after them that are questions, then what comes next.
+
+    >>> lines = [ContentsLine(title, 0, str(i)) for i, title in enumerate(["Leaves", "Why do they fall?", "Roots"])]
+    >>> cards = [{"question": "Which colour is a leaf?", "section": "0"}]
+    >>> follow_ups("What is a leaf?", ["0"], cards, [Chapter("", "Botany", "", "", tuple(lines))], "And {title}?")
+    ['Which colour is a leaf?', 'Why do they fall?', 'And Roots?']
+    """
+    own = [card["question"] for card in cards if card["section"] in sections]
+    found = [text for text in own if _ASKS.fullmatch(text)][:FOLLOW_UPS]
+    lines = [line for each in chapters for line in (ContentsLine(each.title, 0, each.section), *each.entries)]
+    last = max((i for i, line in enumerate(lines) if line.section in sections), default=len(lines))
+    ahead = [line.title for line in lines[last + 1 : last + 6]]
+    found += [text for text in ahead if _ASKS.fullmatch(text)]
+    found += [about.replace("{title}", title) for title in ahead if _is_a_subject(title)][:2]
+    return [text for text in dict.fromkeys(found) if text.casefold() != asked.casefold()][:FOLLOW_UPS]
 
 
 def _is_numbered(chapters: Iterable[Chapter]) -> bool:

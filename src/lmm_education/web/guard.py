@@ -20,6 +20,7 @@ from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
 from lmm_education.web.accounts import Signer
 from lmm_education.web.identity import Caller, caller_of, cookie_name, route_of
+from lmm_education.web.words import texts_of
 
 OPEN = ("/login", "/healthz", "/metrics", "/teacher")
 """Paths that need no student's login; those that have their own look after themselves."""
@@ -34,8 +35,8 @@ logger = logging.getLogger("lmm.serve")
 class Guard:
     """The rules of one course."""
 
-    def __init__(self, settings: ServeSettings, texts: Mapping[str, str], signer: Signer, storage: Storage) -> None:
-        self._settings, self._texts, self._signer = settings, texts, signer
+    def __init__(self, settings: ServeSettings, signer: Signer, storage: Storage) -> None:
+        self._settings, self._signer = settings, signer
         self._asked = MovingWindowRateLimiter(storage)
         self.consent = hashlib.sha256(settings.consent.encode()).hexdigest()[:16] if settings.consent else ""
         self.consent_cookie = cookie_name("consent", signer)
@@ -49,14 +50,17 @@ class Guard:
         # A page elsewhere cannot send JSON unasked, nor our cookies; browsers say so besides.
         elsewhere = connection.headers.get("sec-fetch-site", "") in ("cross-site", "same-site")
         if elsewhere and _changes(connection) and not self._may_script(connection):
-            raise Denied(self._texts["elsewhere"], status=403, code="cross_site")
+            raise Denied(self._text(connection, "elsewhere"), status=403, code="cross_site")
         route = route_of(connection.scope)
         if caller.admitted or route in OPEN or route.startswith(OPEN_UNDER):
             return
         if route == "/" and self._settings.login != "proxy":
-            raise Denied(self._texts["log_in"], status=303, code="login_required", headers={"Location": "login"})
-        headers = {"WWW-Authenticate": "Bearer"} if self._settings.login != "proxy" else {}
-        raise Denied(self._texts["log_in"], status=401, code="login_required", headers=headers)
+            raise self._stranger(connection, 303, {"Location": "login"})
+        raise self._stranger(connection, 401, {"WWW-Authenticate": "Bearer"} if self._settings.login != "proxy" else {})
+
+    def _stranger(self, connection: HTTPConnection, status: int, headers: Mapping[str, str]) -> Denied:
+        told = self._text(connection, "log_in")
+        return Denied(told, status=status, code="login_required", headers=headers)
 
     def _may_script(self, connection: HTTPConnection) -> bool:
         """Whether a script of that site may ask here: the API alone, which reads no cookie that it could bring."""
@@ -72,7 +76,7 @@ class Guard:
         caller = caller_of(request)
         if not self.has_agreed(request):
             raise Denied(
-                self._texts["consent_needed"],
+                self._text(request, "consent_needed"),
                 status=403,
                 code="consent_required",
                 hint=f"GET consent says to what; then send the header {CONSENT_HEADER}",
@@ -80,7 +84,10 @@ class Guard:
         own = caller.key.questions_per_minute if caller.key else None
         limit = self._settings.questions_per_minute if own is None else own
         if limit and (wait := await asyncio.to_thread(self._wait, caller.student, limit)):
-            raise too_soon(self._texts["too_often"], wait, code="rate_limit_exceeded")
+            raise too_soon(self._text(request, "too_often"), wait, code="rate_limit_exceeded")
+
+    def _text(self, connection: HTTPConnection, name: str) -> str:
+        return texts_of(connection, self._settings)[name]
 
     def _wait(self, student: str, limit: int) -> float:
         """Count a question, of which half of a minute's may be asked at once; else the seconds until it may be."""

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import groupby
 from typing import Any
 
@@ -19,31 +20,35 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
 from lmm_education.answer.history import Exchange
+from lmm_education.answer.quoting import NOTICE
+from lmm_education.answer.run import NOTHING_FOUND
 from lmm_education.answer.sources import Source
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.web.api import check_number, checked_length, checked_question
-from lmm_education.web.chapters import Chapter, source_title, starters
+from lmm_education.web.chapters import Chapter, follow_ups, source_title, starters
 from lmm_education.web.http import NO_STORE, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.material import Hidden, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
 from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of
-from lmm_education.web.words import notice_for
+from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
 _FIRST_WORDS = 90  # characters
 _NO_WORDS = re.compile(r"\s*(?:#|```|~~~|:::|<!--|---|\||\$\$|\[[^\]]*\]:)")
 _LINK_TEXT = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
 _MARKS = re.compile(r"\*+|`+|(?<!\w)_|_(?!\w)|<!--[^>]*-->|^\s*>\s?")
 PageEvent = tuple[str, Mapping[str, Any]]
-"""A name and its values: ``waiting`` (in the queue), ``found``, ``text`` (as it arrives), ``block`` (what it comes to,
-and what is left of the text), ``restart`` (all text is void), ``answer``."""
+"""A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (what the model reads), ``text`` (as it
+arrives), ``block`` (the same, what it comes to, and what is left of the text), ``restart`` (all text is void),
+``answer``."""
 
 
 @dataclass(slots=True)
 class PageAnswer:
-    """Turns the events of one answer into the page's; `exchange` is its id in the log, if one is kept."""
+    """Turns the events of one answer into the page's; `exchange` is its id in the log, if one is kept. `known` is how
+    many of the exchanges before it the model is told of; `cards` are the course's own questions."""
 
     texts: Mapping[str, str]
     exchange: str = ""
@@ -51,6 +56,10 @@ class PageAnswer:
     picture: Picture | None = None
     numbers: tuple[int, ...] = ()
     chapters: Mapping[str, Chapter] = field(default_factory=dict)
+    cards: Sequence[Mapping[str, Any]] = ()
+    known: int | None = None
+    found: Found | None = None
+    shown: dict[str, dict[str, Any]] = field(default_factory=dict)
     blocks: BlockStream = field(default_factory=BlockStream)
 
     def events(self, event: AnswerEvent | WaitingAnswer) -> Iterator[PageEvent]:
@@ -60,12 +69,16 @@ class PageAnswer:
         elif isinstance(event, Found):
             self.numbers = tuple(source.number for source in event.sources)
             self.picture = self.pictures(event.sources) if self.pictures else None
+            self.found = event
             yield "found", {"sources": len(event.sources)}
         elif isinstance(event, TextDelta):
+            if self.found:  # now it is certain that the question is answered
+                yield "read", {"sources": self._sources(self.found.sources, self.found.searched), "known": self.known}
+                self.found = None
             ended = self.blocks.feed(event.text)
             if ended:
                 html = to_html(ended, numbers=self.numbers, picture=self.picture)
-                yield "block", {"html": html, "rest": self.blocks.rest}
+                yield "block", {"text": event.text, "html": html, "rest": self.blocks.rest}
             else:
                 yield "text", {"text": event.text}
         elif isinstance(event, Retrying | Called):
@@ -76,25 +89,47 @@ class PageAnswer:
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]
+        text = self._in_words(answer)
+        read = [source for source in answer.offered if source.number not in numbers]
+        used = [source.section or source.id for source in answer.cited or answer.offered]
+        chapters, about = list(self.chapters.values()), self.texts["ask_about"]
         return {
-            "html": to_html(answer.text, numbers=numbers, picture=self.picture),
-            "text": answer.text,
+            "html": to_html(text, numbers=numbers, picture=self.picture),
+            "text": text,
             "exchange": self.exchange,
-            "sources": [source_values(source, answer.searched, self.chapters) for source in answer.cited],
+            "known": self.known,
+            "sources": self._sources(answer.cited, answer.searched),
+            "read": self._sources(read, answer.searched),
+            "next": follow_ups(answer.question, used, self.cards, chapters, about),
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
                 *([self.texts["cut"]] if answer.cut else []),
             ],
         }
 
+    def _in_words(self, answer: Answer) -> str:
+        """The text, with what is ours in it in the words of the page."""
+        if answer.refused:
+            return self.texts["off_topic"]
+        ours = {NOTHING_FOUND: self.texts["nothing_found"], NOTICE: self.texts["quoted"]}
+        return reduce(lambda text, ours: text.replace(*ours), ours.items(), answer.text)
+
+    def _sources(self, sources: Sequence[Source], searched: str) -> list[dict[str, Any]]:
+        """They are told of twice: when they were found, and with the answer."""
+        for source in sources:
+            if source.id not in self.shown:
+                self.shown[source.id] = source_values(source, searched, self.chapters)
+        return [self.shown[source.id] for source in sources]
+
 
 def source_values(source: Source, searched: str, chapters: Mapping[str, Chapter]) -> dict[str, Any]:
     """A source for the page: what it shows of it, and by what the section and the passage are found again. Where it
     stands among the files is the author's concern."""
-    place = source.place
+    name = source_title(source.place, source.title, chapters)
     return {
         "number": source.number,
-        "title": title_html(source_title(place, source.title, chapters)),
+        "name": name,
+        "title": title_html(name),
         "words": first_words(source.text),
         "type": source.kind if source.kind != "text" else "",
         "section": source.section or source.id,
@@ -124,34 +159,43 @@ _NO_PAIRS = "'history' must be a list of pairs of texts"
 async def index(request: Request) -> Response:
     """``GET /``: the page, with the course's words in their places."""
     service = service_of(request)
-    settings, texts, guard = service.settings, service.texts, service.guard
-    glance = await asyncio.to_thread(_glance, service)
+    settings, guard, caller = service.settings, service.guard, caller_of(request)
+    texts = texts_of(request, settings)
+    glance = await asyncio.to_thread(_glance, service, texts)
+    named = settings.login == "proxy" or (caller.session is not None and bool(caller.session.name))
     return template(
-        "page.html", **glance, language=settings.language, t=texts,
+        "page.html", **glance, language=language_of(request, settings), languages=LANGUAGES, t=texts,
+        theme=theme_of(request), reader=hashlib.sha256(caller.student.encode()).hexdigest()[:12] if named else "",
         welcome=to_html(texts["welcome"]), consent="" if guard.has_agreed(request) else guard.consent,
-        consent_text=to_html(settings.consent), logged_in=caller_of(request).session is not None,
+        consent_text=to_html(settings.consent), logged_in=caller.session is not None,
         logged=texts["logged"].replace("{days}", str(settings.log_days)) if service.log else "",
         longest=settings.longest_question,
     )  # fmt: skip
 
 
-def _glance(service: Service) -> dict[str, Any]:
+def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     """What a student sees first: title, a line about the course, questions worth asking, chapters."""
     try:
-        chapters = list(service.contents.chapters().values())
-        cards = [card["question"] for card in service.material.as_json()["cards"]] if chapters else []
+        known, cards = _own(service)
     except StoreError as error:
         service.failed(error)
-        chapters, cards = [], []
+        known, cards = {}, []
+    chapters = list(known.values())
     numbered = any(chapter.number for chapter in chapters)
     whole = [each for each in chapters if not each.depth and (each.number or not numbered)]
-    about = service.texts["about"].replace("{n}", str(sum(1 + len(chapter.entries) for chapter in chapters)))
+    about = texts["about"].replace("{n}", str(sum(1 + len(chapter.entries) for chapter in chapters)))
     return {
         "title": service.title,
         "description": service.description or (about if chapters else ""),
-        "starters": starters(cards, chapters, service.texts["ask_about"]),
+        "starters": starters([card["question"] for card in cards], chapters, texts["ask_about"]),
         "chapters": [(each.number, Markup(title_html(each.title)), each.opens) for each in whole],
     }
+
+
+def _own(service: Service) -> tuple[Mapping[str, Chapter], list[dict[str, Any]]]:
+    """The course's chapters and the questions that it asks itself."""
+    chapters = service.contents.chapters()
+    return chapters, service.material.as_json()["cards"] if chapters else []
 
 
 async def contents(request: Request) -> Response:
@@ -170,9 +214,10 @@ async def section_of(request: Request) -> dict[str, Any]:
     service = service_of(request)
     wanted = {name: request.query_params.get(name, "") for name in ("passage", "searched")}
     searched = wanted["searched"][: service.settings.longest_question]
+    texts = texts_of(request, service.settings)
     return await asyncio.to_thread(
         section_values, service.searching.searcher, request.path_params["id"], passage=wanted["passage"],
-        searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, service.texts["solution"]),
+        searched=searched, hidden=Hidden(service.answering.course.settings.study.solutions, texts["solution"]),
         pictures=service.pictures.of_document, chapters=service.contents.chapters(),
     )  # fmt: skip
 
@@ -191,11 +236,19 @@ async def chat(request: Request) -> Response:
     """``POST /chat``: the answer to ``question`` after ``history``, a list of pairs, as server-sent events."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(body.get("question"), service.settings.longest_question)
+    history = _history(body.get("history", []))
     await service.admit(request)
     asked = service.asked(question, request, "page")
-    chapters = await asyncio.to_thread(service.contents.chapters)
-    page = PageAnswer(service.texts, asked.number, service.pictures.of_sources, chapters=chapters)
-    stream = _stream(service, asked, _history(body.get("history", [])), page)
+    chapters, cards = await asyncio.to_thread(_own, service)
+    page = PageAnswer(
+        texts_of(request, service.settings),
+        asked.number,
+        service.pictures.of_sources,
+        chapters=chapters,
+        cards=cards,
+        known=len(service.answering.known(history)) if service.answering.can_write else None,
+    )
+    stream = _stream(service, asked, history, page)
     return StreamingResponse(stream, media_type="text/event-stream", headers=NO_STORE)
 
 
@@ -222,7 +275,7 @@ async def _stream(
                 for name, values in page.events(event):
                     yield server_sent(values, name)
     except Exception as error:  # the response has begun: what is left is to say so in it
-        yield server_sent({"message": service.failed(error).message}, "failure")
+        yield server_sent({"message": service.failed(error, page.texts).message}, "failure")
 
 
 # -- reactions ---------------------------------------------------------------------------------------
@@ -244,10 +297,10 @@ async def react(request: Request) -> Response:
     try:
         known = await asyncio.wait_for(asyncio.wrap_future(kept), _PATIENCE)
     except (LogError, TimeoutError):  # which the log's own thread has told
-        failure = ToldFailure(503, "server_error", service.texts["not_kept"], "unavailable")
+        failure = ToldFailure(503, "server_error", texts_of(request, service.settings)["not_kept"], "unavailable")
         return JSONResponse(failure.as_json(), failure.status)
     if not known:
-        raise RequestError(service.texts["too_late"], status=404, param="exchange")
+        raise RequestError(texts_of(request, service.settings)["too_late"], status=404, param="exchange")
     service.metrics.reactions.labels(reaction).inc()
     return JSONResponse({"exchange": exchange, "reaction": reaction, "comment": comment})
 
@@ -282,19 +335,21 @@ async def login(request: Request) -> Response:
     if service.settings.login not in ("password", "users") or caller_of(request).admitted:
         return RedirectResponse("./", 303)
     return template(
-        "login.html", language=service.settings.language, title=service.title, description=service.description,
-        t=service.texts, named=service.settings.login == "users", address="login", then="./",
+        "login.html", language=language_of(request, service.settings), theme=theme_of(request), title=service.title,
+        description=service.description, t=texts_of(request, service.settings), named=service.settings.login == "users",
+        address="login", then="./",
     )  # fmt: skip
 
 
 async def log_in(request: Request) -> Response:
     """``POST /login``: ``name`` and ``password``; the answer brings the cookie of a session."""
     service = service_of(request)
+    texts = texts_of(request, service.settings)
     if service.settings.login not in ("password", "users"):
         raise RequestError("nobody logs in here", status=404)
     body = await read_json(request)
     name = short_text(body, "name").strip() if service.settings.login == "users" else ""
-    return await service.students.begin(request, name, short_text(body, "password"), service.texts)
+    return await service.students.begin(request, name, short_text(body, "password"), texts)
 
 
 async def log_out(request: Request) -> Response:

@@ -218,9 +218,9 @@ class Service:
         if self.log is not None:
             self.log.add(exchange, asked.student)
 
-    def failed(self, error: BaseException) -> ToldFailure:
-        """What is told about an error; the log gets all of it that the caller may not see."""
-        failure = failure_of(error, self.texts)
+    def failed(self, error: BaseException, texts: Mapping[str, str] | None = None) -> ToldFailure:
+        """What is told about an error, in these words; the log gets all of it that the caller may not see."""
+        failure = failure_of(error, texts or self.texts)
         if failure.logged:
             # A traceback is of use for what nobody foresaw; our own errors say what is wrong.
             trace = None if isinstance(error, LmmError) else error
@@ -503,7 +503,7 @@ def open_service(
         settings=settings,
         texts=texts,
         identity=Identity(settings, signer, accounts, sessions),
-        guard=Guard(settings, texts, signer, storage),
+        guard=Guard(settings, signer, storage),
         students=students,
         teacher=_teacher(key, database, storage),
         pictures=pictures,

@@ -37,7 +37,7 @@ from lmm_education.web.http import NO_STORE, read_json, short_text, template
 from lmm_education.web.metrics import MEDIA_TYPE
 from lmm_education.web.plots import Number, Plot, Series, bars, lines
 from lmm_education.web.service import Service, service_of
-from lmm_education.web.words import Wording
+from lmm_education.web.words import Wording, theme_of
 
 RANGES = (7, 30, 180)
 """Days up to today that can be chosen at once."""
@@ -212,11 +212,11 @@ async def show(request: Request) -> Response:
         return _page(service, say, 403, message=say["no_password"])
     if await asyncio.to_thread(service.teacher.session, request) is None:
         title = f"{service.title}: {say['title']}"
-        return template("login.html", language=say.language, title=title, description="", t=service.texts,
-                         named=False, address="teacher/login", then="teacher")  # fmt: skip
+        return template("login.html", language=say.language, theme=theme_of(request), title=title, description="",
+                        t=service.texts, named=False, address="teacher/login", then="teacher")  # fmt: skip
     async with _reporting:
         told = await asyncio.to_thread(_told, service, _range(request), say)
-    return _page(service, say, **told)
+    return _page(service, say, theme=theme_of(request), **told)
 
 
 async def section(request: Request) -> Response:

@@ -13,10 +13,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from starlette.requests import HTTPConnection
+
 from lmm.errors import ConfigError
 from lmm_education.config import ServeSettings
 
-LANGUAGES = ("en", "de")
+LANGUAGES = {"en": "English", "de": "Deutsch"}
+THEMES = ("auto", "light", "dark")
 
 
 @cache
@@ -26,8 +29,26 @@ def words_in(language: str) -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def texts_for(settings: ServeSettings) -> Mapping[str, str]:
-    """The students' words in the chosen language, with the course's own in their places.
+def language_of(connection: HTTPConnection, settings: ServeSettings) -> str:
+    """The language that the student has chosen on the page, else the course's."""
+    chosen = connection.cookies.get("lmm_language", "")
+    return chosen if chosen in LANGUAGES else settings.language
+
+
+def theme_of(connection: HTTPConnection) -> str:
+    """``light`` or ``dark``, as the student has chosen; ``auto`` as the browser says."""
+    chosen = connection.cookies.get("lmm_theme", "")
+    return chosen if chosen in THEMES else THEMES[0]
+
+
+def texts_of(connection: HTTPConnection, settings: ServeSettings) -> Mapping[str, str]:
+    """The words for whoever sent a request."""
+    return texts_for(settings, language_of(connection, settings))
+
+
+def texts_for(settings: ServeSettings, language: str = "") -> Mapping[str, str]:
+    """The students' words in a language, by default the course's, with the course's own in their places. Those that
+    replace ours are in the course's language, and count in no other; the welcome is the course's in all.
 
     Raises:
         ConfigError: a text under [serve] has a name that is not known, or is no text.
@@ -35,7 +56,8 @@ def texts_for(settings: ServeSettings) -> Mapping[str, str]:
     >>> texts_for(ServeSettings(language="de", texts={"ask": "Los"}))["ask"]
     'Los'
     """
-    texts = dict(words_in(settings.language)["page"])
+    language = language or settings.language
+    texts = dict(words_in(language)["page"])
     for name, text in settings.texts.items():
         if name not in texts:
             close = difflib.get_close_matches(name, texts, n=1)
@@ -43,8 +65,9 @@ def texts_for(settings: ServeSettings) -> Mapping[str, str]:
             raise ConfigError(f"unknown text '{name}' in [serve] texts", where="config.toml", hint=hint)
         if not isinstance(text, str):
             raise ConfigError(f"'{name}' in [serve] texts must be text, not {text!r}", where="config.toml")
-    own = {"welcome": settings.welcome, "failure": settings.failure}
-    return texts | dict(settings.texts) | {name: text for name, text in own.items() if text}
+    own = {"welcome": settings.welcome} | ({"failure": settings.failure} if language == settings.language else {})
+    texts |= dict(settings.texts) if language == settings.language else {}
+    return texts | {name: text for name, text in own.items() if text}
 
 
 # -- notices of a search ---------------------------------------------------------------------------

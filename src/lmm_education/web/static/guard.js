@@ -1,10 +1,8 @@
 // What stands before a question: the consent that a course may ask for, and the end of a session.
-const $ = (selector) => document.querySelector(selector);
-const body = document.body, dialog = $("#consent"), leave = $("#log-out");
+import { $, make, post } from "./dom.js";
+import * as storage from "./storage.js";
 
-const post = (address, values) => fetch(address, {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values),
-});
+const body = document.body, dialog = $("#consent"), leave = $("#log-out");
 
 let decide = () => {};  // tells the question that waits whether it may be sent
 
@@ -29,14 +27,11 @@ for (const button of dialog.querySelectorAll("button")) {
 // A request that was refused because nobody is logged in any more: the way to log in again.
 export function wayIn(response) {
   if (response?.status !== 401 || !leave) return "";
-  const link = document.createElement("a");
-  link.href = "login";
-  link.textContent = leave.dataset.enter;
-  return link;
+  return make("a", { href: "login" }, leave.dataset.enter);
 }
 
 leave?.addEventListener("click", async () => {
   await post("logout", {});
-  sessionStorage.clear();
+  storage.clear();
   location.replace("login");
 });

@@ -1,11 +1,12 @@
 // Thumbs and a comment for every answer that is in the log; both can be changed.
-import { conversation, make, say, texts } from "./page.js";
+import { $, make, post, say, sendsOnEnter, texts } from "./dom.js";
 
+const conversation = $("#conversation");
 const LONGEST = 2000;
 const NAMES = ["up", "down"];
 
-conversation.addEventListener("answered", ({ detail: { shown, values } }) => {
-  if (values.exchange) shown.exchange.append(reactions(values));
+conversation.addEventListener("shown", ({ detail: { view, values } }) => {
+  if (values.exchange) view.tools.append(reactions(values));
 });
 
 function reactions(values) {
@@ -23,7 +24,7 @@ function reactions(values) {
     comment.value = values.comment ?? "";
   };
   const set = async (reaction, text) => {
-    const failure = await post({ exchange: values.exchange, reaction, comment: text });
+    const failure = await refusal({ exchange: values.exchange, reaction, comment: text });
     if (!failure) Object.assign(values, { reaction, comment: text });
     told.textContent = failure || (reaction === "none" ? texts.withdrawn : texts.thanks);
     told.classList.toggle("failure", Boolean(failure));
@@ -35,23 +36,15 @@ function reactions(values) {
   thumbs.forEach((thumb, i) => thumb.addEventListener("click", () =>
     values.reaction === NAMES[i] ? set("none", "") : set(NAMES[i], comment.value.trim())));
   form.addEventListener("submit", (event) => { event.preventDefault(); set(values.reaction, comment.value.trim()); });
-  comment.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    form.requestSubmit();
-  });
+  sendsOnEnter(comment);
   show();
   return make("div", { class: "reaction", role: "group", "aria-label": texts.react }, ...thumbs, told, form);
 }
 
 // What went wrong, in words for the student; nothing if nothing did.
-async function post(body) {
+async function refusal(body) {
   try {
-    const response = await fetch("reactions", {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(body),
-    });
+    const response = await post("reactions", body);
     return response.ok ? "" : (await response.json()).error.message;
   } catch {
     return texts.offline;

@@ -1,9 +1,9 @@
 // Study material in panels: plan, cards, exercises. Solutions are fetched when one asks for them.
-import { $, fetchJson, make, openSection, say, texts } from "./page.js";
+import { $, button, fetchJson, fill, make, say, texts } from "./dom.js";
+import { openSection } from "./sources.js";
 
 const dialog = $("#study"), panel = $("#study .text"), tabs = $("#study nav"), starters = $("#starters");
 const KINDS = { plan: showPlan, cards: showCards, exercises: showExercises };
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 let turn = null;  // what keys do to the card that is shown
 
 // -- the dialog --------------------------------------------------------------------------------
@@ -90,11 +90,6 @@ function showCards(cards) {
   let order = cards.map((_, i) => i), at = 0, answer = false;
   const place = make("p", { class: "place" });
   const text = make("div", { class: "card-text", "aria-live": "polite" });
-  const button = (label, does) => {
-    const made = make("button", { type: "button" }, label);
-    made.addEventListener("click", does);
-    return made;
-  };
   const flip = () => { answer = !answer; show(); };
   const go = (by) => { at = (at + by + order.length) % order.length; answer = false; show(); };
   const shuffle = () => {

@@ -1,0 +1,65 @@
+// The table of contents, and the types of material that one can ask for.
+import { $, fetchJson, make, texts } from "./dom.js";
+import { openSection } from "./sources.js";
+
+const question = $("#question");
+
+async function readContents() {
+  const { types = [], documents = [], message } = await fetchJson("contents");
+  $("#contents nav").replaceChildren(message || make("ul", {}, ...documents.map(chapterLine)));
+  const chips = types.map((type) => {
+    const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, type);
+    chip.addEventListener("click", () => toggle(type));
+    return chip;
+  });
+  $("#chips").replaceChildren(...chips);
+  $("#chips").hidden = !chips.length;
+  markChips();
+}
+
+// A chapter's title stands once: it opens the chapter's own text; what is below it folds.
+function chapterLine({ number, title, depth, section, sections }, _, { length }) {
+  const line = contentsLine({ number, title, depth: 0, section });
+  line.className = depth ? "part" : "chapter";
+  if (sections.length) {
+    line.append(make("details", length > 12 || sections.length > 12 ? {} : { open: "" },
+      make("summary", {}, texts.sections.replace("{n}", sections.length)), make("ul", {}, ...sections.map(contentsLine))));
+  }
+  return line;
+}
+
+function contentsLine({ number = "", title, depth, section }) {
+  const line = make(section ? "button" : "span", {}, make("span", { class: "number" }, number), make("span", { html: title }));
+  if (section) {
+    line.type = "button";
+    line.addEventListener("click", () => openSection(section));
+  }
+  return make("li", { class: `depth-${Math.min(depth, 5)}` }, line);
+}
+
+const mark = (type) => `*${type}*`;
+
+function toggle(type) {
+  const text = question.value;
+  question.value = text.includes(mark(type))
+    ? text.replace(mark(type), "").replace(/^\s+|\s{2,}/g, " ").trim()
+    : `${mark(type)} ${text}`;
+  markChips();
+  question.focus();
+}
+
+function markChips() {
+  for (const chip of document.querySelectorAll(".chip")) {
+    chip.setAttribute("aria-pressed", String(question.value.includes(mark(chip.textContent))));
+  }
+}
+
+question.addEventListener("input", markChips);
+
+const openContents = () => { readContents(); $("#contents").showModal(); };
+$("#open-contents").addEventListener("click", openContents);
+$("#all-contents")?.addEventListener("click", openContents);
+for (const button of document.querySelectorAll(".chapters [data-section]")) {
+  button.addEventListener("click", () => openSection(button.dataset.section));
+}
+readContents();

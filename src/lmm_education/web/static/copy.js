@@ -1,0 +1,37 @@
+// Text for the clipboard, as text and nothing else; a button at every piece of code.
+import { button, make, say, texts } from "./dom.js";
+
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {  // no TLS, or not allowed: the way that browsers had before
+    const field = make("textarea", { class: "unseen", "aria-hidden": "true", tabindex: "-1" });
+    const focused = document.activeElement;
+    field.value = text;
+    (focused?.closest("dialog") ?? document.body).append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    focused?.focus();
+    if (!done) { say(texts.not_copied); return false; }
+  }
+  say(texts.copied);
+  return true;
+}
+
+// A button that says for a while that it has copied.
+export const copier = (label, text, attributes = {}) => button(label, async (made) => {
+  if (!await copy(text())) return;
+  made.textContent = texts.copied;
+  setTimeout(() => { made.textContent = label; }, 2000);
+}, attributes);
+
+export function withCopiers(inside) {
+  for (const code of inside.querySelectorAll("pre")) {
+    const box = make("div", { class: "code" });
+    code.tabIndex = 0;  // it scrolls
+    code.replaceWith(box);
+    box.append(code, copier(texts.copy, () => code.textContent, { class: "quiet", "aria-label": texts.copy_code }));
+  }
+  for (const formula of inside.querySelectorAll(".display")) formula.tabIndex = 0;
+}

@@ -1,0 +1,128 @@
+// The passages of an answer: beside it, as a preview, and opened in their section.
+import { $, fetchJson, make, texts } from "./dom.js";
+import { withCopiers } from "./copy.js";
+
+const dialog = $("#section"), preview = $("#preview"), conversation = $("#conversation");
+const offered = new WeakMap();  // to the model: the sources of an article
+
+// -- beside the answer -------------------------------------------------------------------------
+
+// What the model reads: until its answer is there, the numbers in the text open it.
+export const offer = (article, sources) => offered.set(article, sources);
+
+// Those that the answer cites; folded below, what was read besides. Where none is cited, what was read stands there.
+export function showSources({ article, aside }, { sources, read }) {
+  offer(article, [...sources, ...read]);
+  const heading = make("h3", {}, sources.length ? texts.sources : texts.read);
+  const more = sources.length && read.length
+    ? [make("details", {}, make("summary", {}, `${texts.also_read} (${read.length})`), listOf(read))] : [];
+  aside.replaceChildren(heading, listOf(sources.length ? sources : read), ...more);
+  if (!sources.length) heading.after(make("p", { class: "note" }, texts.uncited));
+  aside.hidden = !sources.length && !read.length;
+}
+
+const listOf = (sources) => make("ol", {}, ...sources.map((source) => {
+  const title = make("span", { class: "title", html: source.title });
+  const where = make("span", { class: "place" }, (source.type ? `${source.type} · ` : "") + (source.words ?? ""));
+  const open = make("button", { type: "button", "data-number": source.number },
+    make("span", { class: "number" }, source.number), title, where);
+  open.addEventListener("click", () => openSection(source.section, source));
+  return make("li", {}, open);
+}));
+
+const sourceOf = ({ dataset, parentElement }) => offered.get(parentElement.closest("article"))
+  ?.find(({ number }) => number === Number(dataset.source ?? dataset.number));
+
+conversation.addEventListener("click", (event) => {
+  const link = event.target.closest("a.cite");
+  if (!link) return;
+  event.preventDefault();
+  const source = sourceOf(link);
+  if (source) openSection(source.section, source);
+});
+
+// -- opened ------------------------------------------------------------------------------------
+
+const sectionAt = (id, values) => fetchJson(`sections/${encodeURIComponent(id)}?${new URLSearchParams(values)}`);
+
+export async function openSection(id, { passage = "", searched = "" } = {}) {
+  hide();
+  const found = await sectionAt(id, { passage, searched });
+  $("#section-title").innerHTML = found.title ?? texts.sources;
+  $(".place", dialog).textContent = found.place ?? "";
+  $(".text", dialog).innerHTML = found.html ?? "";
+  if (!found.html) $(".text", dialog).textContent = found.message;
+  withCopiers(dialog);
+  for (const marked of dialog.querySelectorAll(".passage")) {
+    marked.setAttribute("role", "region");
+    marked.setAttribute("aria-label", texts.passage);
+  }
+  if (!dialog.open) dialog.showModal();
+  dialog.style.scrollPaddingTop = `${$(".bar", dialog).offsetHeight + 8}px`;  // it covers what is scrolled below it
+  const marked = $(".passage", dialog);
+  (marked?.closest("details:not([open])") ?? marked)?.scrollIntoView({ block: "start" });
+}
+
+for (const each of document.querySelectorAll("dialog")) {
+  $(".close", each)?.addEventListener("click", () => each.close());
+  each.addEventListener("click", (event) => { if (event.target === each) each.close(); });
+}
+
+// -- the preview -------------------------------------------------------------------------------
+// For the mouse and for the keyboard; it stays while one points at it, and Escape takes it away.
+
+const WAIT = 300;  // milliseconds: who only passes by wants none
+const known = new Map();  // what was fetched
+let pointed = null, timer = 0;
+
+const over = ({ target }) => target.closest?.("a.cite, aside button[data-number]");
+const later = (does) => { clearTimeout(timer); timer = setTimeout(does, WAIT); };
+
+conversation.addEventListener("pointerover", (event) => {
+  const target = over(event);
+  if (target && event.pointerType === "mouse") later(() => show(target));
+});
+conversation.addEventListener("pointerout", (event) => { if (over(event)) later(hide); });
+conversation.addEventListener("focusin", (event) => {
+  const target = over(event);
+  if (target?.matches(":focus-visible")) later(() => show(target));
+});
+conversation.addEventListener("focusout", (event) => { if (over(event)) hide(); });
+preview.addEventListener("pointerover", () => clearTimeout(timer));
+preview.addEventListener("pointerleave", () => later(hide));
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+document.addEventListener("scroll", hide, { passive: true });
+
+function hide() {
+  clearTimeout(timer);
+  pointed?.removeAttribute("aria-describedby");
+  pointed = null;
+  preview.hidden = true;
+}
+
+async function show(target) {
+  const source = sourceOf(target);
+  if (!source) return;
+  hide();
+  pointed = target;
+  const key = `${source.section} ${source.passage}`;
+  if (!known.has(key)) known.set(key, sectionAt(source.section, { passage: source.passage }));
+  const found = await known.get(key);
+  if (!found.html) known.delete(key);
+  if (pointed !== target) return;  // one points at something else by now
+  const text = make("div", { class: "text", html: found.html ?? "" });
+  const passages = [...text.querySelectorAll(".passage")];
+  if (passages.length) text.replaceChildren(...passages.flatMap((each) => [...each.childNodes]));
+  preview.replaceChildren(make("p", { class: "title", html: source.title }), found.html ? text : found.message);
+  preview.hidden = false;
+  place(target.getBoundingClientRect());
+  target.setAttribute("aria-describedby", "preview");
+}
+
+function place(box) {
+  const { offsetWidth: width, offsetHeight: height } = preview;
+  const left = Math.max(8, Math.min(box.left, document.documentElement.clientWidth - width - 8));
+  const below = box.bottom + 6, above = box.top - height - 6;
+  preview.style.left = `${left}px`;
+  preview.style.top = `${below + height < innerHeight || above < 0 ? below : above}px`;
+}
