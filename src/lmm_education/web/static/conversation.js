@@ -57,8 +57,9 @@ export function record(view, version) {
 
 export function save() {
   const wrong = storage.save(chat, number);
-  $("#told").textContent = wrong ? texts[`storage_${wrong}`] : "";
-  if (wrong) say(texts[`storage_${wrong}`]);
+  if (!wrong) return;
+  $("#told").textContent = texts[`storage_${wrong}`];
+  say($("#told").textContent);
 }
 
 conversation.addEventListener("changed", save);  // values of an answer: a reaction
