@@ -341,7 +341,7 @@ def test_theme_and_language(page: Browser, address: str) -> None:
     assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 27)"
     page.run("Object.assign(document.querySelector('#language'), { value: 'de' }).dispatchEvent(new Event('change'))")
     page.wait_for("document.documentElement?.lang === 'de' && document.querySelector('#ask')?.innerText === 'Fragen'")
-    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 27)"
+    page.wait_for("getComputedStyle(document.body).backgroundColor === 'rgb(22, 24, 27)'")
     assert text(page, "h1") == "Plants"
     page.run("document.cookie = 'lmm_language=xx; Path=/'; document.cookie = 'lmm_theme=\"><b>; Path=/'")
     page.open(f"{address}/")

@@ -150,6 +150,5 @@ for (const starter of document.querySelectorAll(".starter")) {
   starter.addEventListener("click", () => { put(starter.textContent); form.requestSubmit(); });
 }
 
-const left = opened();
-if (left) show(left);
+document.addEventListener("DOMContentLoaded", () => { const left = opened(); if (left) show(left); });  // for all modules
 if (!matchMedia("(pointer: coarse)").matches) question.focus({ preventScroll: true });  // else a keyboard covers the page
