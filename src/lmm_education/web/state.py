@@ -240,7 +240,8 @@ class Windows(Storage, MovingWindowSupport):
     def reset(self) -> int:
         """Forget everything."""
         with self._database.writing("counted") as connection:
-            return connection.execute(delete(_COUNTED)).rowcount
+            gone: int = connection.execute(delete(_COUNTED)).rowcount
+            return gone
 
     def clear(self, key: str) -> None:
         """Forget one name."""
