@@ -22,8 +22,7 @@ from chatmd.sidecar import Payloads, Recorded, occurrences
 from chatmd.tools.calling import offered_by
 from lmm import loop
 from lmm.disk.files import read_document
-from lmm.messages import Image, Message, ToolDefinition, ToolResult
-from lmm.messages import render as text_of
+from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
 from lmm.models.tokens import count_tokens
 from lmm.models.windows import window_of
 
@@ -63,24 +62,6 @@ class Rendered:
     def tokens(self) -> int:
         """The tokens of messages and tools together."""
         return sum(one.tokens for one in self.messages) + sum(one.tokens for one in self.tools)
-
-
-def texts_of(message: Message) -> Iterator[str]:
-    """The texts of a message, those of its calls and results too: what its tokens are counted of.
-
-    >>> list(texts_of(Message("user", "See", content=(Image(url="https://e.org/a.png"), "this."))))
-    ['See', 'this.']
-    """
-    yield from (part for part in parts_of(message) if isinstance(part, str))
-    for call in message.calls:
-        yield f"{call.name} {call.arguments}"
-    for result in message.results:
-        yield result.text
-
-
-def parts_of(message: Message) -> Iterator[str | Image]:
-    """Texts and images of a message, in order."""
-    yield from (part for part in (text_of(message), *message.content) if part)
 
 
 # -- for people --------------------------------------------------------------------------------------------
@@ -132,7 +113,7 @@ def _body(message: Message) -> Iterator[str]:
     for thought in message.reasoning:
         whose = f" of {thought.provider}" if thought.provider else ""
         yield f"[thought{whose}, which only its own provider gets] {thought.text}"
-    for part in parts_of(message):
+    for part in message_parts(message):
         yield part if isinstance(part, str) else f"[{described(part)}]"
     for call in message.calls:
         yield f"[call {call.id}] {call.name} {call.arguments}"
@@ -143,7 +124,7 @@ def _body(message: Message) -> Iterator[str]:
 
 
 def _beginning(message: Message) -> str:
-    first = next((line for text in texts_of(message) for line in text.splitlines() if line.strip()), "")
+    first = next((line for text in message_texts(message) for line in text.splitlines() if line.strip()), "")
     return first.strip()[:60]
 
 
@@ -166,7 +147,7 @@ def _message(one: RenderedMessage) -> dict[str, Any]:
     message = one.message
     values: dict[str, Any] = {"role": message.role, "tokens": one.tokens}
     if message.role != "tool":
-        values["content"] = [_part(part) for part in parts_of(message)]
+        values["content"] = [_part(part) for part in message_parts(message)]
     if message.reasoning:
         values["reasoning"] = [
             {"text": thought.text, "provider": thought.provider, "id": thought.id} for thought in message.reasoning
@@ -265,7 +246,7 @@ async def _messages(spec: AgentSpec, run: Run, recorded: Recorded) -> tuple[Rend
     stored = await asyncio.to_thread(Payloads(run.folder, inline=True).read, parts)
     known = await expansions(items, run, recorded, stored)
     messages = messages_of(items, expand=known.__getitem__)
-    return tuple(RenderedMessage(one, sum(count_tokens(text) for text in texts_of(one))) for one in messages)
+    return tuple(RenderedMessage(one, sum(count_tokens(text) for text in message_texts(one))) for one in messages)
 
 
 async def _tools(spec: AgentSpec, run: Run, servers: bool) -> tuple[tuple[RenderedTool, ...], tuple[str, ...]]:

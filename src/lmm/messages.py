@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -150,12 +150,13 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and, where the price is known, US dollars."""
+    """Tokens and, where the price is known, US dollars; `estimated` where a server did not count them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
     requests: int = 0
+    estimated: bool = False
 
     def __add__(self, other: Usage) -> Usage:
         costs = [c for c in (self.cost, other.cost) if c is not None]
@@ -164,6 +165,7 @@ class Usage:
             self.output_tokens + other.output_tokens,
             sum(costs) if costs else None,
             self.requests + other.requests,
+            self.estimated or other.estimated,
         )
 
 
@@ -326,3 +328,21 @@ def _fenced(attachment: Attachment) -> str:
     origin = " ".join(attachment.source.replace('"', "'").replace("<", "‹").split())
     source = f' from="{origin}"' if origin else ""
     return f"<{tag}{number}{source}>\n{attachment.text}\n</{tag}>"
+
+
+def message_texts(message: Message) -> Iterator[str]:
+    """The texts of a message, those of its calls and results too: what its tokens are counted of.
+
+    >>> list(message_texts(Message("user", "See", content=(Image(url="https://e.org/a.png"), "this."))))
+    ['See', 'this.']
+    """
+    yield from (part for part in message_parts(message) if isinstance(part, str))
+    for call in message.calls:
+        yield f"{call.name} {call.arguments}"
+    for result in message.results:
+        yield result.text
+
+
+def message_parts(message: Message) -> Iterator[str | Image]:
+    """Texts and images of a message, in order."""
+    yield from (part for part in (render(message), *message.content) if part)

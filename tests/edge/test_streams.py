@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from edge.support import lmm
 from fakes.openai_server import Action, ScriptedServer
 
 from lmm import errors, loop
@@ -104,6 +106,19 @@ def test_a_text(server: ScriptedServer, kind: str) -> None:
     assert isinstance(reply, Reply)
     assert (reply.text, reply.cut, reply.calls) == ("A leaf.", False, ())
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)) == "A leaf."
+
+
+def test_what_a_server_does_not_count_is_estimated(server: ScriptedServer, folder: Path) -> None:
+    """From characters, four to a token; a budget holds, and it is said that it was estimated."""
+    uncounted = Action(raw=TEXTS["no usage, no ids"])
+    server.answer = lambda request: uncounted
+    reply = events(server, uncounted)[-1]
+    assert isinstance(reply, Reply)
+    assert (reply.usage.output_tokens, reply.usage.estimated, reply.usage.cost) == (2, True, None)
+    (folder / "notes.md").write_text("".join(f"---\n?: why {n}?\n---\n# {n}\n\n{'leaf ' * 200}\n\n" for n in range(9)))
+    ran = lmm("messages", "notes.md", "--budget", "2000")
+    assert (ran.code, "does not cover more" in ran.err, "estimated" in ran.err + ran.out) == (1, True, True)
+    assert 2 < len(server.requests) - 1 < 9
 
 
 CALLS = {

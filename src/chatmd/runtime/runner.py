@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
@@ -89,8 +88,7 @@ class Runner:
             await task
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, LmmError):
-                await task
+            await loop.ended(task)
 
     async def run(self, *, user_first: bool = False) -> RunResult:
         """Run the file; see `chatmd.run`. With `user_first`, nothing is sent before the user was asked."""

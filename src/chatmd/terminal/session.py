@@ -28,11 +28,12 @@ from chatmd.sidecar import FOLDER
 from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
 from chatmd.terminal.screen import Screen, help_rows, read_command
 from chatmd.terminal.styled import Line, StyledSpan, clean, columns, indented, wrapped
-from chatmd.terminal.view import ChatView, ScreenSize, requests, used
+from chatmd.terminal.view import ChatView, ScreenSize, requests
 from lmm import loop
 from lmm.errors import LmmError, Place
 from lmm.messages import Event, Failed, ToolCall, ToolDefinition
 from lmm.models.budget import parse_budget
+from lmm.terminal import usage_text
 
 # -- Files that a message names with ``@`` --------------------------------------------------------------------
 
@@ -443,7 +444,8 @@ class TerminalSession:
 
     def _take_leave(self) -> None:
         if self.tally.turns:
-            text = f"{self.path}: {requests(self.tally.turns)}, {used(self.tally.usage)}; lmm run -i goes on from there"
+            done = f"{requests(self.tally.turns)}, {usage_text(self.tally.usage)}"
+            text = f"{self.path}: {done}; lmm run -i goes on from there"
             self.print(self.view.note(text))
 
     def _kill(self) -> None:
@@ -539,7 +541,7 @@ class TerminalSession:
         tokens = "" if limits.tokens is None else f"{limits.tokens - usage.input_tokens - usage.output_tokens:,} tokens"
         money = "" if limits.dollars is None else f"${limits.dollars - (usage.cost or 0.0):.4f}"
         left = " and ".join(part for part in (tokens, money) if part)
-        text = f"{self.model}: {requests(self.tally.turns)}, {used(usage)}"
+        text = f"{self.model}: {requests(self.tally.turns)}, {usage_text(usage)}"
         self.print(self.view.note(f"{text}; {left} left" if left else text))
 
     def _allow(self, amount: str) -> None:
@@ -589,7 +591,7 @@ class TerminalSession:
         self.print(
             self.view.note(
                 f"{compaction.before:,} tokens became {compaction.after:,}; the original is kept in {kept} "
-                f"({compaction.model}: {used(compaction.usage)})"
+                f"({compaction.model}: {usage_text(compaction.usage)})"
             )
         )
 

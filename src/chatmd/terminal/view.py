@@ -30,6 +30,7 @@ from lmm.messages import (
     Usage,
     Waiting,
 )
+from lmm.terminal import usage_text
 
 PROMPT = "› "
 _THOUGHT_LINES = 2
@@ -191,12 +192,12 @@ class ChatView:
         if isinstance(event, Failed):
             return lines + self.note(str(event.error), "red")
         if self.turn.requests:
-            lines += self.note(f"{now - self._began:.0f} s · {used(self.turn)}{self._of_session()}")
+            lines += self.note(f"{now - self._began:.0f} s · {usage_text(self.turn)}{self._of_session()}")
         self.turn, self._began = Usage(), 0.0
         return lines
 
     def _of_session(self) -> str:
-        return "" if self.session.requests == self.turn.requests else f" · session: {used(self.session)}"
+        return "" if self.session.requests == self.turn.requests else f" · session: {usage_text(self.session)}"
 
     # -- what changes ----------------------------------------------------------------------------------
 
@@ -250,16 +251,6 @@ def _indent(chain: tuple[str, ...]) -> Line:
     if not chain:
         return ()
     return (StyledSpan("  " * len(chain)), StyledSpan(f"{clean(PurePath(chain[-1]).stem)} ", "dim"))
-
-
-def used(usage: Usage) -> str:
-    """Tokens and money in words.
-
-    >>> used(Usage(1200, 34, 0.00012, 1))
-    '1,200 tokens in, 34 out, $0.0001'
-    """
-    cost = f", ${usage.cost:.4f}" if usage.cost else ""
-    return f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{cost}"
 
 
 def requests(number: int) -> str:

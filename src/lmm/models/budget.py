@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lmm.errors import ConfigError, LimitReached
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage
@@ -97,7 +97,7 @@ class UsageTally:
     def add(self, model: str, usage: Usage) -> Usage:
         """Count what a request used, and return it with its price, where that is known."""
         cost = usage.cost if usage.cost is not None else price(model, usage)
-        priced = Usage(usage.input_tokens, usage.output_tokens, cost, usage.requests)
+        priced = replace(usage, cost=cost)
         self.usage += priced
         return priced
 

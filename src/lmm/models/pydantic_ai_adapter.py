@@ -37,6 +37,7 @@ from lmm.models.pydantic_ai_messages import (
     parameters_of,
     reasoning_of,
 )
+from lmm.models.tokens import estimated
 from lmm.providers import PROVIDERS, ModelName
 
 Opener = Callable[[str, str | None, str | None], Model]
@@ -243,7 +244,7 @@ class PydanticAIModel:
                             yield thought
                     if ours:
                         yield ours
-                reply = self._reply(stream.get())
+                reply = self._reply(stream.get(), request)
                 for thought in reply.reasoning[told:]:
                     yield thought
                 yield reply
@@ -256,7 +257,7 @@ class PydanticAIModel:
         # Said only when tools are offered: some servers refuse the field without them.
         return self._settings | {"parallel_tool_calls": request.parallel} if request.tools else self._settings
 
-    def _reply(self, response: ModelResponse) -> Reply:
+    def _reply(self, response: ModelResponse, request: ChatRequest) -> Reply:
         ended = response.finish_reason is not None or self._api == "chat"
         if not ended and (response.text or response.tool_calls or not response.parts):
             raise errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
@@ -264,16 +265,17 @@ class PydanticAIModel:
             raise errors.ModelRejected(
                 f"{self.name}: the provider's filter stopped the reply", hint="ask in other words"
             )
-        usage = response.usage
-        return Reply(
+        usage = Usage(response.usage.input_tokens, response.usage.output_tokens, _cost(response), 1)
+        reply = Reply(
             response.text or "",
             self.name,
-            Usage(usage.input_tokens, usage.output_tokens, _cost(response), 1),
+            usage,
             cut=response.finish_reason == "length",
             calls=tuple(call_of(part) for part in response.tool_calls),
             reasoning=_thoughts(response),
             item=next((part.id for part in response.parts if isinstance(part, TextPart) and part.id), ""),
         )
+        return reply if usage.input_tokens or usage.output_tokens else replace(reply, usage=estimated(request, reply))
 
     def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
         message = f"{self.name}: {_summary(error)}"

@@ -8,7 +8,9 @@ meant as an upper bound for budgets, not as a bill.
 from __future__ import annotations
 
 import functools
+import json
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-from lmm.messages import Usage
+from lmm.messages import ChatRequest, Reply, Usage, message_texts
 
 _BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: below what any of them needs for prose
 
@@ -47,6 +49,21 @@ def _tokenizer() -> Tokenizer | None:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+def estimated(request: ChatRequest, reply: Reply) -> Usage:
+    """What a request and its reply took, where the server did not count: four characters to a token, and the price.
+
+    >>> from lmm.messages import Message
+    >>> estimated(ChatRequest((Message("user", "Is a leaf green?"),)), Reply("Yes, it is.", "Ollama/llama3.2"))
+    Usage(input_tokens=4, output_tokens=3, cost=None, requests=1, estimated=True)
+    """
+    tools = [f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in request.tools]
+    sent = sum(len(text) for text in (*tools, *(text for one in request.messages for text in message_texts(one))))
+    thought = [thought.text for thought in reply.reasoning]
+    made = sum(len(text) for text in (reply.text, *thought, *(call.name + call.arguments for call in reply.calls)))
+    usage = Usage(math.ceil(sent / 4), math.ceil(made / 4), None, 1, estimated=True)
+    return replace(usage, cost=price(reply.model, usage))
 
 
 # -- what they cost --------------------------------------------------------------------------------

@@ -62,8 +62,9 @@ class _Watcher:
         finally:
             self.stopped.set()
             watching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watching
+            await loop.ended(watching)
+            if not watching.cancelled():
+                watching.result()  # raises what ended it
 
     async def _watch(self, source: AsyncGenerator[Collection[Path]]) -> None:
         async with contextlib.aclosing(source):
@@ -85,8 +86,7 @@ class _Watcher:
                         waiting = set()
             finally:
                 coming.cancel()
-                with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await coming
+                await loop.ended(coming)
 
     def _changed(self, paths: Iterable[Path], *, named: bool = False) -> list[Path]:
         """The documents that are not as they were; how they are now is noted."""

@@ -461,8 +461,7 @@ async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -
     finally:
         for task in (working, leaving):
             task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await working
+        await loop.ended(working)
 
 
 async def _left(request: Request) -> None:

@@ -8,7 +8,6 @@ the API cannot take anything back. The rest streams as always.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lmm.errors import LmmError
+from lmm.loop import ended
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, Usage
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
@@ -120,8 +120,7 @@ class Hearing:
     async def close(self) -> None:
         """Ask no more."""
         self._asked.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await self._asked
+        await ended(self._asked)
 
 
 def _about(question: str, history: Sequence[Exchange]) -> tuple[Attachment, ...]:

@@ -1,0 +1,53 @@
+"""Who listens to a run may leave, and may be cancelled while leaving."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from chatmd.runtime.agents import Hooks
+from chatmd.runtime.events import RunResult
+from chatmd.runtime.runner import Runner, open_text
+from lmm.errors import Place
+from lmm.messages import Event, Notice
+from lmm.models.testing import ScriptedModel
+
+
+def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one who listens has left already; the run still cleans up; Ctrl-C then ends the listener all the same."""
+    leaving, hold = asyncio.Event(), asyncio.Event()
+
+    async def run(self: Runner, *, user_first: bool = False) -> RunResult:
+        self.context.tell(Notice("begun"))
+        try:
+            return await asyncio.Future[RunResult]()
+        finally:
+            here.call_soon_threadsafe(leaving.set)
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(hold.wait(), here))
+
+    async def listen(stream: AsyncGenerator[tuple[Event, Place]]) -> str:
+        async with aclosing(stream) as events:
+            async for _ in events:
+                break
+        return "went on as if nothing had been"
+
+    async def main() -> asyncio.Task[str]:
+        nonlocal here
+        here = asyncio.get_running_loop()
+        listening = asyncio.create_task(listen(open_text("<user>Hi</user>", tmp_path, hooks=hooks).stream()))
+        await leaving.wait()
+        listening.cancel()
+        hold.set()
+        await asyncio.wait((listening,))
+        return listening
+
+    here: asyncio.AbstractEventLoop
+    hooks = Hooks(ScriptedModel(["Hello."]))
+    monkeypatch.setattr(Runner, "run", run)
+    assert asyncio.run(main()).cancelled()
