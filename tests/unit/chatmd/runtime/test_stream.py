@@ -22,14 +22,15 @@ def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
 ) -> None:
     """The one who listens has left already; the run still cleans up; Ctrl-C then ends the listener all the same."""
     leaving, hold = asyncio.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
 
     async def run(self: Runner, *, user_first: bool = False) -> RunResult:
         self.context.tell(Notice("begun"))
         try:
             return await asyncio.Future[RunResult]()
         finally:
-            here.call_soon_threadsafe(leaving.set)
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(hold.wait(), here))
+            loops[0].call_soon_threadsafe(leaving.set)
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(hold.wait(), loops[0]))
 
     async def listen(stream: AsyncGenerator[tuple[Event, Place]]) -> str:
         async with aclosing(stream) as events:
@@ -38,8 +39,7 @@ def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
         return "went on as if nothing had been"
 
     async def main() -> asyncio.Task[str]:
-        nonlocal here
-        here = asyncio.get_running_loop()
+        loops.append(asyncio.get_running_loop())
         listening = asyncio.create_task(listen(open_text("<user>Hi</user>", tmp_path, hooks=hooks).stream()))
         await leaving.wait()
         listening.cancel()
@@ -47,7 +47,6 @@ def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
         await asyncio.wait((listening,))
         return listening
 
-    here: asyncio.AbstractEventLoop
     hooks = Hooks(ScriptedModel(["Hello."]))
     monkeypatch.setattr(Runner, "run", run)
     assert asyncio.run(main()).cancelled()
