@@ -73,7 +73,8 @@ class Section:
     """A text to retrieve whole: the text under a heading, under several, or a part of it of some size.
 
     `order` counts the sections of a document from 0; `level` is the heading's (0: text above the first
-    heading); `metadata` is the heading's own, without chats, edits and bookkeeping.
+    heading); `metadata` is the heading's own, without chats, edits and bookkeeping. `text` is what readers see, and
+    `source` what the author wrote, where that is another text.
     """
 
     id: str
@@ -82,18 +83,19 @@ class Section:
     order: int
     text: str
     metadata: Metadata = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A text to embed and find.
 
-    `text` is stored and shown; `overlap`, the end of the chunk before it, is embedded with it but not
-    stored. `annotations` is what the annotation model collected, one item per line. `section` is the id of
-    the section it was cut from; `order` counts the chunks of a document from 0. `kind` is ``text``, or
-    ``summary`` for the summary of a section, or what ``type:`` says in the metadata (``exercise``, …).
-    `metadata` is everything the author and the models wrote in metadata blocks for this text, its own
-    before inherited, without chats, edits and bookkeeping. `title` is the document's.
+    `text` is stored and shown, as readers see it; `source` is what the author wrote, where that is another text;
+    `overlap`, the end of the chunk before it, is embedded with it but not stored. `annotations` is what the annotation
+    model collected, one item per line. `section` is the id of the section it was cut from; `order` counts the chunks of
+    a document from 0. `kind` is ``text``, or ``summary`` for the summary of a section, or what ``type:`` says in the
+    metadata (``exercise``, …). `metadata` is everything the author and the models wrote in metadata blocks for this
+    text, its own before inherited, without chats, edits and bookkeeping. `title` is the document's.
     """
 
     id: str
@@ -106,6 +108,7 @@ class Chunk:
     annotations: tuple[str, ...] = ()
     kind: str = "text"
     metadata: Metadata = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

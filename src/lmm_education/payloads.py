@@ -63,6 +63,7 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "order": chunk.order,
         "kind": plain(_kinds(chunk)),
         "text": plain(chunk.text),
+        **_source(chunk),
         "language": plain(language),
         "hash": hash,
         "metadata": plain(chunk.metadata),
@@ -94,6 +95,7 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
         "order": section.order,
         "title": plain(title),
         "text": plain(section.text),
+        **_source(section),
         "metadata": plain(section.metadata),
     }
 
@@ -122,6 +124,10 @@ def document_payload(
 def words_of(payload: Payload) -> Frequencies:
     """The document frequencies in the record of a document; none in any other payload."""
     return Frequencies.from_text(payload.get(WORDS, ""))
+
+
+def _source(of: Chunk | Section) -> dict[str, str]:
+    return {"source": plain(of.source)} if of.source else {}
 
 
 def _place(place: Place) -> dict[str, Any]:
@@ -216,6 +222,7 @@ def section_of(id: str, payload: Payload) -> Section:
         order=payload.get("order", 0),
         text=payload.get("text", ""),
         metadata=payload.get("metadata", {}),
+        source=payload.get("source", ""),
     )
 
 
@@ -230,6 +237,7 @@ def chunk_of(id: str, payload: Payload) -> Chunk:
         title=payload.get("title", ""),
         kind=_kind(payload),
         metadata=payload.get("metadata", {}),
+        source=payload.get("source", ""),
     )
 
 

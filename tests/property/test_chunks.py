@@ -14,7 +14,7 @@ from strategies import documents, written_documents
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.kinds import kind_of
 from lmm_education.ingestion.outline import Heading, read_outline
-from lmm_education.ingestion.prepare import prepare_document, prepare_steps
+from lmm_education.ingestion.prepare import as_written, prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import is_edited, is_own_output, read_prepared, step_files
 from lmm_education.material import Chunk, PreparedDocument
 
@@ -49,7 +49,7 @@ SETTINGS = st.builds(
 
 
 def prepared(text: str, settings: Preparation) -> PreparedDocument:
-    return prepare_document(text, docid="d", file="notes/a.md", settings=settings)
+    return as_written(prepare_steps(text, docid="d", file="notes/a.md", settings=settings))
 
 
 def texts_of(document: PreparedDocument) -> list[Chunk]:
@@ -150,7 +150,7 @@ def test_ids_are_distinct_and_stay(text: str, settings: Preparation) -> None:
 @given(ANY_DOCUMENT, SETTINGS)
 def test_a_prepared_file_reads_back(text: str, settings: Preparation) -> None:
     """Each step's file gives the same chunks, with everything in them, and knows that nobody edited it."""
-    document = prepared(text, settings)
+    document = prepare_document(text, docid="d", file="notes/a.md", settings=settings)
     for name, saved in step_files(text, docid="d", file="notes/a.md", settings=settings).items():
         assert is_own_output(saved)
         assert not is_edited(saved)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.bibliography import Citations, csl, read_bibliography
 from lmm.notebook.books import Book, BookFile, book_of
+from lmm.notebook.executed import executed
 from lmm.notebook.numbers import WORDS, FileNumbers, Numbering
 
 _MOST = 5_000_000  # bytes of a chapter
@@ -22,7 +25,10 @@ _MOST = 5_000_000  # bytes of a chapter
 class BookChapter:
     """A document in its book, at a `position` from 0; one that is in none, or no chapter, has neither.
 
-    `title` is what the contents call it, `labels` what references to them read, by label.
+    `title` is what the contents call it; `labels` are what references to them read, by label, `words` what things are
+    called in them; `citations` are who and when, by key. `cells` are what code showed when it was run, by its label or
+    the code itself, `pictures` those that it drew, by label. `echo` tells whether code is shown unless it says
+    otherwise, and `up` leads to the folder that paths in code start from.
     """
 
     book: Book | None = None
@@ -30,6 +36,12 @@ class BookChapter:
     title: str = ""
     numbers: FileNumbers = field(default_factory=FileNumbers)
     labels: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=lambda: WORDS["en"])
+    citations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    cells: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    echo: bool = True
+    up: str = ""
 
     @property
     def stamp(self) -> str:
@@ -51,11 +63,47 @@ def chapter_of(path: Path) -> BookChapter:
     path = path.absolute()
     book = book_of(path)
     position = book.position(path) if book is not None else None
+    blocks = list(_blocks(path.parent, path.name))
+    header = _header(blocks)
     if book is None or position is None:
-        return BookChapter(book, labels=_labels_of(path))
+        alone = BookChapter(book, labels=_labels_of(path, blocks), words=_words(header))
+        return _with_sources(alone, path.parent, path, [header])
     file = book.files[position]
     numbers, labels = _numbered(book, tuple(_state(book.folder / each.path) for each in book.files))
-    return BookChapter(book, position, file.title, numbers[position], labels)
+    settings = [header, _header(_blocks(book.folder, book.files[0].path)), book.settings]
+    up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
+    words = _words({**settings[1], **book.settings})
+    labels = labels if book.counts_headings else _labels_of(path, blocks)
+    chapter = BookChapter(book, position, file.title, numbers[position], labels, words, up=up)
+    return _with_sources(chapter, book.folder, path, settings)
+
+
+def _with_sources(chapter: BookChapter, top: Path, path: Path, settings: Sequence[Mapping[str, Any]]) -> BookChapter:
+    """With bibliographies, what code showed, and whether code is shown; the nearest `settings` come first."""
+    citations: dict[str, tuple[str, str]] = {}
+    for values, folder in zip(settings, [path.parent, top, top], strict=False):
+        named = values.get("bibliography") or []
+        for name in [named] if isinstance(named, str) else named if isinstance(named, list) else []:
+            inside = os.path.relpath(folder / str(name), top)
+            citations = {**_bibliography(top, inside, _state(top / inside)), **citations}
+        citations = {**csl(values.get("references")), **citations}
+    executes = (values.get("execute") for values in settings)
+    echo = next((each["echo"] for each in executes if isinstance(each, Mapping) and "echo" in each), True)
+    ran = executed(path, top, chapter.book.settings if chapter.book else {})
+    return replace(chapter, citations=citations, echo=echo is not False, cells=ran.cells, pictures=ran.pictures)
+
+
+@lru_cache(maxsize=32)
+def _bibliography(folder: Path, name: str, state: tuple[int, int]) -> Citations:
+    try:
+        return read_bibliography(Folder(folder).read(name, most=_MOST).decode("utf-8", "replace"), name)
+    except LmmError:
+        return {}
+
+
+def _header(blocks: Iterable[Block]) -> Mapping[str, Any]:
+    first = next(iter(blocks), None)
+    return first.values() if isinstance(first, HeaderBlock) else {}
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -91,12 +139,11 @@ def _by_place(file: BookFile, blocks: Iterable[Block]) -> FileNumbers:
     return FileNumbers(file.number, {line: file.number} if line and file.number else {}, file.part)
 
 
-def _labels_of(path: Path) -> Mapping[str, str]:
+def _labels_of(path: Path, blocks: Sequence[Block]) -> Mapping[str, str]:
     """What references in a document read that is in no book."""
     if path.suffix.lower() not in (".qmd", ".rmd"):
         return {}
-    blocks = list(_blocks(path.parent, path.name))
-    header = blocks[0].values() if blocks and isinstance(blocks[0], HeaderBlock) else {}
+    header = _header(blocks)
     is_quarto = path.suffix.lower() == ".qmd"
     sections = _switch(header, "number-sections") is True
     numbering = Numbering(chapters=is_quarto, sections=sections, words=_words(header), book=False)

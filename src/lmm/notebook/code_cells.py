@@ -12,11 +12,11 @@ from lmm.markdown import yaml_core
 
 _FENCED = re.compile(
     r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*"
-    r"(?:\n(?P<body>.*?))?(?:\n[ \t]*(?P=fence)[`~]*[ \t]*)?\n?\Z",
+    r"(?P<argument>[^\n`]*)(?:\n(?P<body>.*?))?(?:\n[ \t]*(?P=fence)[`~]*[ \t]*)?\n?\Z",
     re.DOTALL,
 )
 _FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}|~{3,})(.*)", re.DOTALL)
-_OPTION_LINE = re.compile(r"[ \t]*(?:#|//|--|%%?)\|[ \t]?(.*)")
+_OPTION_LINE = re.compile(r"[ \t]*(?:(?:#|//|--|%%?)\|[ \t]?|:(?=[\w-]+: ))(.*)")
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
 _STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
 _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "false": False}
@@ -24,7 +24,10 @@ _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "fa
 
 @dataclass(frozen=True, slots=True)
 class CodeCell:
-    """Code to be run: its language, its label if it has one, its options (``fig.cap`` is ``fig-cap``), and the code."""
+    """Code to be run: its language, its label if it has one, its options (``fig.cap`` is ``fig-cap``), and the code.
+
+    MyST's directives are written so too: the language is their name, the label what follows it.
+    """
 
     language: str
     label: str
@@ -82,7 +85,7 @@ def read_cell(text: str) -> CodeCell | None:
     lines = [line.removeprefix(fenced["indent"]) for line in (fenced["body"] or "").split("\n")]
     count = next((i for i, line in enumerate(lines) if not _OPTION_LINE.match(line)), len(lines))
     options |= _in_lines(lines[:count])
-    label = str(options.pop("label", ""))
+    label = str(options.pop("label", "")) or fenced["argument"].strip()
     return CodeCell(language, label, options, "\n".join(lines[count:]).strip("\n"))
 
 

@@ -42,7 +42,11 @@ _THEOREMS = {
     "theorem": "thm", "lemma": "lem", "corollary": "cor", "proposition": "prp", "conjecture": "cnj",
     "definition": "def", "example": "exm", "exercise": "exr", "hypothesis": "hyp",
 }  # fmt: skip
+_TITLED = "titled"
+# A heading in such a div is its title, or that of a tab.
+_IS_TITLED = re.compile(r"callout-|panel-tabset|#(?:thm|lem|cor|prp|cnj|def|exm|exr|sol|rem)-")
 _CAPTION_OF_TABLE = re.compile(r"\bcaption\s*=")
+_TEXT_REFERENCE = re.compile(r"^(\(ref:[\w-]+\)) ([^\n]+)", re.MULTILINE)
 _PART = re.compile(r"\((PART\*?|APPENDIX)\)\s*(?P<title>.*)")
 _PART_BY_CODE = re.compile(r"""cat\(["']# \((PART|APPENDIX)\) (?P<title>(?!\(ref:)[^"'{]*)""")
 
@@ -96,6 +100,8 @@ class Numbering:
             if isinstance(block, HeaderBlock) and self.chapters and first and block.get("title"):
                 number, first = self._heading(HeadingBlock.make(1, str(block.get("title"))), True), False
             elif isinstance(block, HeadingBlock):
+                if _TITLED in opened:
+                    continue
                 special = _PART.match(block.title)
                 if special:
                     self._part(special)
@@ -162,7 +168,8 @@ class Numbering:
                 opened[-1:] = []
                 return
             found = _ID.search(text)
-            opened.append(found["id"] if found else "")
+            is_titled = _IS_TITLED.search(text) is not None
+            opened.append(_TITLED if is_titled else found["id"] if found else "")
         if "```" in text or "~~~" in text:
             for is_code, piece in code_apart(text):
                 (self._code if is_code else self._labels)(piece, opened)
@@ -177,6 +184,8 @@ class Numbering:
                 self._count(found["id"], opened[:-1] if text.startswith(":::") else opened)
             elif not self.chapters and theorem and text.startswith(":::"):
                 self._count(f"{theorem}:{found['id']}", ())
+        for found in _TEXT_REFERENCE.finditer(text) if "(ref:" in text else ():
+            self.labels.setdefault(found[1], found[2])
         for found in _BOOKDOWN_LABEL.finditer(bare):
             self._count(f"{found['kind']}:{found['id']}", ())
 

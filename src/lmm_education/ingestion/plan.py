@@ -18,6 +18,7 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.as_read import as_read
 from lmm.notebook.chapters import BookChapter, chapter_of
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepared import is_own_output, read_mark
@@ -99,12 +100,18 @@ def _read(source: Source, stamp: str) -> Read | Skipped:
             return Skipped(source, OUR_OWN)
         docid, file = read_mark(text)
         chapter = chapter_of(source.path.with_name(PurePosixPath(file).name))
-        return Read(DocumentFile(source, docid, fingerprint(text, stamp + chapter.stamp), file), text, chapter)
+        return Read(DocumentFile(source, docid, _hash(text, stamp, chapter), file), text, chapter)
     if is_chatmd(text) and not source.named:
         return Skipped(source, "a prompt or transcript of an agent")
     docid = docid_of(first_blocks(text))
     chapter = chapter_of(source.path)
-    return Read(DocumentFile(source, docid or source.file, fingerprint(text, stamp + chapter.stamp)), text, chapter)
+    return Read(DocumentFile(source, docid or source.file, _hash(text, stamp, chapter)), text, chapter)
+
+
+def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
+    """The hash of a document: references in it may read in another way where it has not changed."""
+    shown = as_read(text, chapter)
+    return fingerprint(text if shown == text else f"{text}\0{shown}", stamp + chapter.stamp)
 
 
 def _check_name(source: Source) -> None:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TypeVar
 
 from lmm.errors import ConfigError
+from lmm.notebook.as_read import as_read
 from lmm.notebook.chapters import NO_BOOK, BookChapter
 from lmm_education.config import Preparation, for_document
 from lmm_education.ingestion.annotation import annotate
@@ -42,7 +43,7 @@ class Steps:
     @property
     def document(self) -> PreparedDocument:
         """The document with the ids, metadata and annotations of its sections and chunks."""
-        return assemble(self)
+        return as_readers_see(as_written(self), self.chapter)
 
 
 def prepare_document(
@@ -104,8 +105,8 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
     return Limits(settings.min_size, settings.max_size, count, joint=0)
 
 
-def assemble(steps: Steps) -> PreparedDocument:
-    """Sections and chunks as they are stored, with their ids."""
+def as_written(steps: Steps) -> PreparedDocument:
+    """Sections and chunks with their ids, with the texts that the author wrote."""
     ids, chapter = Ids(steps.docid), steps.chapter
     title = chapter.title or steps.outline.title
     numbers = _numbers(steps)
@@ -128,6 +129,23 @@ def assemble(steps: Steps) -> PreparedDocument:
         sort_key=sort_key(steps.file, chapter.book, chapter.position),
         part=chapter.numbers.part,
     )
+
+
+def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
+    """A document as it is stored: with the texts that readers see, without chunks that nobody does."""
+    seen = (_as_read(chunk, chapter) for chunk in document.chunks)
+    return replace(
+        document,
+        sections=tuple(_as_read(section, chapter) for section in document.sections),
+        chunks=tuple(chunk for chunk in seen if chunk.text.strip()),
+    )
+
+
+def _as_read(of: S, chapter: BookChapter) -> S:
+    shown = as_read(of.text, chapter)
+    if isinstance(of, Chunk) and of.overlap:
+        of = replace(of, overlap=as_read(of.overlap, chapter))
+    return of if shown == of.text else replace(of, text=shown, source=of.text)
 
 
 def _numbers(steps: Steps) -> Mapping[tuple[str, ...], str]:

@@ -16,6 +16,7 @@ from lmm.config_files import CONFIG, find_config
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.as_read import as_read
 from lmm.notebook.chapters import NO_BOOK, BookChapter, chapter_of
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue
@@ -58,14 +59,17 @@ class StudyDocument:
 
 
 def study_document(text: str, *, file: str, id: str = "", chapter: BookChapter = NO_BOOK) -> StudyDocument:
-    """The document in a markdown text; `id` is for one that has no docid, by default the file.
+    """The document in a markdown text, with the texts that readers see; `id` is for one that has no docid, by default
+    the file.
 
     Raises:
         IngestError: its header cannot be read.
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
     outline = read_outline(text, title=stem)
-    outline = replace(outline, title=chapter.title or outline.title)
+    items = (replace(i, text=as_read(i.text, chapter)) if isinstance(i, Text) else i for i in outline.items)
+    seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
+    outline = replace(outline, title=chapter.title or outline.title, items=seen)
     numbers = {0: chapter.numbers.number, **chapter.numbers.headings} if chapter.numbers.number else {}
     return StudyDocument(docid_of(parse_markdown_text(text)) or id or file, file, outline, numbers)
 

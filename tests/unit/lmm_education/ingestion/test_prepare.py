@@ -128,7 +128,7 @@ def test_real_documents() -> None:
         text = path.read_text(encoding="utf-8")
         document = prepare_document(text, docid=path.name, file=path.name, settings=Preparation())
         assert all(len(chunk.text) <= 2000 for chunk in document.chunks)
-        assert sum(len(section.text) for section in document.sections) > 0.9 * len(text)
+        assert sum(len(section.source or section.text) for section in document.sections) > 0.9 * len(text)
 
 
 LIST = "1. First\n\n2. Second\n\n   more of it\n\n\n3. Third"

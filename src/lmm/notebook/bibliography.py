@@ -1,0 +1,124 @@
+"""Bibliographies: who and when, as a citation by author and year shows it; from BibTeX and from CSL (JSON or YAML)."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lmm.errors import LmmError
+from lmm.markdown import yaml_core
+
+Citations = Mapping[str, tuple[str, str]]
+_ENTRY = re.compile(r"@(?P<kind>\w+)\s*\{\s*(?P<key>[^\s,{}]+)\s*,")
+_FIELD = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*=\s*")
+_ACCENT = re.compile(r"""\\(["'`^~=.uvHcdbtr])\s*\{?\\?([A-Za-z])\}?""")
+_ACCENTS = {
+    '"': "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", "=": "\u0304", ".": "\u0307",
+    "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "r": "\u030a",
+}  # fmt: skip
+_SPECIAL = {r"\ss": "ß", r"\o": "ø", r"\O": "Ø", r"\ae": "æ", r"\aa": "å", r"\l": "ł", r"\&": "&", "~": " "}
+
+
+def read_bibliography(text: str, name: str) -> Citations:
+    """Who and when by key; `name` is the file's. What cannot be read is not there.
+
+    >>> read_bibliography("@book{darwin, author = {Darwin, Charles}, year = 1859}", "a.bib")
+    {'darwin': ('Darwin', '1859')}
+    """
+    if name.endswith(".bib"):
+        return dict(_entries(text))
+    try:
+        values = json.loads(text) if name.endswith(".json") else yaml_core.to_value(yaml_core.compose(text))
+    except (ValueError, LmmError, RecursionError):
+        return {}
+    return csl(values.get("references") if isinstance(values, dict) else values)
+
+
+def csl(values: Any) -> Citations:
+    """Who and when of references in CSL, as they stand under ``references:`` in a header too."""
+    found = (each for each in values if isinstance(each, dict) and "id" in each) if isinstance(values, list) else ()
+    return {str(each["id"]): (_people(each), _year(each)) for each in found}
+
+
+def _people(reference: Mapping[str, Any]) -> str:
+    for role in ("author", "editor"):
+        people = reference.get(role)
+        if isinstance(people, list) and people:
+            return together([str(p.get("family") or p.get("literal") or "") for p in people if isinstance(p, dict)])
+    return str(reference.get("title") or reference["id"])
+
+
+def _year(reference: Mapping[str, Any]) -> str:
+    issued: Any = reference.get("issued")
+    while isinstance(issued, list | dict) and issued:
+        issued = issued[0] if isinstance(issued, list) else issued.get("date-parts") or issued.get("year") or ""
+    found = re.search(r"\d{4}", str(issued))
+    return found[0] if found else "n.d."
+
+
+def together(names: list[str]) -> str:
+    """Family names as a citation has them.
+
+    >>> together(["Bray"]), together(["Bray", "Ismay"]), together(["Bray", "Ismay", "Kim"])
+    ('Bray', 'Bray and Ismay', 'Bray et al.')
+    """
+    return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+
+
+def _entries(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    starts = [
+        match for match in _ENTRY.finditer(text) if match["kind"].lower() not in ("comment", "string", "preamble")
+    ]
+    for match, after in zip(starts, [*starts[1:], None], strict=True):
+        fields = _fields(text[match.end() : after.start() if after else len(text)])
+        names = re.split(r"\s+and\s+", fields.get("author") or fields.get("editor") or "")
+        who = together([_family(name) for name in names if name]) or _plain(fields.get("title", match["key"]))
+        year = re.search(r"\d{4}", fields.get("year") or fields.get("date") or "")
+        yield match["key"], (who, year[0] if year else "n.d.")
+
+
+def _fields(body: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at = 0
+    while match := _FIELD.search(body, at):
+        value, at = _value(body, match.end())
+        found.setdefault(match["name"].lower(), " ".join(value.split()))
+    return found
+
+
+def _value(body: str, at: int) -> tuple[str, int]:
+    """A value in braces, quotes or neither, and where it ends."""
+    opening = body[at : at + 1]
+    if opening not in ("{", '"'):
+        end = re.compile(r"[,}\n]|\Z").search(body, at)
+        assert end is not None
+        return body[at : end.start()], end.start()
+    depth = 0
+    for position in range(at, len(body)):
+        letter = body[position]
+        depth += (letter == "{") - (letter == "}")
+        if (opening == "{" and depth == 0) or (opening == '"' and letter == '"' and depth == 0 and position > at):
+            return body[at + 1 : position], position + 1
+    return "", len(body)
+
+
+def _family(name: str) -> str:
+    """The family name of ``Family, Given`` or ``Given Family``; in braces, all of it."""
+    name = name.strip()
+    if name.startswith("{") and name.endswith("}"):
+        return _plain(name)
+    family = (
+        name.partition(",")[0] if "," in name else re.sub(r"^.*?(?=(?:\b(?:van|von|de|der|den|la)\s+)*\S+$)", "", name)
+    )
+    return _plain(family)
+
+
+def _plain(text: str) -> str:
+    """A text of BibTeX without braces, accents as letters."""
+    text = _ACCENT.sub(lambda m: m[2] + _ACCENTS.get(m[1], ""), text)
+    for written, letter in _SPECIAL.items():
+        text = text.replace(written, letter)
+    return unicodedata.normalize("NFC", re.sub(r"[{}]", "", text)).strip()

@@ -1,0 +1,195 @@
+"""What the code of a document showed when it was run: in Quarto's ``_freeze``, in knitr's markdown and figures.
+
+Nothing is run here, and no link that leads out of the folder is followed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from lmm.disk.folder import Folder
+from lmm.errors import LmmError
+from lmm.notebook.code_cells import CodeCell, code_apart, read_cell
+
+_MOST = 20_000_000  # bytes of what a document showed
+_PICTURE = re.compile(r"(.+?)-\d+\.(?:png|svg|jpe?g|gif|webp)\Z", re.IGNORECASE)
+_LINK = re.compile(r"(?P<before>!\[(?:[^\[\]]|\[[^\[\]]*\])*\]\()(?P<path>[^()\s]+)(?P<after>[^()]*\)(?:\{[^{}]*\})?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What cells showed, as markdown, by their labels or their code; and the pictures that they drew, by label."""
+
+    cells: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def executed(path: Path, top: Path, settings: Mapping[str, Any]) -> Executed:
+    """What the code of a document showed; `top` is the folder of its book, `settings` are the book's."""
+    if path.suffix.lower() not in (".qmd", ".rmd"):
+        return Executed()
+    inside = path.relative_to(top)
+    source = _text(top, inside.as_posix())
+    cells = [cell for is_code, piece in code_apart(source) if is_code and (cell := read_cell(piece.rstrip("\n")))]
+    up = "../" * (len(inside.parts) - 1)
+    frozen = _text(top, f"_freeze/{inside.with_suffix('').as_posix()}/execute-results/html.json")
+    if frozen:
+        shown = _of_frozen(frozen, cells)
+        stem = inside.with_suffix("")
+        moved = f"{up}_freeze/{stem.as_posix()}/"
+        return Executed({key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()})
+    knitted = _text(top, inside.with_suffix(".md").as_posix())
+    shown = dict(_of_knitted(source, knitted)) if knitted else {}
+    return Executed(shown, _drawn(top, inside, up, settings))
+
+
+def _text(folder: Path, name: str) -> str:
+    try:
+        found = Folder(folder).stat(name)
+        return Folder(folder).read(name, most=_MOST).decode("utf-8", "replace") if found else ""
+    except LmmError:
+        return ""
+
+
+def _keyed(cells: Sequence[CodeCell], shown: Sequence[str]) -> dict[str, str]:
+    """What cells showed, by label or code; of the same code twice that showed two things, nothing is known."""
+    found: dict[str, str] = {}
+    doubtful = set[str]()
+    for cell, text in zip(cells, shown, strict=True):
+        key = cell.label or cell.code
+        if found.setdefault(key, text) != text:
+            doubtful.add(key)
+    return {key: text for key, text in found.items() if key not in doubtful}
+
+
+# -- Quarto ----------------------------------------------------------------------------------------
+
+_CELL = re.compile(r"^(:{3,}) \{(?:#\S+ )?\.cell(?:[ \t][^\n]*)?\}[ \t]*$")
+_DIV = re.compile(r"^:{3,}(?:[ \t]*\{[^\n]*\})?[ \t]*$", re.MULTILINE)
+_CELL_CODE = re.compile(r"^(`{3,})\{\.(\w+) \.cell-code[^}\n]*\}", re.MULTILINE)
+
+
+def _of_frozen(text: str, cells: Sequence[CodeCell]) -> dict[str, str]:
+    """What the cells of a Quarto document showed, as its results are frozen."""
+    try:
+        markdown = str(json.loads(text)["result"]["markdown"])
+    except (ValueError, KeyError, TypeError):
+        return {}
+    run = [cell for cell in cells if cell.language in ("r", "python", "julia", "bash", "sql")]
+    shown = list(_cells_in(markdown))
+    if len(shown) != len(run):
+        return {}  # the document has changed since
+    same = all(_same_code(cell, text) for cell, text in zip(run, shown, strict=True))
+    return _keyed(run, [_without_divs(each) for each in shown]) if same else {}
+
+
+def _cells_in(markdown: str) -> Iterator[str]:
+    """The content of each cell in Quarto's intermediate markdown."""
+    held, depth = list[str](), 0
+    for is_code, piece in code_apart(markdown):
+        for line in [piece.rstrip("\n")] if is_code else piece.removesuffix("\n").split("\n"):
+            if depth == 0:
+                depth = 1 if not is_code and _CELL.match(line) else 0
+            elif is_code or not line.startswith(":::"):
+                held.append(line)
+            else:
+                depth += 1 if "{" in line else -1
+                if depth:
+                    held.append(line)
+                else:
+                    yield "\n".join(held)
+                    held = []
+
+
+def _same_code(cell: CodeCell, shown: str) -> bool:
+    """Whether what was frozen is of this cell; its first line of code, if code is shown."""
+    if not _CELL_CODE.search(shown):
+        return True
+    first = cell.code.strip().partition("\n")[0].strip()
+    return not first or first in shown
+
+
+def _without_divs(shown: str) -> str:
+    plain = _CELL_CODE.sub(r"\1\2", _DIV.sub("", shown))
+    return re.sub(r"\n{3,}", "\n\n", plain).strip("\n")
+
+
+def _moved(text: str, old: str, new: str) -> str:
+    """A text with the pictures of one folder in another."""
+    return _LINK.sub(lambda m: m["before"] + re.sub(rf"^{re.escape(old)}", new, m["path"]) + m["after"], text)
+
+
+# -- knitr -----------------------------------------------------------------------------------------
+
+
+def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
+    """What cells showed, from the markdown that knitr made of the document: between the texts around each."""
+    pieces = list(code_apart(source))
+    at = 0
+    for number, (is_code, piece) in enumerate(pieces):
+        cell = read_cell(piece.rstrip("\n")) if is_code else None
+        if cell is None:
+            found = _position(knitted, piece, at, last=True)
+            at = found if found >= 0 else at
+            continue
+        after = next((text for code, text in pieces[number + 1 :] if code or text.strip()), "")
+        if read_cell(after.rstrip("\n")):
+            continue  # cells that follow each other cannot be told apart
+        end = _position(knitted, after, at) if after else len(knitted)
+        before = pieces[number - 1] if number else (False, "")
+        alone = not (before[0] and read_cell(before[1].rstrip("\n")))
+        if end >= at and alone:
+            yield cell.label or cell.code, knitted[at:end].strip("\n")
+
+
+def _position(knitted: str, text: str, at: int, *, last: bool = False) -> int:
+    """Where the first line of a text stands in knitr's markdown, or where its `last` one ends; -1 if nowhere."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return at
+    found = knitted.find(lines[-1] if last else lines[0], at)
+    return found + len(lines[-1]) if last and found >= 0 else found
+
+
+def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The pictures in the folders that knitr, bookdown and Quarto draw into."""
+    stem, name = inside.with_suffix("").as_posix(), str(settings.get("book_filename") or "_main")
+    output = str(settings.get("output_dir") or _output_dir(settings) or "_book")
+    folders = [
+        *(
+            f"{stem}_files/figure-{kind}"
+            for kind in ("html", "gfm", "markdown_github", "markdown_strict", "commonmark")
+        ),
+        f"_bookdown_files/{stem}_files/figure-html",
+        f"_bookdown_files/{name}_files/figure-html",
+        f"{output}/{stem}_files/figure-html",
+        f"{output}/{name}_files/figure-html",
+    ]
+    found: dict[str, list[str]] = {}
+    for folder in folders:
+        for file in _files(top, folder):
+            label = _PICTURE.match(PurePosixPath(file).name)
+            if label and not any(
+                PurePosixPath(each).parent != PurePosixPath(file).parent for each in found.get(label[1], ())
+            ):
+                found.setdefault(label[1], []).append(file)
+    return {label: tuple(f"{up}{file}" for file in sorted(files)) for label, files in found.items()}
+
+
+def _output_dir(settings: Mapping[str, Any]) -> str:
+    project = settings.get("project")
+    return str(project.get("output-dir") or "") if isinstance(project, Mapping) else ""
+
+
+def _files(top: Path, folder: str) -> list[str]:
+    try:
+        if Folder(top).stat(folder) is None:
+            return []
+        return sorted(f"{folder}/{entry.name}" for entry in Folder(top).entries(folder) if entry.kind == "file")
+    except LmmError:
+        return []
