@@ -80,7 +80,7 @@ class ModelSettings(Table, frozen=True):
         "major": (
             "The model that people talk to.\n"
             "Names are Provider/model, for example\n"
-            "  OpenAI/gpt-4.1-mini   Anthropic/claude-sonnet-4-5   Google/gemini-2.5-flash\n"
+            "  OpenAI/gpt-4.1-mini   Anthropic/claude-sonnet-5-5   Google/gemini-2.5-flash\n"
             "  Mistral/mistral-medium-latest   Ollama/llama3.2   LMStudio/qwen3   LlamaCpp/gemma\n"
             "  OpenAICompatible/my-model   Builtin/extractive\n"
             "API keys are read from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...\n"

@@ -56,7 +56,7 @@ PROVIDERS: dict[str, Provider] = {
             ("ANTHROPIC_API_KEY",),
             "ANTHROPIC_BASE_URL",
             extra="anthropic",
-            major="claude-sonnet-4-5",
+            major="claude-sonnet-5-5",
             minor="claude-haiku-4-5",
         ),
         Provider(

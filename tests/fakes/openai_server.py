@@ -244,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
             if action.hold and not action.hold_after:
                 self.server.scripted.wait(action.hold)
             embeds = embeddings_protocol.speaks(self.path)
-            if self.path not in (CHAT_PATH, RESPONSES_PATH) and not embeds and action.body is None:
+            if self.path not in (CHAT_PATH, RESPONSES_PATH) and not (embeds or action.raw) and action.body is None:
                 self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             elif action.status != 200 or action.body is not None:
                 self._send(action.status, action.body, action.headers)
@@ -252,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, embeddings_protocol.reply_to(self.path, body), action.headers)
             elif self.path == RESPONSES_PATH:
                 self._respond(action, body)
-            elif body.get("stream"):
+            elif body.get("stream") or action.raw:
                 self._stream(action, body)
             else:
                 self._send(200, completion(action, body), action.headers)

@@ -318,7 +318,8 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _WINDOW = re.compile(
-    r"(?:context size|context length|context window|model length)(?: is|:| of)?:? \(?(\d[\d,]*)|> (\d[\d,]*) maximum",
+    r"(?:context size|context length|context window|model length|tokens allowed)(?: is|:| of)?:? \(?(\d[\d,]*)"
+    r"|(?:>|with) (\d[\d,]*) maximum",
     re.IGNORECASE,
 )
 

@@ -66,7 +66,7 @@ def test_default_in_a_header_means_as_configured() -> None:
     ("env", "expected"),
     [
         ({"LMM_SOURCE_MAJOR": "OpenAI"}, ("OpenAI/gpt-4o-mini", "OpenAI/gpt-4.1-nano")),
-        ({"LMM_SOURCE": "anthropic"}, ("Anthropic/claude-sonnet-4-5", "Anthropic/claude-haiku-4-5")),
+        ({"LMM_SOURCE": "anthropic"}, ("Anthropic/claude-sonnet-5-5", "Anthropic/claude-haiku-4-5")),
         ({"LMM_MODEL_MAJOR": "gpt-5"}, ("OpenAI/gpt-5", "OpenAI/gpt-4.1-nano")),
         ({"LMM_MODEL_MAJOR": "Ollama/qwen3"}, ("Ollama/qwen3", "Ollama/qwen3")),
         ({"LMM_SOURCE_MAJOR": "Ollama", "LMM_MODEL_MAJOR": "hf.co/a/b"}, ("Ollama/hf.co/a/b", "Ollama/hf.co/a/b")),
