@@ -217,7 +217,14 @@ class Interrupted(ModelError):
 
 
 class FetchFailed(LmmError):
-    """A document at a URL cannot be had, or must not; no message holds a password or the query of a URL."""
+    """A document at a URL cannot be had, or must not; no message holds a password or the query of a URL.
+
+    `status` is what its server answered with, if it did.
+    """
+
+    def __init__(self, message: str, *, where: str = "", hint: str = "", status: int = 0) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.status = status
 
 
 class LimitReached(LmmError):

@@ -387,7 +387,8 @@ async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
             try:
                 answer = await _one(url, rules, transport)
             except FetchFailed as error:
-                raise FetchFailed(error.message, where=error.where or shown(url), hint=error.hint) from error
+                error.where = error.where or shown(url)
+                raise
             except (httpx2.HTTPError, OSError, ValueError) as error:
                 raise FetchFailed(_reason(error), where=shown(url)) from None  # its text may hold what ours does not
             if isinstance(answer, Fetched):
@@ -406,7 +407,7 @@ async def _one(url: str, rules: FetchRules, transport: CheckedTransport) -> Fetc
         if response.status_code in _REDIRECTS and "location" in response.headers:
             return response.headers["location"]
         if response.status_code != 200:
-            raise FetchFailed(_status(response.status_code))
+            raise FetchFailed(_status(response.status_code), status=response.status_code)
         data = await _body(response, rules)
     finally:
         await response.aclose()

@@ -21,10 +21,12 @@ _TABLE = re.compile(r"^\|(?: ?:?-+:? ?\|)+$", re.MULTILINE)
 
 
 @options.command("import")
-@options.argument("files", "FILE", "files; their kind is told by their names.", many=True, type=options.PATH)
+@options.argument("files", "FILE", "Files, whose kind is told by their names, or URLs of pages and files.", many=True)
 @click.option(
     "--output", "-o", type=options.PATH, help="The markdown file, or the folder for it; else beside each FILE."
 )
+@options.flag("--site", help="All pages below that URL's folder, into a folder of the same name, or OUTPUT.")
+@click.option("--pages", metavar="N", type=click.IntRange(min=1), default=200, help="How many pages of a site at most.")
 @options.flag("--force", help="Replace what exists under the output's name.")
 @click.option(
     "--timeout",
@@ -33,23 +35,24 @@ _TABLE = re.compile(r"^\|(?: ?:?-+:? ?\|)+$", re.MULTILINE)
     default=300,
     help="How long a file may take to read.",
 )
-def import_(*, files: tuple[Path, ...], output: Path | None, force: bool, timeout: float) -> int:
+def import_(*, files: tuple[str, ...], output: Path | None, site: bool, pages: int, force: bool, timeout: float) -> int:
     """Turn other formats into markdown, with their images in a folder beside it.
 
     PDF, web pages, EPUB and notebooks; through Pandoc: Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText,
     AsciiDoc, MediaWiki, DocBook.
 
-    Read and correct the result before you ingest it. No code is run, and nothing is fetched from the network.
+    Read and correct the result before you ingest it. No code is run, and nothing is fetched but the URLs that you name
+    and the pictures beside them; with --site, pages on the same host, as its robots.txt allows.
     """
-    from lmm.importing import import_file
-
+    if site:
+        return _import_site(files, output, pages, force=force, timeout=timeout)
     if output is not None and len(files) > 1 and not output.is_dir():
         raise ConfigError("several files need a folder", where=str(output), hint=f"mkdir -p {output}")
     _check_outputs(files, output)
     code = DONE
     for path in files:
         try:
-            terminal.say(_told(import_file(path, output, force=force, timeout=timeout)), end="")
+            terminal.say(_told(_imported(path, output, force=force, timeout=timeout)), end="")
         except LmmError as error:
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
@@ -57,13 +60,41 @@ def import_(*, files: tuple[Path, ...], output: Path | None, force: bool, timeou
     return code
 
 
-def _check_outputs(files: Sequence[Path], output: Path | None) -> None:
+def _imported(path: str, output: Path | None, *, force: bool, timeout: float) -> ImportReport:
+    if "://" in path:
+        from lmm.importing.web import import_url
+
+        return import_url(path, output, force=force, timeout=timeout)
+    from lmm.importing import import_file
+
+    return import_file(path, output, force=force, timeout=timeout)
+
+
+def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force: bool, timeout: float) -> int:
+    from lmm.importing.web import import_site
+
+    if len(urls) != 1 or "://" not in urls[0]:
+        raise ConfigError("--site takes one URL", hint="lmm import --site https://HOST/FOLDER/ -o FOLDER")
+
+    def tell(url: str) -> None:
+        terminal.say(f"reading {url}", err=True)
+
+    reports, notes = import_site(urls[0], output, pages=pages, force=force, timeout=timeout, tell=tell)
+    terminal.say("".join(map(_told, reports)), end="")
+    terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")
+    terminal.say(f"{terminal.count(len(reports), 'page')}; their order is in SUMMARY.md")
+    return DONE
+
+
+def _check_outputs(files: Sequence[str], output: Path | None) -> None:
     """Refuse two files whose markdown would have one name."""
     from lmm.importing.run import output_of
 
-    seen: dict[Path, Path] = {}
+    seen: dict[Path, str] = {}
     for path in files:
-        target = output_of(path, output).resolve()
+        if "://" in path:
+            continue
+        target = output_of(Path(path), output).resolve()
         if target in seen and seen[target] != path:
             hint = "import them one by one, with -o"
             raise ConfigError(f"{seen[target]} and {path} would become one file", where=str(target), hint=hint)

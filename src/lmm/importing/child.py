@@ -53,7 +53,7 @@ def save(document: Imported, folder: Path) -> None:
     """Leave a document in a folder: its images as files, the rest as JSON."""
     for number, image in enumerate(document.images):
         (folder / image_name(number, image)).write_bytes(image.data)
-    values = {**asdict(document), "images": [image.suffix for image in document.images]}
+    values = {**asdict(document), "images": [(image.suffix, image.address) for image in document.images]}
     (folder / DOCUMENT).write_text(json.dumps(values), encoding="utf-8")
 
 

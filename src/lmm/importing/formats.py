@@ -48,7 +48,7 @@ _HTML = Format(
     "lmm.importing.read_html",
     ("selectolax",),
     40_000_000,
-    "web pages",
+    "web pages, saved or at a URL",
     called="HTML",
     types=("text/html", "application/xhtml+xml"),
     is_text=True,

@@ -13,23 +13,32 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 
 # An image that a reader took out of a file has this address, and its place in `Imported.images`.
 IMAGE = "lmm-image:"
-_IMAGE = re.compile(rf"{IMAGE}(\d+)")
+# A link of a page that was fetched has this one, and its place in `Imported.links`.
+LINK = "lmm-link:"
+_MARKED = re.compile(rf"({IMAGE}|{LINK})(\d+)")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedImage:
-    """An image: its bytes, and the ending of its name, such as ``.png``."""
+    """An image: its bytes, and the ending of its name, such as ``.png``; or the `address` of one elsewhere."""
 
     data: bytes
     suffix: str
+    address: str = field(default="", repr=False)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is one with bytes of its own."""
+        return bool(self.data) or not self.address
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
     """A document that was read: its markdown, title and language where it names them, its images.
 
-    `notes` say what did not come along, for people; `values` go into its header: authors, date, abstract.
+    `notes` say what did not come along, for people; `values` go into its header: authors, date, abstract. Of a page
+    that was fetched, `links` are the addresses in its text; `follows`, `next` and `listed` are those of `PageLinks`.
     """
 
     body: str
@@ -38,14 +47,19 @@ class Imported:
     images: tuple[ImportedImage, ...] = ()
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    next: str = ""
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a reader is told: `name` of the file, and the `prefix` that leads from the output to its folder.
 
-    Of a page from the web, `prefix` is its URL. `kind` is what the file should be, for messages. Where Pandoc reads it,
-    `pandoc` is the program, `reader` its name of the format, and `timeout` in seconds.
+    Of a page from the web, `prefix` is its URL; if it is `online`, its links and pictures are to be told. `kind` is
+    what the file should be, for messages. Where Pandoc reads it, `pandoc` is the program, `reader` its name of the
+    format, and `timeout` in seconds.
     """
 
     name: str
@@ -54,6 +68,7 @@ class Context:
     reader: str = ""
     pandoc: str = ""
     timeout: float = 300.0
+    online: bool = False
 
 
 def image_name(number: int, image: ImportedImage) -> str:
@@ -84,19 +99,22 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
         blocks = blocks[1:]  # a title page: the header says it
     values = {"title": title, **document.values, "source": source, "lang": language_tag(document.language)}
     header = HeaderBlock.make({key: value for key, value in values.items() if value}).source
-    return f"{header}\n{link_images(serialize(blocks), document.images, folder)}"
+    return f"{header}\n{link_images(serialize(blocks), document.images, folder, document.links)}"
 
 
-def link_images(body: str, images: Sequence[ImportedImage], folder: str) -> str:
-    """The markdown with the addresses that its images have in `folder`."""
+def link_images(body: str, images: Sequence[ImportedImage], folder: str, links: Sequence[str] = ()) -> str:
+    """The markdown with the addresses that its images have in `folder`, and with those of its links."""
 
     def address(match: re.Match[str]) -> str:
-        number = int(match[1])
-        if number >= len(images):
+        number = int(match[2])
+        if number >= len(images if match[1] == IMAGE else links):
             return match[0]  # the text of a file that speaks of us
-        return escape.url(f"{folder}/{image_name(number, images[number])}")
+        if match[1] == LINK:
+            return escape.url(links[number])
+        image = images[number]
+        return escape.url(f"{folder}/{image_name(number, image)}" if image.is_here else image.address)
 
-    return _IMAGE.sub(address, body)
+    return _MARKED.sub(address, body)
 
 
 def language_tag(name: str) -> str:

@@ -8,10 +8,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from lmm.disk.files import check_writable, replace, shown, title_of
+from lmm.disk import files
+from lmm.disk.files import check_writable, shown, title_of
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.importing.child import DOCUMENT, ERROR
@@ -26,9 +27,12 @@ _MARKDOWN = (".md", ".markdown")
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What was written: the markdown file, its text, its images; `notes` say what did not come along."""
+    """What was written: the markdown file, its text, its images; `notes` say what did not come along.
 
-    source: Path
+    `source` is the file's name, or the URL.
+    """
+
+    source: str
     output: Path
     text: str
     images: tuple[Path, ...]
@@ -53,9 +57,9 @@ def import_file(
     target = output_of(source, Path(output) if output is not None else None)
     check_installed(format)
     check_source(source, format)
-    _check_target(target, force)
+    check_target(target, force)
     document = read_source(source, format, prefix=_prefix(source, target), timeout=timeout)
-    return _write(source, target, document, force)
+    return write_document(target, document, source=shown(source.name), name=title_of(source), force=force)
 
 
 def output_of(source: Path, output: Path | None) -> Path:
@@ -106,7 +110,12 @@ def check_source(source: Path, format: Format) -> None:
         raise FileReadError("you may not read this file", where=str(source), hint=f"chmod u+r {source}")
 
 
-def _check_target(target: Path, force: bool) -> None:
+def check_target(target: Path, force: bool) -> None:
+    """Refuse an output that exists or cannot be written.
+
+    Raises:
+        FileWriteError: it does, or cannot.
+    """
     if target.is_dir():
         raise FileWriteError("a folder has this name", where=str(target), hint="name another file with -o")
     if target.exists() and not force:
@@ -127,8 +136,11 @@ def _prefix(source: Path, target: Path) -> str:
 # -- reading ---------------------------------------------------------------------------------------------
 
 
-def read_source(source: Path, format: Format, *, prefix: str = "", timeout: float = TIMEOUT) -> Imported:
-    """What is in a file, read in a process of its own (see `lmm.importing.child`); `prefix` is that of `Context`.
+def read_source(
+    source: Path, format: Format, *, prefix: str = "", online: bool = False, timeout: float = TIMEOUT
+) -> Imported:
+    """What is in a file, read in a process of its own (see `lmm.importing.child`); `prefix` and `online` are those of
+    `Context`.
 
     Raises:
         FileReadError: it cannot be read, is encrypted, has no text, or takes too much time or memory.
@@ -137,7 +149,13 @@ def read_source(source: Path, format: Format, *, prefix: str = "", timeout: floa
         folder = Path(name)
         program = find_pandoc(format.reader).program if format.reader else ""
         context = Context(
-            name=source.name, prefix=prefix, kind=format.name, reader=format.reader, pandoc=program, timeout=timeout
+            name=source.name,
+            prefix=prefix,
+            online=online,
+            kind=format.name,
+            reader=format.reader,
+            pandoc=program,
+            timeout=timeout,
         )
         task = {"path": str(source.resolve()), "module": format.module, "context": asdict(context), "folder": name,
                 "memory": MEMORY}  # fmt: skip
@@ -169,25 +187,33 @@ def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[byt
 
 def _load(folder: Path) -> Imported:
     values = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
-    images = [ImportedImage(b"", suffix) for suffix in values["images"]]
+    images = [ImportedImage(b"", *image) for image in values["images"]]
     data = [(folder / image_name(number, image)).read_bytes() for number, image in enumerate(images)]
-    values["images"] = tuple(ImportedImage(content, image.suffix) for content, image in zip(data, images, strict=True))
-    return Imported(**{**values, "notes": tuple(values["notes"])})
+    lists = {name: tuple(values[name]) for name in ("notes", "links", "follows")}
+    read = tuple(replace(image, data=content) for content, image in zip(data, images, strict=True))
+    return Imported(**{**values, **lists, "images": read})
 
 
 # -- writing ---------------------------------------------------------------------------------------------
 
 
-def _write(source: Path, target: Path, document: Imported, force: bool) -> ImportReport:
-    """Write the images, then the markdown, so that what it links to is there."""
-    folder = target.with_name(f"{target.stem}_files")
-    files = {folder / image_name(number, image): image.data for number, image in enumerate(document.images)}
-    below = Folder(target.parent)
-    for path, data in files.items():
+def write_document(target: Path, document: Imported, *, source: str, name: str, force: bool) -> ImportReport:
+    """Write the images, then the markdown, so that what it links to is there.
+
+    Raises:
+        FileWriteError: an image of another content exists, or the disk refuses.
+    """
+    folder, below = f"{target.stem}_files", Folder(target.parent)
+    pictures = {
+        f"{folder}/{image_name(number, image)}": image.data
+        for number, image in enumerate(document.images)
+        if image.is_here
+    }
+    for path, data in pictures.items():
         if below.stat(path) is not None and not force and below.read(path) != data:
-            raise _exists(path)
-    text = compose(document, source=shown(source.name), name=title_of(source), folder=folder.name)
-    for path, data in files.items():
+            raise _exists(target.parent / path)
+    text = compose(document, source=source, name=name, folder=folder)
+    for path, data in pictures.items():
         below.write(path, data)
-    replace(target, text)
-    return ImportReport(source, target, text, tuple(files), document.notes)
+    files.replace(target, text)
+    return ImportReport(source, target, text, tuple(target.parent / path for path in pictures), document.notes)

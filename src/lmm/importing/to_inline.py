@@ -140,7 +140,7 @@ def _is_link(address: str, place: InlinePlace) -> bool:
     if address.startswith("#"):
         return address[1:] in place.targets
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", address)
-    return scheme is None or scheme[1].lower() in ("http", "https", "ftp", "mailto", "doi", "tel", "file")
+    return scheme is None or scheme[1].lower() in ("http", "https", "ftp", "mailto", "doi", "tel", "file", "lmm-link")
 
 
 def _ends_with_space(node: MarkupElement) -> bool:

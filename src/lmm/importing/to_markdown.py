@@ -18,8 +18,10 @@ _NO_LANGUAGE = frozenset({"default", "none", "text", "plaintext", "plain", "notr
 _BOXES = {"☐ ": "[ ] ", "☒ ": "[x] ", "☑ ": "[x] "}
 
 
-def to_markdown(root: MarkupElement) -> str:
+def to_markdown(root: MarkupElement, *, all_ids: bool = False) -> str:
     """The markdown of a tree: blocks with one blank line between them, and a newline at the end of any.
+
+    Headings have the ids that something in the document links to, or with `all_ids` those that they have.
 
     >>> print(to_markdown(element("body", element("h1", "A"), element("p", "# b"), element("hr"))), end="")
     # A
@@ -29,14 +31,15 @@ def to_markdown(root: MarkupElement) -> str:
     * * *
     """
     root = with_footnotes(root)
-    blocks = list(_blocks(root.children, InlinePlace(targets=_targets(root))))
+    blocks = list(_blocks(root.children, InlinePlace(targets=_targets(root, all_ids))))
     return "".join("\n\n".join(blocks) + "\n" if blocks else "")
 
 
-def _targets(root: MarkupElement) -> frozenset[str]:
-    """The ids of headings that something in the document links to."""
+def _targets(root: MarkupElement, every: bool) -> frozenset[str]:
+    """The ids of headings that something in the document links to, or of `every` heading."""
     linked = {link.get("href")[1:] for link in find(root, "a") if link.get("href").startswith("#")}
-    return frozenset(id for heading in find(root, *HEADINGS) if (id := _id(heading)) in linked and id)
+    ids = (_id(heading) for heading in find(root, *HEADINGS))
+    return frozenset(id for id in ids if id and (every or id in linked))
 
 
 def _id(heading: MarkupElement) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
 from urllib.parse import urljoin
 
-from lmm.importing.elements import MarkupElement, Node, element, find, rewrite, tags, text_of, words_of
+from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, find, rewrite, tags, text_of, walk, words_of
 from lmm.importing.formulas import to_tex
 
 _DROPPED = tags(
@@ -18,6 +20,10 @@ _DROPPED = tags(
 _DROPPED_ROLES = frozenset({"navigation", "search", "banner", "contentinfo", "dialog", "alertdialog", "menu"})
 _ANCHOR_CLASSES = frozenset({"headerlink", "anchor-link", "anchor", "anchorjs-link", "header-anchor"})
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_AUTHOR = ("citation_author", "author", "dcterms.creator", "dc.creator", "article:author")
+_DATE = ("citation_publication_date", "dcterms.date", "dc.date", "date", "article:published_time", "datepublished")
+_DAY = re.compile(r"\d{4}(?:[-/]\d\d(?:[-/]\d\d)?)?(?!\d)")
+_MOST_LINKS = 20_000
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:|/|#|\?)")
 # TeX between the marks that MathJax and KaTeX look for in text.
 _TEX = re.compile(r"\\\((?P<inline>.+?)\\\)|\\\[(?P<display>.+?)\\\]|\$\$(?P<dollars>[^$]+?)\$\$", re.DOTALL)
@@ -27,12 +33,16 @@ _LITERAL = frozenset({"pre", "code", "math", "script", "style", "textarea", "kbd
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """The document in a page, what it calls itself and its language, and what was left out."""
+    """The document in a page, what it calls itself and its language, and what was left out.
+
+    `values` are its authors and its date, where it names them.
+    """
 
     body: MarkupElement
     title: str
     language: str
     notes: tuple[str, ...]
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_page(root: MarkupElement, *, prefix: str = "") -> WebPage:
@@ -53,7 +63,51 @@ def read_page(root: MarkupElement, *, prefix: str = "") -> WebPage:
     if drawings:
         notes += (f"left out: {drawings} drawing{'s' * (drawings > 1)} (SVG)",)
     clean = _only(rewrite(formulas, _cleaner(prefix, title)))
-    return WebPage(clean, title, root.get("lang") or root.get("xml:lang"), notes)
+    return WebPage(clean, title, root.get("lang") or root.get("xml:lang"), notes, _values(root))
+
+
+def _values(root: MarkupElement) -> dict[str, Any]:
+    """Authors and date of a page, as its head names them."""
+    named: dict[str, list[str]] = {}
+    for meta in find(root, "meta"):
+        name = (meta.get("name") or meta.get("property") or meta.get("itemprop")).lower()
+        content = " ".join(meta.get("content").split())
+        if content and len(content) < 200:
+            named.setdefault(name, []).append(content)
+    authors = next((named[name] for name in _AUTHOR if name in named), [])
+    authors = [author for author in dict.fromkeys(authors) if "://" not in author][:20]
+    dates = (match[0] for name in _DATE for text in named.get(name, []) if (match := _DAY.match(text)))
+    values = {"author": authors if len(authors) > 1 else "".join(authors), "date": next(dates, "")}
+    return {key: value for key, value in values.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """Where a page on the web leads: `follows`, those of its navigation first, and the `next` one to be read.
+
+    If it is not `listed`, it says to be no page of its own, as one with all others in it to be printed.
+    """
+
+    follows: tuple[str, ...] = ()
+    next: str = ""
+    listed: bool = True
+
+
+def links_of(root: MarkupElement, url: str) -> PageLinks:
+    """Where a page at `url` leads, as far as it wants programs to follow it."""
+    metas = (meta.get("content") for meta in find(root, "meta") if meta.get("name").lower() == "robots")
+    robots = frozenset(re.findall(r"\w+", " ".join(metas).lower()))
+    if robots & {"nofollow", "none"}:
+        return PageLinks(listed=not robots & {"noindex", "none"})
+    base = _with_base(url, root)
+    navigation = (node for node in walk(root) if node.tag == "nav" or node.get("role") == "navigation")
+    parts = (*navigation, root)
+    links = (link for part in parts for link in find(part, "a", "link") if link.get("href"))
+    found = islice(((link, _joined(base, link.get("href").strip())) for link in links), _MOST_LINKS)
+    online = [(link, address) for link, address in found if address.startswith(("http:", "https:"))]
+    next_ = next((address for link, address in online if "next" in link.get("rel").lower().split()), "")
+    follows = [next_, *(address for link, address in online if link.tag == "a")]
+    return PageLinks(tuple(filter(None, dict.fromkeys(follows))), next_, "noindex" not in robots)
 
 
 def _main(body: MarkupElement) -> tuple[MarkupElement, tuple[str, ...]]:
@@ -100,11 +154,29 @@ def _cleaner(prefix: str, title: str) -> Callable[[MarkupElement], Iterable[Node
         if "mwe-math-element" in node.classes or "katex" in node.classes or node.tag == "mjx-container":
             formulas = list(find(node, "math"))
             return formulas[:1] or [node]
+        node = _with_place(node)
         if prefix and node.tag in ("a", "img"):
             return [_relinked(node, prefix)]
         return [_named_code(node) if node.tag == "div" and node.get("class") else _lazy(node)]
 
     return clean
+
+
+def _with_place(node: MarkupElement) -> MarkupElement:
+    """A heading that does not link to itself; a section whose heading has the id by which others link to it."""
+    if node.tag in HEADINGS:
+        return replace(node, children=tuple(part for child in node.children for part in _unlinked(child, node)))
+    first = next(node.elements, None) if node.tag in ("section", "div") and node.get("id") else None
+    if first is None or first.tag not in HEADINGS or first.get("id"):
+        return node
+    named = replace(first, attributes={**first.attributes, "id": node.get("id")})
+    return replace(node, children=tuple(named if child is first else child for child in node.children))
+
+
+def _unlinked(child: Node, heading: MarkupElement) -> Iterable[Node]:
+    if isinstance(child, str) or child.tag != "a" or not child.get("href").startswith("#"):
+        return [child]
+    return child.children if child.get("href")[1:] in (heading.get("id"), child.get("id")) else [child]
 
 
 def _is_bare_tex(node: MarkupElement) -> bool:

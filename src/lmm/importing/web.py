@@ -1,0 +1,484 @@
+"""What lies at a URL as markdown: one document, or the pages of a site with working links between them.
+
+Only public addresses are reached. Of a site, pages on the same host and below the first one's folder are read, one
+after the other, as far as its robots.txt agrees; all that comes is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import re
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from mimetypes import MimeTypes
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from lmm import loop
+from lmm.disk.folder import Folder, check_named
+from lmm.errors import FetchFailed, FileWriteError, LmmError
+from lmm.fetch import Fetched, FetchRules, check_url, fetch, github_file, name_of, shown
+from lmm.importing import escape
+from lmm.importing.formats import FORMATS, FileKind, file_kind, format_of, suffix_of
+from lmm.importing.imported import Imported, ImportedImage
+from lmm.importing.read_html import SUFFIXES
+from lmm.importing.run import (
+    TIMEOUT,
+    ImportReport,
+    check_installed,
+    check_target,
+    output_of,
+    read_source,
+    write_document,
+)
+from lmm.markdown.blocks import HeadingBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
+
+_BY_HAND = "save it in your browser, and import the file"
+WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more_private=_BY_HAND)
+"""What is fetched for an import."""
+MOST_PAGES = 200
+MOST_BYTES = 300_000_000  # of a whole import
+MOST_SECONDS = 1_800.0  # for all pages of a site
+_MOST_PICTURES = 500
+_MOST_PICTURE = 10_000_000  # bytes
+_MOST_ROBOTS = 500_000  # bytes
+_LONGEST_PAUSE = 10.0  # seconds between two requests
+_NAME = "lmmarkdown"
+_NO_NAME = re.compile(r"[^\w.-]+")
+_ID = re.compile(r"[ \t]*\{#([^\s{}]+)\}(?=[ \t]*\r?\n|\Z)")
+_TO_ID = re.compile(r"\]\(<?#([^)>\s]+)")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
+Tell = Callable[[str], None]
+
+
+def import_url(
+    url: str,
+    output: Path | str | None = None,
+    *,
+    force: bool = False,
+    timeout: float = TIMEOUT,
+    rules: FetchRules = WEB,
+) -> ImportReport:
+    """Turn what lies at a URL (a page, or a file of any of the `FORMATS`) into a markdown file.
+
+    `output` is a file or an existing folder; without it the markdown lies in the current folder. Pictures from the
+    same host lie beside it. `timeout` is for reading, in seconds.
+
+    Raises:
+        ConfigError: the kind of file is not known, or what reads it is not installed.
+        FetchFailed: it cannot be had, or must not.
+        FileReadError, FileWriteError: as for `import_file`.
+    """
+    name = _safe(name_of(check_url(url)))
+    stem = name.rpartition(".")[0] if suffix_of(name) in FORMATS else name
+    target = output_of(check_named(Path(f"{stem}.html")), Path(output) if output is not None else None)
+    check_target(target, force)
+    page = loop.run(_Reader(rules, timeout).page(url))
+    document = _linked(page, {_key(page.url): target.name})
+    return write_document(target, document, source=page.url, name=stem, force=force)
+
+
+def import_site(
+    url: str,
+    output: Path | str | None = None,
+    *,
+    pages: int = MOST_PAGES,
+    force: bool = False,
+    timeout: float = TIMEOUT,
+    rules: FetchRules = WEB,
+    tell: Tell = lambda url: None,
+) -> tuple[list[ImportReport], list[str]]:
+    """Turn the pages of a site into a folder of markdown files, in the order of ``SUMMARY.md``; and what is left out.
+
+    Read are at most so many `pages`: those that the first one leads to, on its host and below its folder. Without an
+    `output`, the markdown goes to a folder of the same name. `tell` gets the URL of each page that is asked for.
+
+    Raises:
+        ConfigError, FetchFailed, FileReadError: as for `import_url`, for the first page.
+        FileWriteError: there is something in the folder already, or it cannot be written.
+    """
+    target = check_named(Path(output or _name_of_site(check_url(url))))
+    if not force and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        hint = "name another one with -o, or --force replaces what has the same names"
+        raise FileWriteError("this folder is not empty", where=str(target), hint=hint)
+    check_installed(FORMATS[".html"])
+    site = _Site(_Reader(rules, timeout), pages, tell)
+    loop.run(site.read(url))
+    ordered = site.ordered()
+    files = _files(ordered, site.folder)
+    below, reports = Folder(target), []
+    for page in ordered:
+        file = files[_key(page.url)]
+        known = {name: files[key] for name, key in site.known.items() if key in files}
+        fragments = site.fragments.get(_key(page.url), set())
+        document = _linked(page, known, file=file, linked=fragments)
+        below.make(posixpath.dirname(file))
+        name = posixpath.basename(file).removesuffix(".md")
+        reports.append(write_document(target / file, document, source=page.url, name=name, force=force))
+    titles = ((page.document.title or name_of(page.url), files[_key(page.url)]) for page in ordered)
+    lines = "".join(f"- [{escape.inline(' '.join(title.split())[:200])}]({file})\n" for title, file in titles)
+    below.write("SUMMARY.md", f"# Summary\n\n{lines}")
+    return reports, site.notes
+
+
+# -- one document ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What lies at a URL, which is that after redirects, as it was read."""
+
+    url: str
+    document: Imported
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Fetches and reads; `left` are the bytes that may still come, `pictures` those that came, by their addresses."""
+
+    rules: FetchRules
+    timeout: float
+    left: int = MOST_BYTES
+    pictures: dict[str, ImportedImage | None] = field(default_factory=dict)
+
+    async def fetch(self, url: str, most: int) -> Fetched:
+        """Get a document of at most `most` bytes.
+
+        Raises:
+            FetchFailed: it cannot be had, or there were too many bytes before it.
+        """
+        if self.left <= 0:
+            raise FetchFailed(f"all that was fetched has {MOST_BYTES / 1e6:,.0f} MB", where=shown(url))
+        limit = min(most, self.rules.limit, self.left)
+        came = await fetch(url, replace(self.rules, limit=limit))
+        self.left -= len(came.data)
+        return came
+
+    async def page(self, url: str, *, may: Callable[[str], bool] = lambda url: True, only: str = "") -> _Page:
+        """What lies at a URL, with its pictures from the same host, as far as they `may` be had.
+
+        Raises:
+            FetchFailed: it cannot be had, or is not of the `only` kind that is wanted.
+            ConfigError, FileReadError: it cannot be read.
+        """
+        file = github_file(url)
+        came = await self.fetch(file.url if file else url, self.rules.limit)
+        name = file.name if file else name_of(came.url)
+        kind = file_kind(came.data, name=name, media_type=came.media_type)
+        if only and kind.suffix != only:
+            raise FetchFailed(f"this is {kind.name}, no page", where=shown(url))
+        try:
+            document = await asyncio.to_thread(self._read, came, kind, name)
+        except LmmError as error:
+            raise type(error)(error.message, where=shown(url), hint=error.hint) from error
+        images = [await self._picture(image, came.url, may) for image in document.images]
+        return _Page(came.url, replace(document, images=tuple(images)))
+
+    def _read(self, came: Fetched, kind: FileKind, name: str) -> Imported:
+        suffix = kind.suffix or suffix_of(name)
+        format = format_of(f"{name}{suffix}" if kind.suffix else name)
+        check_installed(format)
+        with tempfile.TemporaryDirectory(prefix="lmm-import-") as folder:
+            file = Path(folder) / f"document{suffix}"
+            file.write_bytes(_in_utf8(came) if kind.is_page else came.data)
+            return read_source(file, format, prefix=came.url, online=True, timeout=self.timeout)
+
+    async def _picture(self, image: ImportedImage, page: str, may: Callable[[str], bool]) -> ImportedImage:
+        """An image with its bytes, if it lies on the page's host and can be had; else as it is."""
+        address = image.address
+        if not address or _origin(address) != _origin(page) or len(self.pictures) >= _MOST_PICTURES:
+            return image
+        if address not in self.pictures:
+            self.pictures[address] = None
+            if may(address):
+                self.pictures[address] = await self._fetched_picture(address)
+        return self.pictures[address] or image
+
+    async def _fetched_picture(self, address: str) -> ImportedImage | None:
+        try:
+            came = await self.fetch(address, _MOST_PICTURE)
+        except FetchFailed:
+            return None
+        suffix = SUFFIXES.get(came.media_type.removeprefix("image/"), "")
+        return ImportedImage(came.data, suffix, address) if suffix and _origin(came.url) == _origin(address) else None
+
+
+def _in_utf8(came: Fetched) -> bytes:
+    """A page in UTF-8, marked so, if it is in the encoding that its server names; else as it came."""
+    charset = "cp1252" if came.charset in ("iso-8859-1", "latin1", "us-ascii", "ascii") else came.charset
+    try:
+        text = came.data.decode(charset) if charset else ""
+    except (LookupError, ValueError):
+        text = ""  # it says something else than it is
+    return text.encode("utf-8-sig", "replace") if "<" in text else came.data
+
+
+def _linked(page: _Page, files: Mapping[str, str], *, file: str = "", linked: set[str] | None = None) -> Imported:
+    """A document whose links to pages that are files lead there; `linked` are the ids that other pages link to."""
+    here = file or files.get(_key(page.url), "")
+    links = [_link(address, files, here) for address in page.document.links]
+    wanted = {link[1:] for link in links if link.startswith("#")} | (linked or set())
+    body = page.document.body
+    wanted |= set(_TO_ID.findall(body))
+    blocks = [
+        block.with_source(_ID.sub(lambda match: match[0] if match[1] in wanted else "", block.source, count=1))
+        if isinstance(block, HeadingBlock)
+        else block
+        for block in parse_markdown_text(body)
+    ]
+    return replace(page.document, body=serialize(blocks), links=tuple(links))
+
+
+def _link(address: str, files: Mapping[str, str], here: str) -> str:
+    """A link from the file `here`: to another one, to a place in this one, or to the web as it was."""
+    try:
+        target, _, fragment = address.partition("#")
+        file = files.get(_key(target))
+    except ValueError:
+        return address
+    if file is None:
+        return address
+    path = "" if file == here and fragment else posixpath.relpath(file, posixpath.dirname(here) or ".")
+    return f"{path}#{fragment}" if fragment else path
+
+
+# -- a site ----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Site:
+    """The pages of a site as they are read: `pages` by the keys of their URLs, `known` from other URLs to those keys.
+
+    `below` are the pages to which each led first, `fragments` the ids in each to which others link.
+    """
+
+    reader: _Reader
+    most: int
+    tell: Tell
+    folder: str = ""
+    pages: dict[str, _Page] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    below: dict[str, list[str]] = field(default_factory=dict)
+    fragments: dict[str, set[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    robots: dict[str, Robots] = field(default_factory=dict)
+
+    async def read(self, start: str) -> None:
+        """Read the first page, and those that it and they lead to, nearest first.
+
+        Raises:
+            LmmError: the first page cannot be had.
+        """
+        first = check_url(start)
+        waiting, seen, ends = deque([(first, "")]), {_key(first)}, time.monotonic() + MOST_SECONDS
+        while waiting and len(self.pages) < self.most and time.monotonic() < ends:
+            url, leads = waiting.popleft()
+            try:
+                page = await self._page(url)
+            except LmmError as error:
+                if not self.pages:
+                    raise
+                self.notes.append(f"left out: {error}")
+                continue
+            if not self.pages:
+                self.folder = _folder(page.url)
+            key = self.known[_key(url)] = _key(page.url)
+            if key in self.pages or (self.pages and not self._is_inside(page.url)):
+                continue
+            self.pages[key], self.known[key] = page, key
+            self.below.setdefault(leads, []).append(key)
+            self._note_fragments(page)
+            for address in page.document.follows:
+                if self._is_inside(address) and _key(address) not in seen and len(seen) < 50 * self.most:
+                    seen.add(_key(address))
+                    # What is to be read next comes next, so that a bounded number of pages is the beginning.
+                    (waiting.appendleft if address == page.document.next else waiting.append)((address, key))
+        if waiting:
+            self.notes.append(f"left out: {len(waiting)} more page{'s' * (len(waiting) > 1)} (--pages {len(seen)})")
+
+    async def _page(self, url: str) -> _Page:
+        await self._ask_robots(_origin(url))
+        if not self._may(url):
+            raise FetchFailed("its robots.txt asks programs not to read this", where=shown(url))
+        self.tell(url)
+        page = await self.reader.page(url, may=self._may, only=".html")
+        await self._ask_robots(_origin(page.url))
+        if not self._may(page.url):
+            raise FetchFailed("its robots.txt asks programs not to read this", where=shown(page.url))
+        await asyncio.sleep(self.robots[_origin(page.url)].pause)
+        return page
+
+    async def _ask_robots(self, origin: str) -> None:
+        if origin in self.robots:
+            return
+        try:
+            came = await self.reader.fetch(f"{origin}/robots.txt", _MOST_ROBOTS)
+            self.robots[origin] = Robots.read(came.data.decode("utf-8", "replace"))
+        except FetchFailed as error:
+            self.robots[origin] = Robots() if 400 <= error.status < 500 else Robots(((False, "/"),))
+            if error.status not in range(400, 500):
+                raise FetchFailed(f"its robots.txt cannot be read: {error.message}", where=error.where) from error
+
+    def _may(self, url: str) -> bool:
+        robots = self.robots.get(_origin(url))
+        return robots is not None and robots.allows(url)
+
+    def _is_inside(self, address: str) -> bool:
+        """Whether an address may be a page of the site: on its host, below its folder, without a query."""
+        if not address.startswith(self.folder) or "?" in address:
+            return False
+        kind, coding = _TYPES.guess_type(urlsplit(address).path)
+        return coding is None and kind in (None, "text/html", "application/xhtml+xml")
+
+    def _note_fragments(self, page: _Page) -> None:
+        for address in page.document.links:
+            target, _, fragment = address.partition("#")
+            if fragment and target.startswith(self.folder):
+                self.fragments.setdefault(_key(target), set()).add(fragment)
+
+    def ordered(self) -> list[_Page]:
+        """The pages in the order of reading: each, then what it names as the next one; else those to which it led."""
+        order: dict[str, _Page] = {}
+        for key in self._by_discovery():
+            while key in self.pages and key not in order:
+                order[key] = self.pages[key]
+                key = self.known.get(_key(order[key].document.next), "")
+        return [page for page in order.values() if page.document.listed]
+
+    def _by_discovery(self) -> Iterator[str]:
+        """The keys of the pages: each, then those to which it led first."""
+        waiting = list(reversed(self.below.get("", [])))
+        while waiting:
+            yield (key := waiting.pop())
+            waiting += reversed(self.below.get(key, []))
+
+
+_TYPES = MimeTypes()
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _folder(url: str) -> str:
+    """A URL up to its last slash."""
+    parts = urlsplit(url)
+    return f"{_origin(url)}{parts.path.rpartition('/')[0]}/"
+
+
+def _name_of_site(url: str) -> str:
+    """What the folder of a site is called: as its folder on the web, or its host.
+
+    >>> _name_of_site("https://e.org/book/index.html"), _name_of_site("https://e.org/book"), _name_of_site("https://e.org")
+    ('book', 'book', 'e.org')
+    """
+    is_page = _TYPES.guess_type(urlsplit(url).path)[0] is not None
+    return _safe(name_of((_folder(url) if is_page else url).rstrip("/")))
+
+
+def _key(url: str) -> str:
+    """What URLs of one page have in common.
+
+    >>> _key("https://e.org/a/index.html#b") == _key("https://e.org/a/"), _key("https://e.org/a/b")
+    (True, 'https://e.org/a/b')
+    """
+    parts = urlsplit(url)
+    path = re.sub(r"/index\.x?html?\Z", "/", unquote(parts.path) or "/")
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+
+
+def _files(pages: list[_Page], folder: str) -> dict[str, str]:
+    """A markdown file for each page, by its key, below the site's folder; all names are different, and harmless."""
+    files, taken = dict[str, str](), {"summary"}
+    for page in pages:
+        path = urlsplit(page.url).path.removeprefix(urlsplit(folder).path) or "index"
+        parts = [_safe(unquote(part)) for part in (f"{path}index" if path.endswith("/") else path).split("/")[-8:]]
+        last = parts[-1]
+        parts[-1] = last.rpartition(".")[0] if _TYPES.guess_type(last)[0] or last.endswith((".php", ".aspx")) else last
+        stem = name = "/".join(parts)
+        number = 2
+        while name.casefold() in taken:
+            name, number = f"{stem}-{number}", number + 1
+        taken.add(name.casefold())
+        files[_key(page.url)] = f"{name}.md"
+    return files
+
+
+def _safe(part: str) -> str:
+    """A part of a URL as the name of a file, without what a system or a link in markdown takes for something else.
+
+    >>> _safe("../.ssh"), _safe("a b (1).html"), _safe("con.html"), _safe("")
+    ('ssh', 'a-b-1-.html', '_con.html', 'page')
+    """
+    name = _NO_NAME.sub("-", part).strip("-. ")[:80].rstrip(".- ")
+    return f"_{name}" if _RESERVED.match(name) else name or "page"
+
+
+# -- robots.txt (RFC 9309) -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """What a server asks programs to leave alone: rules with whether they allow; and the seconds between requests.
+
+    >>> robots = Robots.read("User-agent: *\\nDisallow: /a/*.html$\\nAllow: /a/b\\nDisallow: /c # all")
+    >>> [robots.allows(f"https://e.org{path}") for path in ("/a/x.html", "/a/x.html5", "/a/b.html", "/c/d", "/")]
+    [False, True, False, False, True]
+    """
+
+    rules: tuple[tuple[bool, str], ...] = ()
+    pause: float = 0.0
+
+    @classmethod
+    def read(cls, text: str) -> Robots:
+        """Those for us by name, else those for everybody."""
+        groups: dict[str, tuple[list[tuple[bool, str]], list[float]]] = {}
+        agents: list[str] = []
+        open_ = False  # whether the group's agents are still being named
+        for line in text.splitlines():
+            name, _, value = (part.strip() for part in line.partition("#")[0].partition(":"))
+            name = name.lower()
+            if name == "user-agent":
+                agents = [*(agents if open_ else []), value.lower()]
+                open_ = True
+                groups.setdefault(value.lower(), ([], []))
+            elif name in ("allow", "disallow", "crawl-delay"):
+                open_ = False
+                for agent in agents:
+                    rules, pauses = groups[agent]
+                    if name == "crawl-delay":
+                        pauses.append(float(value) if re.fullmatch(r"\d{1,6}(?:\.\d+)?", value) else 0.0)
+                    elif value and len(rules) < 5_000:
+                        rules.append((name == "allow", unquote(value)))
+        rules, pauses = groups.get(_NAME) or groups.get("*") or ([], [])
+        return cls(tuple(rules), min(max(pauses, default=0.0), _LONGEST_PAUSE))
+
+    def allows(self, url: str) -> bool:
+        """Whether a URL may be asked for: the longest rule that fits says so, of two the one that allows."""
+        parts = urlsplit(url)
+        path = unquote(parts.path or "/") + (f"?{unquote(parts.query)}" if parts.query else "")
+        fitting = [(len(rule), allowed) for allowed, rule in self.rules if _fits(rule, path)]
+        return max(fitting, default=(0, True))[1]
+
+
+def _fits(rule: str, path: str) -> bool:
+    """Whether a rule, in which ``*`` is any text and a last ``$`` the end, fits a path; in linear time."""
+    first, *others = rule.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    at = len(first)
+    last = others.pop() if rule.endswith("$") and others else None
+    for piece in others:
+        found = path.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    if last is not None:
+        return path.endswith(last) and len(path) - len(last) >= at
+    return not rule.endswith("$") or at == len(path)
