@@ -246,6 +246,15 @@ def _prose(text: str, chapter: BookChapter) -> str:
     return _SPAN.sub(shown, text)
 
 
+def _formula(match: re.Match[str], chapter: BookChapter) -> str:
+    return _without_values(match[0])
+
+
+def _without_values(formula: str) -> str:
+    """A formula in which values that code gives are dots."""
+    return re.sub(r"`r [^`\n]+`", r"\\ldots{}", formula) if "`r " in formula else formula
+
+
 def _as_it_is(match: re.Match[str], chapter: BookChapter) -> str:
     return match[0]
 
@@ -262,7 +271,7 @@ def _display(match: re.Match[str], chapter: BookChapter) -> str:
     if label in chapter.labels:
         numbered = f"{text[:-2].rstrip()} \\qquad ({_number(chapter.labels[label])})"
         text = f"{numbered}\n$$" if "\n" in text else f"{numbered}$$"
-    return _EQUATION_LABEL.sub(lambda found: _equation_number(found[1], chapter), text)
+    return _EQUATION_LABEL.sub(lambda found: _equation_number(found[1], chapter), _without_values(text))
 
 
 _EQUATION_LABEL = re.compile(r"\(\\#(eq:[\w.-]+)\)")
@@ -402,7 +411,7 @@ def _tag(match: re.Match[str], chapter: BookChapter) -> str:
 _SHOWN: Mapping[str, Callable[[re.Match[str], BookChapter], str]] = {
     "display": _display,
     "tex": _display,
-    "formula": _as_it_is,
+    "formula": _formula,
     "run": _run,
     "role": _role,
     "code": _as_it_is,

@@ -108,7 +108,7 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
 def as_written(steps: Steps) -> PreparedDocument:
     """Sections and chunks with their ids, with the texts that the author wrote."""
     ids, chapter = Ids(steps.docid), steps.chapter
-    title = chapter.title or steps.outline.title
+    title = as_read(chapter.title or steps.outline.title, chapter)
     numbers = _numbers(steps)
     sections: list[Section] = []
     chunks: list[Chunk] = []

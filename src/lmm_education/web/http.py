@@ -32,6 +32,7 @@ LARGEST = 512 * 1024  # bytes of a request: a long conversation
 _LONGEST_NAME = 1000  # characters of a name or a password
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "font-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "
 )
 HEADERS = {
@@ -195,7 +196,8 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> ToldFailure:
 NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Headers of a page or a stream that no proxy keeps, or holds back."""
 _EMBEDDED = "embed.js"  # the one file that other sites' pages load
-_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_FONT = "font/woff2"
+_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "woff2": _FONT}
 
 
 async def static(request: Request) -> Response:
@@ -204,10 +206,10 @@ async def static(request: Request) -> Response:
     if name not in _names():
         raise RequestError("there is no such file", status=404)
     kind = _KINDS[name.rpartition(".")[2]]
-    headers = {"Cache-Control": "no-cache"}
+    headers = {"Cache-Control": "max-age=604800" if kind == _FONT else "no-cache"}
     if name == _EMBEDDED:
         headers |= {"Cross-Origin-Resource-Policy": "cross-origin"}
-    return Response(_text("static", name), media_type=kind, headers=headers)
+    return Response(_bytes("static", name), media_type=kind, headers=headers)
 
 
 def template(name: str, status: int = 200, **values: Any) -> Response:
@@ -258,4 +260,9 @@ def _names() -> frozenset[str]:
 @cache
 def _text(folder: str, name: str) -> str:
     """The text of a file of ours."""
-    return resources.files("lmm_education.web").joinpath(folder, name).read_text(encoding="utf-8")
+    return _bytes(folder, name).decode("utf-8")
+
+
+@cache
+def _bytes(folder: str, name: str) -> bytes:
+    return resources.files("lmm_education.web").joinpath(folder, name).read_bytes()

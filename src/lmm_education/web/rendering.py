@@ -21,6 +21,9 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.tasklists import tasklists_plugin
 from pygments import highlight as highlighted
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
@@ -33,6 +36,7 @@ _PASSAGE = Markup('<div class="passage">\n{}</div>\n')
 _FOLDED = Markup('<details class="hidden"><summary>{}</summary>\n{}</details>\n')
 _IMAGE = Markup('<img src="{}" alt="{}" loading="lazy">')
 _NO_IMAGE = Markup('<span class="picture">{}</span>')
+_FIGURE = Markup("<figure>{}<figcaption>{}</figcaption></figure>\n")
 _DISPLAY = Markup('<div class="display">{}</div>\n')
 Env = MutableMapping[str, Any]
 Picture = Callable[[str], str]
@@ -184,9 +188,13 @@ def _parser() -> MarkdownIt:
     """Safe to share: what belongs to one text is in its `env`."""
     parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight, "maxNesting": 30})
     parser.enable(["table", "strikethrough"]).use(formulas)
+    parser.use(footnote_plugin).use(deflist_plugin).use(tasklists_plugin)
+    parser.core.ruler.before("inline", "alerts", _alerts)
     parser.inline.ruler.before("link", "citation", _citation)
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # `_show_link` decides
     parser.core.ruler.push("attributes", _drop_attributes)
+    parser.core.ruler.push("figures", _figures)
+    parser.core.ruler.push("captions", _captions)
     for name, rule in _RULES.items():
         parser.add_render_rule(name, rule)
     return parser
@@ -214,6 +222,40 @@ def _drop_attributes(state: StateCore) -> None:
         for picture, text in pairwise(children):
             if picture.type == "image" and text.type == "text":
                 text.content = _ATTRIBUTES.sub("", text.content)
+
+
+_ALERT = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*(?:\n|\Z)")
+_CAPTION = re.compile(r"(?:Table|Tabelle)(?=[ :])|:[ \t]+")
+
+
+def _alerts(state: StateCore) -> None:
+    """``[!NOTE]`` at the beginning of a quote is its title, as GitHub has it."""
+    for quote, _, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if quote.type == "blockquote_open" and (found := _ALERT.match(inline.content)):
+            text = inline.content[found.end() :]
+            inline.content = f"**{found[1].capitalize()}**" + (f"  \n{text}" if text else "")
+
+
+def _figures(state: StateCore) -> None:
+    """A picture that is all of a paragraph has its text below it."""
+    for begin, inline, end in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        parts = [part for part in inline.children or [] if part.type != "text" or part.content.strip()]
+        if begin.type == "paragraph_open" and len(parts) == 1 and parts[0].type == "image" and parts[0].content:
+            begin.hidden = end.hidden = parts[0].meta["figure"] = True
+
+
+def _captions(state: StateCore) -> None:
+    """A paragraph beside a table that says so is its caption."""
+    tokens = state.tokens
+    for at, token in enumerate(tokens[:-2]):
+        inline = tokens[at + 1]
+        if token.type != "paragraph_open" or not (found := _CAPTION.match(inline.content)):
+            continue
+        after = at > 0 and tokens[at - 1].type == "table_close"
+        if after or (at + 3 < len(tokens) and tokens[at + 3].type == "table_open"):
+            token.attrs["class"] = "caption"
+            if found[0].startswith(":") and inline.children:
+                inline.children[0].content = inline.children[0].content.removeprefix(found[0])
 
 
 def _highlight(code: str, language: str, attributes: str) -> str:
@@ -245,10 +287,18 @@ def _show_display(this: RendererHTML, tokens: Sequence[Token], at: int, options:
 
 def _show_image(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
     """The picture, if it is served; else the text that stands for it."""
-    text, picture = tokens[at].content, env.get("picture")
-    if picture is not None and (address := picture(str(tokens[at].attrs.get("src", "")))):
-        return _IMAGE.format(address, text)
-    return _NO_IMAGE.format(text)
+    token, picture = tokens[at], env.get("picture")
+    address = picture(str(token.attrs.get("src", ""))) if picture is not None else ""
+    if not token.meta.get("figure"):
+        return _IMAGE.format(address, token.content) if address else _NO_IMAGE.format(token.content)
+    caption = Markup(this.renderInline(token.children or [], options, env))
+    text = this.renderInlineAsText(token.children, options, env)
+    return _FIGURE.format(_IMAGE.format(address, text or token.content) if address else "", caption)
+
+
+def _show_footnote_ref(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
+    """A number and no link: a page has many texts, each with a note 1."""
+    return f'<sup class="footnote">{int(tokens[at].meta["id"]) + 1}</sup>'
 
 
 def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
@@ -279,6 +329,12 @@ _RULES = {
     "formula": _show_formula,
     "display_formula": _show_display,
     "image": _show_image,
+    "footnote_ref": _show_footnote_ref,
+    "footnote_block_open": lambda this, tokens, at, options, env: '<ol class="footnotes">\n',
+    "footnote_block_close": lambda this, tokens, at, options, env: "</ol>\n",
+    "footnote_open": lambda this, tokens, at, options, env: "<li>",
+    "footnote_close": lambda this, tokens, at, options, env: "</li>\n",
+    "footnote_anchor": lambda this, tokens, at, options, env: "",
     "link_open": _show_link,
     "th_open": _show_cell,
     "td_open": _show_cell,

@@ -123,3 +123,72 @@ def test_what_nothing_closes_is_looked_for_only_so_far(opener: str) -> None:
     text, stream = opener * 5000, BlockStream()
     assert to_html(text, numbers=[1]).startswith(("<p>", "<div"))
     assert stream.feed(text) + stream.rest == text
+
+
+LECTURE = """- [ ] to do
+- [x] done
+
+One[^1].
+
+[^1]: A note, *here*.
+
+Term
+:   What it is.
+
+> [!WARNING]
+> Mind.
+
+![A *leaf*](leaf.png)
+
+| a |
+|---|
+| 1 |
+
+: The table
+"""
+LECTURE_HTML = """<ul class="contains-task-list">
+<li class="task-list-item"><input class="task-list-item-checkbox" disabled="disabled" type="checkbox"> to do</li>
+<li class="task-list-item"><input class="task-list-item-checkbox" checked="checked" disabled="disabled" \
+type="checkbox"> done</li>
+</ul>
+<p>One<sup class="footnote">1</sup>.</p>
+<dl>
+<dt>Term</dt>
+<dd>What it is.</dd>
+</dl>
+<blockquote>
+<p><strong>Warning</strong><br />
+Mind.</p>
+</blockquote>
+<figure><img src="p/leaf.png" alt="A leaf" loading="lazy"><figcaption>A <em>leaf</em></figcaption></figure>
+<div class="scroll" tabindex="0"><table>
+<thead>
+<tr>
+<th>a</th>
+</tr>
+</thead>
+<tbody>
+<tr>
+<td>1</td>
+</tr>
+</tbody>
+</table></div>
+<p class="caption">The table</p>
+<ol class="footnotes">
+<li><p>A note, <em>here</em>.</p>
+</li>
+</ol>
+"""
+
+
+def test_what_lectures_have() -> None:
+    """Tasks, footnotes, definitions, alerts, figures and captions; nothing leads to an id that another text has too."""
+    assert to_html(LECTURE, picture=lambda address: f"p/{address}") == LECTURE_HTML
+
+
+def test_formulas_that_end_in_a_backslash_and_a_sign() -> None:
+    """The sign belongs to the formula."""
+    html = to_html(r"$a\%$, $b\$$, $c\\$ and \$5.")
+    assert html.count("<math") == 3
+    assert "<code" not in html
+    assert html.endswith("and $5.</p>\n")
