@@ -115,7 +115,8 @@ class Chunk:
 class PreparedDocument:
     """A document after the three steps, in order. `language` is its ``lang:``, or the configured one.
 
-    By `sort_key`, documents of a course are sorted (see `reading_order`); `part` is that of a book, which begins here.
+    By `sort_key`, documents of a course are sorted (see `reading_order`); `part` is that of a book, which begins here;
+    `book` is the title of the book.
     """
 
     id: str
@@ -127,6 +128,7 @@ class PreparedDocument:
     metadata: Metadata = field(default_factory=dict)
     sort_key: str = ""
     part: str = ""
+    book: str = ""
 
 
 def reading_order(sort_key: str, file: str) -> list[str]:

@@ -25,7 +25,7 @@ class StoredDocument:
 
     `file` is the source's path; `hash` is of its bytes and of everything that decides what is made of them,
     empty while a run is writing the document; `prepared` is the prepared file that was ingested in place
-    of the source, if one was. `sort_key` and `part` are those of a `PreparedDocument`.
+    of the source, if one was. `sort_key`, `part` and `book` are those of a `PreparedDocument`.
     """
 
     id: str
@@ -38,6 +38,7 @@ class StoredDocument:
     prepared: str = ""
     sort_key: str = ""
     part: str = ""
+    book: str = ""
     metadata: Mapping[str, Any] | None = None
 
 
@@ -116,6 +117,7 @@ def document_payload(
         "prepared": plain(prepared),
         "sort_key": plain(document.sort_key),
         "part": plain(document.part),
+        "book": plain(document.book),
         "metadata": plain(document.metadata),
         WORDS: words.to_text(),
     }

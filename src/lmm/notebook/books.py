@@ -182,14 +182,15 @@ def _options(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _myst(text: str, folder: Path) -> _Made:
     project = _values(text).get("project")
-    return _Made(_named(project.get("toc")) if isinstance(project, dict) else [])
+    return _Made(_named(project.get("toc")) if isinstance(project, dict) else [], settings={"project": project})
 
 
 def _mkdocs(text: str, folder: Path) -> _Made:
     values = _values(re.sub(r"!!?[\w/:.]+", "", text))
     docs = str(values.get("docs_dir") or "docs")
     pages = _named(values.get("nav"), titled=True)
-    return _Made([replace(page, path=posixpath.normpath(posixpath.join(docs, page.path))) for page in pages])
+    pages = [replace(page, path=posixpath.normpath(posixpath.join(docs, page.path))) for page in pages]
+    return _Made(pages, settings={"site_name": values.get("site_name")})
 
 
 def _counted(files: Iterable[BookFile]) -> list[BookFile]:

@@ -44,9 +44,24 @@ class BookChapter:
     up: str = ""
 
     @property
+    def book_title(self) -> str:
+        """What the book is called, where the file that makes it says so."""
+        settings = self.book.settings if self.book is not None else {}
+        inner = [settings.get(name) for name in ("book", "website", "project")]
+        found = [each.get("title") for each in inner if isinstance(each, Mapping)] + [settings.get("site_name")]
+        return next((each for each in found if isinstance(each, str) and each), "")
+
+    @property
     def stamp(self) -> str:
         """What is different where something that is stored of it is."""
-        known = self.position, self.title, self.numbers.number, self.numbers.part, sorted(self.numbers.headings.items())
+        known = (
+            self.position,
+            self.title,
+            self.book_title,
+            self.numbers.number,
+            self.numbers.part,
+            sorted(self.numbers.headings.items()),
+        )
         return "" if self.position is None else repr(known)
 
     @property

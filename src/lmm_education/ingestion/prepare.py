@@ -128,6 +128,7 @@ def as_written(steps: Steps) -> PreparedDocument:
         metadata=steps.outline.root.own,
         sort_key=sort_key(steps.file, chapter.book, chapter.position),
         part=chapter.numbers.part,
+        book=chapter.book_title,
     )
 
 

@@ -35,7 +35,7 @@ STARTERS, FOLLOW_UPS = 4, 3
 @dataclass(frozen=True, slots=True)
 class SectionTitles:
     """A section, without its text, as the table of contents needs it; `numbers` as in `Place`. `part` begins with its
-    document, and `in_book` tells that sections come in the order of a book."""
+    document, `book` is its book's title, and `in_book` tells that sections come in the order of a book."""
 
     id: str
     document: str
@@ -45,6 +45,7 @@ class SectionTitles:
     headings: tuple[str, ...]
     numbers: tuple[str, ...] = ()
     part: str = ""
+    book: str = ""
     in_book: bool = False
 
 
@@ -184,8 +185,11 @@ def outline(sections: Sequence[SectionTitles]) -> list[ContentsLine]:
 
 
 def course_title(sections: Iterable[SectionTitles]) -> str:
-    """What the course calls itself: the title of its only document, or of the page before all others; else nothing."""
+    """What the course calls itself: the title of its book, of its only document, or of the page before all others; else
+    nothing."""
     titles = {section.document: section for section in sections}
+    if called := {section.book for section in titles.values() if section.book}:
+        return called.pop() if len(called) == 1 else ""
     if len(titles) == 1:
         return next(iter(titles.values())).title
     book = [section for section in titles.values() if _BOOK.fullmatch(_stem(section.file))]

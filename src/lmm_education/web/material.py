@@ -99,6 +99,7 @@ def section_titles(section: Section, title: str, record: StoredDocument | None =
         headings=place.headings,
         numbers=place.numbers,
         part=record.part if record else "",
+        book=record.book if record else "",
         in_book=bool(record and record.sort_key),
     )
 

@@ -6,7 +6,7 @@ const question = $("#question");
 
 async function readContents() {
   const { types = [], documents = [], message } = await fetchJson("contents");
-  $("#contents nav").replaceChildren(message || make("ul", {}, ...documents.map(chapterLine)));
+  $("#contents nav").replaceChildren(message || make("ul", {}, ...documents.flatMap(withPart)));
   const chips = types.map((type) => {
     const chip = make("button", { type: "button", class: "chip", "aria-pressed": "false" }, type);
     chip.addEventListener("click", () => toggle(type));
@@ -16,6 +16,10 @@ async function readContents() {
   $("#chips").hidden = !chips.length;
   markChips();
 }
+
+// Before the chapter with which a part of the book begins, the part's name.
+const withPart = (chapter, at, all) =>
+  [...(chapter.part ? [make("li", { class: "book-part" }, chapter.part)] : []), chapterLine(chapter, at, all)];
 
 // A chapter's title stands once: it opens the chapter's own text; what is below it folds.
 function chapterLine({ number, title, depth, section, sections }, _, { length }) {

@@ -100,6 +100,7 @@ def test_chapters_are_called_as_their_book_calls_them(kind: str, tmp_path: Path)
     (tmp_path / kind).write_text(KINDS[kind])
     found = [chapter_of(tmp_path / f"{name}.qmd") for name in CHAPTERS]
     assert [f"{each.numbers.number} {each.title}".rstrip() for each in found] == NAMES[kind]
+    assert found[1].book_title == {"_quarto.yml": "T", "mkdocs.yml": "X"}.get(kind, "")
     assert found[1].numbers.part == PARTS.get(kind, "")
     headings = [list(each.numbers.headings.values()) for each in found]
     if kind == "_quarto.yml":

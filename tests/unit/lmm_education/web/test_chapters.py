@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,8 @@ def test_every_document_has_a_chapter(documents: list[tuple[str, str]]) -> None:
 def test_the_course_is_called_as_it_calls_itself() -> None:
     """By the page before all others, or its only document."""
     assert course_title([titles("book/SUMMARY.md", "Rust"), titles("book/ch01.md", "Start")]) == "Rust"
+    book = [replace(titles(file, file), book="Plants") for file in ("index.md", "a.md")]
+    assert course_title(book) == "Plants"
     assert course_title([titles("a.md", "Botany"), titles("a.md", "Botany", "Leaves", order=1)]) == "Botany"
     assert course_title([titles("a.md", "Leaves"), titles("b.md", "Roots")]) == ""
 
