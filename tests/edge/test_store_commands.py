@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -15,6 +16,7 @@ import pytest
 from fakes.qdrant_server import QdrantServer
 
 from lmm.cli.main import main
+from lmm_education import Course
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.ingestion.apply import find_stored
@@ -225,16 +227,48 @@ def test_a_copy_that_was_cut_off_goes_on(course: Path, monkeypatch: pytest.Monke
             nonlocal count
             count += points
             if count > 1000:
-                server.fail(503, times=server_requests.TRIES)
+                server.fail(503, times=99)
 
         with pytest.raises(StoreUnavailable):
             copy_store(source, target, on_points=cut)
+        server._failures.clear()
         arrived = target.count("chunks") + target.count("documents")
         assert 0 < arrived < 1564
         assert copy_store(source, target) == Transfer(1564 - arrived, arrived, 0)
         assert everything(target) == everything(source)
         target.close()
     source.close()
+
+
+@pytest.mark.parametrize("kind", ["folder", "server"])
+def test_a_backup_is_restored(tmp_path: Path, kind: str) -> None:
+    """What was pushed to a folder is there again after all else was lost, and answers in the same way."""
+    folder, backup = tmp_path / "notes", tmp_path / "backup"
+    folder.mkdir()
+    (folder / "cells.md").write_text("# Cells\n\nMitosis has four phases.\n\n# Leaves\n\nLeaves are green.\n")
+    with QdrantServer() as server:
+        (folder / "config.toml").write_text(f'[storage]\nurl = "{server.url}"\n' if kind == "server" else "")
+
+        def found() -> list[tuple[str, float]]:
+            with Course.open(folder) as course:
+                return [(hit.text, hit.score) for hit in course.search("How many phases has mitosis?").hits]
+
+        with Course.open(folder) as course:
+            course.ingest()
+            course.push(backup)
+            stored = everything(course.store)
+        before = found()
+        if kind == "server":
+            for name in server.courses():
+                server.client.delete_collection(name)
+        else:
+            shutil.rmtree(folder / ".lmm")
+        with Course.open(folder) as course:
+            assert course.store.manifest() is None
+            course.pull(backup)
+            assert everything(course.store) == stored
+            assert course.ingest().count("unchanged") == 1
+        assert found() == before != []
 
 
 def test_what_cannot_be_copied(course: Path, tmp_path: Path) -> None:

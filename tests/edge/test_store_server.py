@@ -312,6 +312,26 @@ def test_indexes_are_made_for_what_is_filtered(server: QdrantServer) -> None:
     store.close()
 
 
+def test_a_server_has_so_many_indexes() -> None:
+    """What many points have at once, the rest at the end, most used first; what has none is told of."""
+    with QdrantServer(strict=True) as server:
+        store = store_at(server)
+        server.indexes["course"] = {f"other{i}": "keyword" for i in range(90)}
+        rare = [{f"rare{i % 7}": "x", f"once{i}": "y", "common": "z"} for i in range(30)]
+        for each in (point(1), *(Point(point(i).id, {"metadata": {}}) for i in range(2, 40))):
+            fill(store, each)
+        fill(store, *(Point(point(i + 40).id, {"metadata": rare[i % 30]}) for i in range(30)))
+        made = set(server.indexes["course"])
+        assert len(made) == 100
+        assert {"metadata.common", "text", *(f"metadata.rare{i}" for i in range(4))} <= made
+        (told,) = store.notices
+        assert "100 indexes at most" in told
+        assert "metadata.once" in told
+        fill(store, Point(point(99).id, {"metadata": {"common": "z"}}))
+        assert store.notices == ()
+        store.close()
+
+
 def test_requests_are_bounded(server: QdrantServer) -> None:
     """By points, and by bytes."""
     store = store_at(server)

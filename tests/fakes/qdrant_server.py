@@ -57,10 +57,11 @@ class Seen:
 class QdrantServer:
     """The server; `api_key` must come with every request, if one is set. Requests are recorded in `seen`.
 
-    In `strict` mode, as Qdrant's cloud has it, no filter may name a field without an index, and a collection has no
-    more than `MOST_INDEXES`. With several `shards`, each has points and statistics of its own. `node_of` is another
-    node of the same cluster: what one holds, the other does. While `frozen` is set, requests are not answered; after
-    `hold`, those that belong together only when all are there. `delay` is the way there and back, in seconds.
+    In `strict` mode, as Qdrant's cloud has it, no filter may name a field without an index, a collection has no more
+    than `MOST_INDEXES`, and nobody asks for more than `MOST_AT_ONCE`. With several `shards`, each has points and
+    statistics of its own. `node_of` is another node of the same cluster: what one holds, the other does. Until
+    `answering` is set again, requests are not answered; after `hold`, those that belong together only when all are
+    there. `delay` is the way there and back, in seconds.
     """
 
     def __init__(
@@ -268,7 +269,7 @@ class Shards:
 # -- the requests -------------------------------------------------------------------------------------
 
 Handle = Callable[[Any, str, Any], Any]
-MOST_INDEXES = 100
+MOST_INDEXES, MOST_AT_ONCE = 100, 1000
 _FILTER: TypeAdapter[m.Filter | None] = TypeAdapter(m.Filter | None)
 _OPERATIONS: TypeAdapter[list[m.UpdateOperation]] = TypeAdapter(list[m.UpdateOperation])
 _DONE = {"operation_id": 0, "status": "completed"}
@@ -279,11 +280,13 @@ def _json(value: Any) -> Any:
 
 
 def _check_indexes(value: Any, indexes: Mapping[str, str]) -> None:
-    """Refuse conditions on fields without an index that fits, in the words of Qdrant 1.18."""
+    """Refuse conditions on fields without an index that fits, and too much at once, in the words of Qdrant 1.18."""
     if isinstance(value, list):
         for each in value:
             _check_indexes(each, indexes)
     elif isinstance(value, dict):
+        if (value.get("limit") or 0) > MOST_AT_ONCE:
+            raise ValueError(f'Forbidden: Limit exceeded {value["limit"]} > {MOST_AT_ONCE} for "limit"')
         if "key" in value and "match" in value and indexes.get(value["key"]) != _kind_of(value["match"]):
             raise ValueError(
                 f'Bad request: Index required but not found for "{value["key"]}" of one of the following types: '

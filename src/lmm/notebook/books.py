@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,6 +19,7 @@ from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown import yaml_core
 
+_SETTLED = 2_000_000_000  # nanoseconds since a folder changed, after which its time tells of the next change
 _MOST = 2_000_000  # bytes of a file that makes a book, or is one of it
 _ENDINGS = ("", ".qmd", ".Rmd", ".rmd", ".md", ".ipynb")
 
@@ -72,11 +74,22 @@ def book_of(path: Path) -> Book | None:
 
 def read_book(folder: Path) -> Book | None:
     """The book that a file in this folder makes, if at least one of its chapters is there."""
-    for name in _READERS:
+    try:
+        changed = folder.stat().st_mtime_ns
+    except OSError:
+        return None
+    settled = time.time_ns() - changed > _SETTLED
+    for name in _names_in(folder, changed) if settled else _READERS:
         file = folder / name
         if file.is_file() and (book := _read(folder, name, file.stat().st_mtime_ns)) is not None:
             return book
     return None
+
+
+@lru_cache(maxsize=256)
+def _names_in(folder: Path, changed: int) -> tuple[str, ...]:
+    """Which of the files are there that may make a book. Every document of a course asks that of each folder above."""
+    return tuple(name for name in _READERS if (folder / name).is_file())
 
 
 @lru_cache(maxsize=256)

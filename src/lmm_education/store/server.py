@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import islice
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm.hosts import is_loopback_url
 from lmm_education.config import StorageSettings
-from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing
+from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import WORDS, words_of
 from lmm_education.store import server_values as values
@@ -61,7 +61,7 @@ MANIFEST_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:manifest"))
 STAMP_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:stamp"))
 """A point whose payload is another whenever the record of a document was written or removed."""
 PAGE = 256
-FACETS = 1000  # values that are asked for at once: servers with a `max_query_limit` refuse more
+MOST_INDEXES = 100  # of a collection
 POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
 _VISIBLE = Match("what", ("manifest", "stamp"), negate=True)
 T = TypeVar("T")
@@ -122,6 +122,8 @@ class ServerReader:
         try:
             schema = values.index_schema(kind)
             self._call("create_payload_index", collection, field_name=path, field_schema=schema, wait=True)
+        except StoreUnavailable:
+            raise
         except StoreError as error:
             raise StoreError(
                 f"the server filters by no field without an index, and does not let us make one for '{path}': "
@@ -179,10 +181,12 @@ class ServerReader:
         """See `port.Reader.get`."""
         wanted = [each for each in map(_canonical, ids) if each]
         found: dict[str, Stored] = {}
-        for batch in values.batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1):
-            records = self._call(
-                "retrieve", collection, ids=batch, with_payload=values.to_selector(fields), with_vectors=vectors
-            )
+        retrieve = partial(
+            self._call, "retrieve", collection, with_payload=values.to_selector(fields), with_vectors=vectors
+        )
+        batches = values.batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1)
+        calls = [partial(retrieve, ids=batch) for batch in batches]
+        for records in self._requests.side_by_side(calls) if len(calls) > 1 else (call() for call in calls):
             found |= {str(record.id): values.to_stored(record) for record in records or []}
         return [found[each] for each in wanted if each in found]
 
@@ -224,13 +228,13 @@ class ServerReader:
             StoreMissing: nothing was ever stored.
         """
         if key in INDEXED["chunks"] and INDEXED["chunks"][key].kind == "keyword":
-            most = min(limit + 1, FACETS)
+            most = min(limit + 1, values.AT_ONCE)
 
             def arguments(where: Where) -> Mapping[str, Any]:
                 return {"key": key, "facet_filter": values.to_filter(where), "limit": most, "exact": True}
 
             hits = self._there(self._ask("facet", "chunks", where, arguments)).hits
-            if len(hits) < FACETS:
+            if len(hits) < values.AT_ONCE:
                 return most_first({str(hit.value): hit.count for hit in hits}, limit)
         self._there(self._call("count", "chunks"))
         found = self.scroll("chunks", where=where, fields=(key,))
@@ -277,11 +281,7 @@ class ServerView(ServerReader):
 
     def together(self, *reads: Callable[[], T]) -> list[T]:
         """See `port.StoreView.together`."""
-        if len(reads) < 2:
-            return [read() for read in reads]
-        with ThreadPoolExecutor(len(reads) - 1) as pool:  # none that is shared: a read may have reads in it
-            others = [pool.submit(read) for read in reads[1:]]
-            return [reads[0](), *(other.result() for other in others)]
+        return list(self._requests.side_by_side(reads)) if len(reads) > 1 else [read() for read in reads]
 
     def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
         """See `port.Reader.search`. The state of the store is asked for at the same time."""
@@ -304,16 +304,25 @@ class ServerWriter(ServerReader):
 
     def __init__(self, requests: Requests, settings: StorageSettings) -> None:
         super().__init__(requests, settings)
-        self._kinds: dict[str, str] = {}
+        self._with_index: set[str] = set()  # fields of chunks
+        self._waiting = Counter[tuple[str, str]]()  # metadata without an index, its kind: how many points have it
+        self.unindexed: list[str] = []
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
-        """See `port.Writer.upsert`. Points go in batches, each of which is stored whole."""
+        """See `port.Writer.upsert`. Points go in batches, each of which is stored whole; several are under way."""
+        for _ in self._requests.side_by_side(self._upserts(collection, points)):
+            pass
+
+    def _upserts(self, collection: CollectionName, points: Iterable[Point]) -> Iterator[Callable[[], object]]:
         for batch in values.batches(points, POINTS, BYTES, values.point_size):
             if collection == "chunks":
-                self._index(metadata_kinds(point.payload for point in batch))
+                self._index([point.payload for point in batch])
             elif any(WORDS in point.payload for point in batch):
                 batch.append(_stamp())
-            self._call("upsert", collection, points=[values.to_point(point) for point in batch], wait=True)
+            yield partial(self._upsert, collection, batch)
+
+    def _upsert(self, collection: CollectionName, batch: Sequence[Point]) -> None:
+        self._call("upsert", collection, points=[values.to_point(point) for point in batch], wait=True)
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -330,7 +339,7 @@ class ServerWriter(ServerReader):
             raise StoreError(f"there is no point {sorted(map(str, missing))[0]}", where=self.location)
         for batch in values.batches(payloads.items(), POINTS, BYTES, lambda item: values.payload_size(item[1])):
             if collection == "chunks":
-                self._index(metadata_kinds(payload for _, payload in batch))
+                self._index([payload for _, payload in batch])
             operations = [
                 models.OverwritePayloadOperation(
                     overwrite_payload=models.SetPayload(payload=dict(payload), points=[each])
@@ -379,6 +388,8 @@ class ServerWriter(ServerReader):
                 hint="name another 'course' under [storage], or remove the collection",
             )
         self.index_fields(collection, info.payload_schema or {})
+        if collection == "chunks":
+            self._with_index = {*INDEXED[collection], *(info.payload_schema or {})}
 
     def index_fields(self, collection: CollectionName, there: Collection[str]) -> None:
         """Make the indexes that are not there."""
@@ -387,15 +398,31 @@ class ServerWriter(ServerReader):
                 schema = values.index_schema(index.kind)
                 self._call("create_payload_index", collection, field_name=field, field_schema=schema, wait=True)
 
-    def _index(self, kinds: Mapping[str, str]) -> None:
-        """Indexes for metadata that this run brings: some servers refuse to filter by a field without one."""
-        from qdrant_client import models
+    def _index(self, payloads: Sequence[Mapping[str, Any]]) -> None:
+        """Index the metadata that a tenth of these points have; other metadata waits until the end of the run. Some
+        servers refuse to filter by a field without an index."""
+        for path, kind in metadata_kinds(payloads).items():
+            if path not in self._with_index:
+                self._waiting[path, kind] += sum(bool(values_at(payload, path)) for payload in payloads)
+                if 10 * self._waiting[path, kind] >= len(payloads):
+                    self._index_metadata(path, kind)
 
-        for path, kind in kinds.items():
-            if path not in self._kinds and len(self._kinds) < 64:
-                self._kinds[path] = kind
-                schema = models.PayloadSchemaType(kind)
-                self._call("create_payload_index", "chunks", field_name=path, field_schema=schema, wait=True)
+    def finish(self) -> None:
+        """Index the metadata that few points have, the most used first; what must do without is `unindexed`."""
+        for (path, kind), _ in self._waiting.most_common():
+            self._index_metadata(path, kind)
+        self.unindexed = sorted({path for path, _ in self._waiting} - self._with_index)
+
+    def _index_metadata(self, path: str, kind: str) -> None:
+        if path in self._with_index or len(self._with_index) >= MOST_INDEXES:
+            return
+        try:
+            self._make_index("chunks", path, kind)
+        except StoreUnavailable:
+            raise
+        except StoreError:  # it may allow fewer
+            return
+        self._with_index.add(path)
 
     def _write_manifest(self, manifest: Manifest) -> Any:
         from qdrant_client import models
@@ -409,6 +436,7 @@ class ServerStore(ServerReader):
     """The store on a server. `last` is the state in which it was when it was last asked for, if there was something."""
 
     last: tuple[Manifest, str] | None = None
+    _unindexed: Sequence[str] = ()
 
     def _state(self) -> tuple[Manifest | None, str]:
         manifest, stamp = super()._state()
@@ -417,8 +445,10 @@ class ServerStore(ServerReader):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """See `port.Store.notices`: there is nothing."""
-        return ()
+        """See `port.Store.notices`: keys of metadata for which there is no index left."""
+        keys = ", ".join(self._unindexed[:8]) + (", …" if len(self._unindexed) > 8 else "")
+        told = f"a collection has {MOST_INDEXES} indexes at most, and these keys have none: {keys}"
+        return (f"{told}; a server in strict mode refuses conditions on them",) if keys else ()
 
     def telling(self, told: Callable[[str], None]) -> AbstractContextManager[None]:
         """See `port.Store.telling`."""
@@ -440,6 +470,8 @@ class ServerStore(ServerReader):
         writer = ServerWriter(self._requests, self._settings)
         writer.prepare(as_stored(manifest), anew=anew)
         yield writer
+        writer.finish()
+        self._unindexed = writer.unindexed
 
     def compact(self) -> None:
         """See `port.Store.compact`. A server optimizes by itself; missing indexes are made."""
@@ -515,7 +547,7 @@ def open_server(settings: StorageSettings, api_key: str | None) -> ServerStore:
 
 def store_on(client: QdrantClient, settings: StorageSettings) -> ServerStore:
     """The store behind a client that is there already, such as qdrant-client's in-memory mode."""
-    return ServerStore(Requests(lambda address: client, ["memory"]), settings)
+    return ServerStore(Requests(lambda address: client, ["memory"], at_once=1), settings)
 
 
 def _visible(collection: CollectionName, where: Where) -> Where:

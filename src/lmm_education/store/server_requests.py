@@ -7,10 +7,12 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm_education.errors import StoreError, StoreMismatch, StoreUnavailable
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
 TRIES = 6
+UNDER_WAY = 4  # requests at once
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 8.0  # seconds
 PATIENCE = 4  # seconds for an answer to what only reads, while there is another address to ask
 SILENCE = 3.0  # seconds, after which whoever waits is told
@@ -28,6 +31,7 @@ _OTHER_VECTORS = ("vector name", "vector dimension", "vector with name", "not al
 _MORE_LATER = frozenset({408, 429, 500, 502, 503, 504})
 
 
+T = TypeVar("T")
 pause = time.sleep  # tests do not wait
 
 
@@ -50,8 +54,10 @@ class Requests:
     the requests, so that nobody waits for it.
     """
 
-    def __init__(self, connect: Callable[[str], QdrantClient], addresses: Sequence[str]) -> None:
-        self._connect, self._nodes = connect, [Node(address) for address in addresses]
+    def __init__(
+        self, connect: Callable[[str], QdrantClient], addresses: Sequence[str], *, at_once: int = UNDER_WAY
+    ) -> None:
+        self._connect, self._nodes, self._at_once = connect, [Node(address) for address in addresses], at_once
         self._lock, self._closed = threading.Lock(), False
         self._on_wait: Callable[[str], None] | None = None
 
@@ -101,6 +107,17 @@ class Requests:
                 self._on_wait(f"waiting for {self.address}: {trouble.in_words}")
             pause(trouble.wait or _backoff(TRIES - 1 - left))
         raise AssertionError("unreachable")
+
+    def side_by_side(self, calls: Iterable[Callable[[], T]]) -> Iterator[T]:
+        """What calls give, in their order, some of them under way at once."""
+        waiting = deque[Future[T]]()
+        with ThreadPoolExecutor(self._at_once) as pool:  # none that is shared: a call may have calls of its own
+            for call in calls:
+                if len(waiting) == self._at_once:
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(call))
+            while waiting:
+                yield waiting.popleft().result()
 
     def _in_order(self) -> list[Node]:
         """The addresses as they are to be asked: those that answered last time first. One that is down and whose time

@@ -26,6 +26,7 @@ from lmm_education.store.port import (
 if TYPE_CHECKING:
     from qdrant_client import models
 
+AT_ONCE = 1000  # values or points that are asked for: servers with a `max_query_limit` refuse more
 T = TypeVar("T")
 
 
@@ -129,8 +130,8 @@ def to_vector(vector: Vector) -> Any:
     if isinstance(vector, SparseVector):
         return models.SparseVector(indices=list(vector.indices), values=list(vector.values))
     if not hasattr(vector[0], "__len__"):
-        return [float(number) for number in vector]  # type: ignore[arg-type]
-    return [[float(number) for number in row] for row in vector]  # type: ignore[union-attr]
+        return list(map(float, vector))  # type: ignore[arg-type]
+    return [list(map(float, row)) for row in vector]  # type: ignore[arg-type]
 
 
 def from_vectors(vectors: Any) -> dict[str, Vector]:
@@ -150,9 +151,8 @@ def to_requests(leg: Leg, where: Where, fields: Fields) -> list[models.QueryRequ
     from qdrant_client import models
 
     query, condition = to_vector(leg.query), to_filter(where)
-    whole = models.QueryRequest(
-        query=query, using=leg.vector, limit=leg.limit, filter=condition, with_payload=to_selector(fields)
-    )
+    limit, selector = min(leg.limit, AT_ONCE), to_selector(fields)
+    whole = models.QueryRequest(query=query, using=leg.vector, limit=limit, filter=condition, with_payload=selector)
     held = models.QueryRequest(
         query=query, using=leg.vector, limit=leg.held or 1, filter=condition, with_vector=[leg.vector]
     )
@@ -237,4 +237,4 @@ def payload_size(payload: Mapping[str, Any]) -> int:
 def _numbers(vector: Vector) -> int:
     if isinstance(vector, SparseVector):
         return 2 * len(vector.indices)
-    return sum(len(row) if isinstance(row, Sequence) else 1 for row in vector)
+    return sum(map(len, vector)) if hasattr(vector[0], "__len__") else len(vector)  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ PAGE, FACET_PAGE = 512, 4096  # points
 ROOM = 8 << 20  # bytes that the engine's own files may need besides what is stored
 ROOM_FROM = 1_000  # points; from there on, optimizing may write everything once more
 METADATA_FROM, MOST_METADATA = 20_000, 16  # points from which metadata is indexed; keys of one run
+SEGMENT = 200_000  # points that a run writes before they are optimized: the memory that this takes grows with them
 GRAPH_FROM = 32 << 20  # bytes of dense vectors; below, comparing them all takes less than 3 ms
 # What an optimized segment keeps in files that the engine (0.9) opens for reading only, seen with strace: vectors,
 # their graph, posting lists, indexes. A new generation shares them with the old one. Deletions are in other files.
@@ -42,6 +43,7 @@ class Shard:
     def __init__(self, path: Path, collection: CollectionName, vectors: Vectors, shard: engine.EdgeShard) -> None:
         self.path, self.collection, self.vectors, self._shard = path, collection, vectors, shard
         self._has_graph: bool | None = None
+        self._written = 0
         self._metadata: dict[str, str] = {}  # keys that this run brought, and the kind of index that fits each
 
     @classmethod
@@ -174,6 +176,9 @@ class Shard:
             with telling(self.path):
                 self._shard.update(engine.UpdateOperation.upsert_points(values.to_points(batch)))
             self._grow()
+            self._written += len(batch)
+            if self._written >= SEGMENT:
+                self._optimize()
 
     def _grow(self) -> None:
         """Let the vectors have a graph once they are many; before, it would cost more than it gains."""
@@ -203,6 +208,13 @@ class Shard:
 
     def finish(self) -> None:
         """Make indexes where they pay, let the engine optimize where enough has changed, write everything, close."""
+        self._optimize()
+        self.close()
+        # Opening applies journals that flushing left. Readers must find nothing to apply: many may open it at once.
+        Shard.load(self.path, self.collection, self.vectors).close()
+
+    def _optimize(self) -> None:
+        self._written = 0
         with telling(self.path):
             info = self._shard.info()
             for field, kind in self._wanted_indexes(info.points_count):
@@ -212,9 +224,6 @@ class Shard:
                 check_space(self.path, ROOM + 2 * size_on_disk(self.path))
             self._shard.optimize()
             self._shard.flush()
-        self.close()
-        # Opening applies journals that flushing left. Readers must find nothing to apply: many may open it at once.
-        Shard.load(self.path, self.collection, self.vectors).close()
 
     def _wanted_indexes(self, points: int) -> Iterator[tuple[str, str]]:
         """The fields, and the keys of metadata, that are worth an index among so many points."""
