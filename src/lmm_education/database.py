@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, create_engine, event, text
+from sqlalchemy import Connection, MetaData, NullPool, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, TimeoutError
 
 from lmm.errors import ConfigError, FileReadError
 
@@ -32,8 +32,14 @@ _HINTS = {
 class Database:
     """A SQLite file, which only its owner can read and which is made with its folder, or the address of a server."""
 
-    def __init__(self, place: Path | str, *, patience: float = PATIENCE) -> None:
-        """Nothing is opened yet.
+    def __init__(
+        self,
+        place: Path | str,
+        *,
+        patience: float = PATIENCE,
+        make: Callable[[Connection], None] | None = TABLES.create_all,
+    ) -> None:
+        """Nothing is opened yet. `make` makes the tables; without it, a file must be there, and is only read.
 
         Raises:
             ConfigError: the address is none, or its driver is not installed.
@@ -42,11 +48,15 @@ class Database:
         # Prepared statements do not survive a pooler such as PgBouncer.
         remote = {"connect_timeout": int(patience), "prepare_threshold": None}
         try:
-            url = make_url(f"sqlite:///{place}" if self.file else str(place))
+            read_only = (
+                f"{place.resolve().as_uri()}?mode=ro&uri=true" if isinstance(place, Path) and not make else place
+            )
+            url = make_url(f"sqlite:///{read_only}" if self.file else str(place))
             if not self.file and url.get_backend_name() != "postgresql":
                 raise ArgumentError
             given = {"timeout": patience} if self.file else remote
-            self._engine = create_engine(url, connect_args=given, pool_pre_ping=not self.file)
+            kept = {"pool_pre_ping": not self.file} if make else {"poolclass": NullPool}
+            self._engine = create_engine(url, connect_args=given, **kept)
         except ImportError as error:
             hint = "pip install 'lmmarkdown[web,postgres]'"
             raise ConfigError(f"{error.name} is not installed", where="[serve] database", hint=hint) from error
@@ -54,9 +64,9 @@ class Database:
             hint = 'such as "postgresql+psycopg://lmm@db.example.org/botany"'
             raise ConfigError("this is no address of PostgreSQL", where="[serve] database", hint=hint) from error
         self.where = str(self.file or url.render_as_string(hide_password=True))
-        self._ready, self._making = False, threading.Lock()
+        self._make_tables, self._making = make, threading.Lock()
         if self.file:
-            event.listen(self._engine, "connect", _prepare)
+            event.listen(self._engine, "connect", _prepare if make else _prepare_to_read)
             event.listen(self._engine, "begin", _begin)
 
     def close(self) -> None:
@@ -94,23 +104,33 @@ class Database:
                 connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:what))"), {"what": what})
             yield connection
 
+    @contextmanager
+    def maintaining(self) -> Iterator[Connection]:
+        """A connection without a transaction, for what SQLite does outside of one.
+
+        Raises:
+            FileReadError: the database cannot be used.
+        """
+        with self._told(), self._engine.execution_options(bare=True).connect() as connection:
+            yield connection
+
     def _make(self) -> None:
         """Make file and tables, once; of processes that begin at once, one makes them."""
         with self._making:
-            if self._ready:
+            if self._make_tables is None:
                 return
             if self.file is not None:
                 self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
             with self._writing("tables") as connection:
-                TABLES.create_all(connection)
-            self._ready = True
+                self._make_tables(connection)
+            self._make_tables = None
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except SQLAlchemyError as error:
+        except (DBAPIError, TimeoutError, sqlite3.Error) as error:
             said = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()[0]
             hint = next((hint for word, hint in _HINTS.items() if word in said), "")
             raise FileReadError(f"cannot be used: {said}", where=self.where, hint=hint) from error
@@ -120,11 +140,16 @@ class Database:
 
 
 def _prepare(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # transactions begin where we say so
+    _prepare_to_read(connection, _)
     for pragma in ("journal_mode = wal", "synchronous = normal", "secure_delete = on"):
         connection.execute(f"pragma {pragma}")
 
 
+def _prepare_to_read(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say so
+
+
 def _begin(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writes")
-    connection.exec_driver_sql("begin immediate" if writes else "begin")
+    options = connection.get_execution_options()
+    if not options.get("bare"):
+        connection.exec_driver_sql("begin immediate" if options.get("writes") else "begin")

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from edge.conftest import write_config
@@ -115,6 +116,31 @@ def test_an_answer_streams_with_formula_and_sources(page: Browser, model: Script
     assert text(page, "#ask") == "Ask"
     assert text(page, "#status") == "The answer is there."
     keep(page, "answer")
+
+
+def test_who_waits_reads_how_many_are_before_him(
+    browser: Browser, model: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the model bears one call at once; then his answer comes."""
+    (tmp_path / "botany.md").write_text(LEAVES)
+    config = write_config(tmp_path, model, concurrency=1)
+    monkeypatch.chdir(tmp_path)
+    lmm_education.ingest("botany.md")
+    go_on, asked = threading.Event(), len(model.requests)
+    model.queue(Action(pieces=("Because of ", "chlorophyll [1]."), hold=go_on, hold_after=1), "They take up water [1].")
+    with serving(config) as address:
+        body = b'{"question": "Why is a leaf green?"}'
+        other = Request(f"{address}/chat", body, {"Content-Type": "application/json"})
+        with urlopen(other, timeout=60) as answer:
+            while len(model.requests) == asked:
+                answer.readline()
+            browser.open(f"{address}/")
+            browser.wait_for("document.querySelectorAll('.chip').length")
+            ask(browser, "What do roots do?")
+            browser.wait_for("document.querySelector('article').innerText.includes('Questions before yours: 1.')")
+            go_on.set()
+            browser.wait_for("document.querySelector('.answer').innerText.startsWith('They take up water')")
+        browser.run("sessionStorage.clear(); localStorage.clear()")
 
 
 def test_a_source_opens_at_its_passage(page: Browser, model: ScriptedServer) -> None:

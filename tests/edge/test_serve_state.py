@@ -23,6 +23,8 @@ from sqlalchemy import text
 from lmm.errors import ConfigError, FileReadError
 from lmm_education.config import ServeSettings
 from lmm_education.database import TABLES, Database
+from lmm_education.exchange_log.exchanges import LOG_TABLES, LogFilter, LoggedExchange
+from lmm_education.exchange_log.log_file import LogFile, read_log
 from lmm_education.web.accounts import Accounts, Sessions, Signer, hash_password, matches
 from lmm_education.web.state import Budget, Spent, Windows, open_counts, open_state, secret_key, state_place
 
@@ -43,6 +45,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     database = Database(address)
     with database.writing() as connection:
         TABLES.drop_all(connection)
+        LOG_TABLES.drop_all(connection)
     database.close()
     return address
 
@@ -82,6 +85,24 @@ def test_several_servers_agree(place: Path | str) -> None:
     assert first.read(cookie, one.read()) is None
     for each in databases:
         each.close()
+
+
+def test_several_servers_have_one_log(place: Path | str, tmp_path: Path) -> None:
+    """With what was in a file before; each sees what the other wrote, and what is deleted is deleted for both."""
+    before = tmp_path / "course-log.sqlite"
+    with LogFile(before) as old:
+        old.add([(LoggedExchange("0", 1e9, "Why \0?"), "ada")])
+    with LogFile(place) as one, LogFile(place) as other:
+        one.take(before)
+        other.add([(LoggedExchange("1", 2e9, "Why red?", cached=True), "ada")])
+        assert one.react("1", "ada", 1, "Good \0.")
+        assert not one.react("1", "bob", -1, "")
+        assert [(each.id, each.reaction, each.cached) for each in read_log(place)] == [("0", 0, False), ("1", 1, True)]
+        assert [each.id for each in read_log(place, LogFilter(contains="GOOD"))] == ["1"]
+        assert [each.id for each in read_log(place, LogFilter(latest=1), answers=False)] == ["1"]
+        assert one.delete(before=1.5e9, now=2e9).exchanges == 1
+        assert [each.id for each in read_log(place)] == ["1"]
+    assert not before.exists()
 
 
 def _write_and_wait(place: Path | str, written: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError
+from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | N
     if before and everything:
         raise ConfigError("--before and --all exclude each other")
     path, days = _log_file(file, config)
-    if not path.is_file():
+    if isinstance(path, Path) and not path.is_file():
         raise LogMissing("there is no log yet", where=str(path))
     now = time.time()
     limit = time_of(before, datetime.now().astimezone(), where="--before") if before else now - days * DAY
@@ -207,10 +208,13 @@ def time_of(text: str, now: datetime, *, where: str) -> float:
     return (given if given.tzinfo else given.replace(tzinfo=now.tzinfo)).timestamp()
 
 
-def _log_file(log: Path | None, config: Path | None) -> tuple[Path, int]:
+def _log_file(log: Path | None, config: Path | None) -> tuple[Path | str, int]:
     """The log, and for how many days it is kept."""
-    from lmm.disk.folder import check_named, configured
-    from lmm.powers import require
+    from lmm.disk.folder import check_named
+
+    if importlib.util.find_spec("sqlalchemy") is None:
+        raise LmmError("sqlalchemy is not installed", hint="pip install 'lmmarkdown[web]'")
+    from lmm_education.exchange_log.log_file import log_place
     from lmm_education.parts import find_course
 
     file, settings = find_course(config)
@@ -219,8 +223,7 @@ def _log_file(log: Path | None, config: Path | None) -> tuple[Path, int]:
     if not settings.serve.log:
         hint = 'set log = "course-log.sqlite" under [serve], or name one with --log'
         raise ConfigError("no log is kept", where=str(file.path or "config.toml"), hint=hint)
-    require(settings.serve.powers, "serve.log")
-    return configured(settings.root, settings.serve.log), settings.serve.log_days
+    return log_place(settings.serve, settings.root), settings.serve.log_days
 
 
 # -- for people ------------------------------------------------------------------------------------

@@ -11,6 +11,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    select,
+)
+
 from lmm.csv_table import csv_text
 from lmm_education.payloads import plain
 
@@ -116,61 +132,59 @@ def asked(exchange: LoggedExchange) -> str:
 
 
 APPLICATION = 0x4C4D4D31  # "LMM1"
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE exchanges (
-        id TEXT PRIMARY KEY,
-        time REAL NOT NULL,
-        session TEXT NOT NULL,
-        via TEXT NOT NULL,
-        question TEXT NOT NULL,
-        searched TEXT NOT NULL,
-        answer TEXT NOT NULL,
-        sources TEXT NOT NULL,
-        outcome TEXT NOT NULL,
-        cited INTEGER NOT NULL,
-        model TEXT NOT NULL,
-        first_word REAL,
-        total REAL NOT NULL,
-        input_tokens INTEGER NOT NULL,
-        output_tokens INTEGER NOT NULL,
-        cost REAL,
-        reaction INTEGER NOT NULL,
-        comment TEXT NOT NULL,
-        error TEXT NOT NULL
-    ) WITHOUT ROWID;
-    CREATE INDEX exchanges_by_time ON exchanges (time);
-    CREATE TABLE days (day TEXT PRIMARY KEY, key BLOB NOT NULL) WITHOUT ROWID;
-    """,
+LOG_TABLES = MetaData()
+EXCHANGES = Table(
+    "exchanges",
+    LOG_TABLES,
+    Column("id", Text, primary_key=True),
+    *(Column(name, kind, nullable=False) for name, kind in (("time", Double), ("session", Text), ("via", Text))),
+    *(Column(name, Text, nullable=False) for name in ("question", "searched", "answer", "sources", "outcome")),
+    *(Column(name, kind, nullable=False) for name, kind in (("cited", Integer), ("model", Text))),
+    Column("first_word", Double),
+    Column("total", Double, nullable=False),
+    *(Column(name, BigInteger, nullable=False) for name in ("input_tokens", "output_tokens")),
+    Column("cost", Double),
+    *(Column(name, kind, nullable=False) for name, kind in (("reaction", Integer), ("comment", Text), ("error", Text))),
+    Column("cached", Integer, nullable=False, server_default="0"),
+    sqlite_with_rowid=False,
 )
-"""Each step takes a file from the version before to the next. `cited` is how many sources the answer cites; `days` has
-the keys of the last two days, of which the names of sessions are made."""
+"""`cited` is how many sources the answer cites, `cached` 1 if it was given before."""
+Index("exchanges_by_time", EXCHANGES.c.time)
+DAYS = Table(
+    "days",
+    LOG_TABLES,
+    Column("day", Text, primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The keys of the last two days, of which the names of sessions are made."""
+MIGRATIONS: tuple[Callable[[Connection], object], ...] = (
+    LOG_TABLES.create_all,
+    lambda connection: connection.exec_driver_sql("ALTER TABLE exchanges ADD COLUMN cached INTEGER NOT NULL DEFAULT 0"),
+)
+"""Each step takes a file from the version before to the next; the first makes what there is today."""
 VERSION = len(MIGRATIONS)
-COLUMNS = (
-    "id", "time", "session", "via", "question", "searched", "answer", "sources", "outcome", "model", "first_word",
-    "total", "input_tokens", "output_tokens", "cost", "reaction", "comment", "error",
-)  # fmt: skip
-_PLACES = ", ".join("?" * (len(COLUMNS) + 1))
-INSERT = f"INSERT OR REPLACE INTO exchanges ({', '.join(COLUMNS)}, cited) VALUES ({_PLACES})"
+COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
 
 
-def row_of(exchange: LoggedExchange) -> tuple[Any, ...]:
-    """The values of `INSERT`."""
+def row_of(exchange: LoggedExchange) -> dict[str, Any]:
+    """The values of a row in `EXCHANGES`."""
     values = {name: getattr(exchange, name) for name in COLUMNS}
     values["sources"] = json.dumps([source_as_values(source) for source in exchange.sources])
-    row = (storable(value) if isinstance(value, str) else value for value in values.values())
-    return (*row, sum(source.cited for source in exchange.sources))
+    values |= {"cited": sum(source.cited for source in exchange.sources), "cached": int(exchange.cached)}
+    return {name: storable(value) if isinstance(value, str) else value for name, value in values.items()}
 
 
-def exchange_of(row: Sequence[Any]) -> LoggedExchange:
-    """The exchange in a row with the columns `COLUMNS`.
+def exchange_of(row: Mapping[str, Any]) -> LoggedExchange:
+    """The exchange in a row.
 
-    >>> exchange = LoggedExchange("1", 0.0, "Why?", cost=0.25)
-    >>> exchange_of(row_of(exchange)[:-1]) == exchange
+    >>> exchange = LoggedExchange("1", 0.0, "Why?", cost=0.25, cached=True)
+    >>> exchange_of(row_of(exchange)) == exchange
     True
     """
-    values = dict(zip(COLUMNS, row, strict=True))
-    return LoggedExchange(**values | {"sources": tuple(source_of(each) for each in json.loads(values["sources"]))})
+    values = {name: row[name] for name in COLUMNS}
+    sources = tuple(source_of(each) for each in json.loads(values["sources"]))
+    return LoggedExchange(**values | {"sources": sources, "cached": bool(values["cached"])})
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -193,34 +207,36 @@ class LogFilter:
     contains: str = ""
     latest: int | None = None
 
-    def query(self, columns: Sequence[str] = COLUMNS) -> tuple[str, list[Any]]:
-        """The SQL, oldest first, and its values. Connections must know ``casefold``.
+    def query(self, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+        """What selects them, oldest first; `contains` is left to `has_text`, and `latest` with it.
 
-        >>> sql, values = LogFilter(since=5.0, reaction=-1).query()
-        >>> sql.partition(" WHERE ")[2], values
-        ('time >= ? AND reaction = ? ORDER BY time, id', [5.0, -1])
+        >>> print(LogFilter(since=5.0, reaction=-1).query([EXCHANGES.c.id]).whereclause)
+        exchanges.time >= :time_1 AND exchanges.reaction = :reaction_1
         """
-        where = [(condition, values) for condition, values, holds in self._conditions() if holds]
-        sql = f"SELECT {', '.join(columns)} FROM exchanges"
-        if where:
-            sql += f" WHERE {' AND '.join(condition for condition, _ in where)}"
-        found = [value for _, values in where for value in values]
-        if self.latest is not None:
-            newest = f"{sql} ORDER BY time DESC, id DESC LIMIT ?".replace(f"SELECT {', '.join(columns)}", "SELECT id")
-            sql = f"SELECT {', '.join(columns)} FROM exchanges WHERE id IN ({newest})"
-            found.append(self.latest)
-        return f"{sql} ORDER BY time, id", found
+        where = [condition for condition, holds in self._conditions() if holds]
+        if self.latest is not None and not self.contains:
+            newest = select(EXCHANGES.c.id).where(*where).order_by(EXCHANGES.c.time.desc(), EXCHANGES.c.id.desc())
+            where = [EXCHANGES.c.id.in_(newest.limit(self.latest))]
+        return select(*columns).where(*where).order_by(EXCHANGES.c.time, EXCHANGES.c.id)
 
-    def _conditions(self) -> tuple[tuple[str, tuple[Any, ...], bool], ...]:
-        text = self.contains.casefold()
+    def _conditions(self) -> tuple[tuple[ColumnElement[bool], bool], ...]:
+        row = EXCHANGES.c
+        uncited = (row.outcome == "answered") & (row.cited == 0)
         return (
-            ("time >= ?", (self.since,), self.since is not None),
-            ("time < ?", (self.until,), self.until is not None),
-            ("(outcome = 'not found' OR (outcome = 'answered' AND cited = 0))", (), self.unanswered),
-            ("reaction = ?", (self.reaction,), self.reaction is not None),
-            ("outcome = 'failed'", (), self.errors),
-            ("instr(casefold(question || char(10) || answer || char(10) || comment), ?)", (text,), bool(text)),
+            (row.time >= (self.since or 0.0), self.since is not None),
+            (row.time < (self.until or 0.0), self.until is not None),
+            ((row.outcome == "not found") | uncited, self.unanswered),
+            (row.reaction == self.reaction, self.reaction is not None),
+            (row.outcome == "failed", self.errors),
         )
+
+    def has_text(self, exchanges: Iterable[LoggedExchange]) -> list[LoggedExchange]:
+        """Those of the exchanges that `query` found in which `contains` stands: databases fold cases differently."""
+        if not self.contains:
+            return list(exchanges)
+        text = self.contains.casefold()
+        found = [e for e in exchanges if text in f"{e.question}\n{e.answer}\n{e.comment}".casefold()]
+        return found if self.latest is None else found[-self.latest :]
 
 
 # -- for other programs ----------------------------------------------------------------------------

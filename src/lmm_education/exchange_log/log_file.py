@@ -1,4 +1,5 @@
-"""The log on disk: opened for writing by servers, for reading by commands and the teacher's page.
+"""The log: opened for writing by servers, for reading by commands and the teacher's page. It is a file that the teacher
+names, or where several machines serve a course, in their database.
 
 Several processes may have it open. Whoever reads does not wait for those who write, and does not hold them up. What is
 deleted is overwritten with zeros in the file, and gone from the write-ahead log; copies that were made of the file, and
@@ -9,27 +10,36 @@ the disk, and no failure of the log is one of the answer.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
-import os
 import queue
 import secrets
-import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from sqlalchemy import ColumnElement, Connection, delete, insert, literal, select, update
+from sqlalchemy.exc import DBAPIError
+
+from lmm.disk.folder import configured
+from lmm.errors import FileReadError
+from lmm.powers import require
+from lmm_education.config import ServeSettings
+from lmm_education.database import Database
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.exchanges import (
     APPLICATION,
     COLUMNS,
-    INSERT,
+    DAYS,
+    EXCHANGES,
+    LOG_TABLES,
     LONGEST_COMMENT,
     MIGRATIONS,
     VERSION,
@@ -53,32 +63,26 @@ class Deleted(NamedTuple):
 
 
 class LogFile:
-    """A log that is open for writing, in one thread; a context manager."""
+    """A log that is open for writing, in one thread: a SQLite file, or in a server's database; a context manager."""
 
-    def __init__(self, file: Path, *, busy: float = BUSY) -> None:
-        """Open it; a new one is made, which only its owner can read.
+    def __init__(self, file: Path | str, *, busy: float = BUSY) -> None:
+        """Open it; a new one is made, a file such that only its owner can read it.
 
         Raises:
             LogError: it cannot be written, is none of ours, or of a later version.
         """
         self.file = file
-        with told(file, "written"):
-            if not file.exists():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-            self._connection = sqlite3.connect(file, timeout=busy, isolation_level=None)
+        if isinstance(file, Path) and file.exists():  # nothing is changed before it is known whose it is
+            with _reading(file, "written", busy):
+                pass
+        make = migrate if isinstance(file, Path) else LOG_TABLES.create_all
+        self._database = Database(file, patience=busy, make=make)
         try:
-            with told(file, "written"):
-                self._prepare()
+            with self._writing():
+                pass
         except LogError:
-            self._connection.close()
+            self.close()
             raise
-
-    def _prepare(self) -> None:
-        _check(self._connection, self.file)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
-            self._connection.execute(f"PRAGMA {pragma}").fetchall()
-        migrate(self._connection, MIGRATIONS)
 
     def __enter__(self) -> LogFile:
         return self
@@ -88,7 +92,7 @@ class LogFile:
 
     def close(self) -> None:
         """Close it; the second time does nothing."""
-        self._connection.close()
+        self._database.close()
 
     def add(self, exchanges: Iterable[tuple[LoggedExchange, str]]) -> None:
         """Add exchanges, each with whatever names its student (see `session_name`), all or none.
@@ -96,13 +100,34 @@ class LogFile:
         Raises:
             LogError: they cannot be written; the log is as it was.
         """
-        with told(self.file, "written"), self._writing():
-            rows = []
+        with self._writing() as connection:
+            keys: dict[str, bytes] = {}
+            rows = {}
             for exchange, student in exchanges:
-                values = {name: getattr(exchange, name) for name in COLUMNS}
-                values["session"] = session_name(self._key(exchange.time), student)
-                rows.append(row_of(LoggedExchange(**values)))
-            self._connection.executemany(INSERT, rows)
+                day = _day(exchange.time)
+                keys[day] = keys.get(day) or _key(connection, day)
+                rows[exchange.id] = row_of(exchange) | {"session": session_name(keys[day], student)}
+            self._insert(connection, rows)
+
+    def take(self, file: Path) -> None:
+        """Take over what is in a log that was kept in a file before; the file is then called ``*.moved``.
+
+        Raises:
+            LogError: it cannot be read, or written here.
+        """
+        rows = {exchange.id: row_of(exchange) for exchange in read_log(file)}
+        with self._writing() as connection:
+            self._insert(connection, rows)
+        file.rename(file.with_name(f"{file.name}.moved"))
+        logger.warning("the log in %s is in the database now; %s.moved can be removed", file, file.name)
+
+    def _insert(self, connection: Connection, rows: Mapping[str, dict[str, Any]]) -> None:
+        if not isinstance(self.file, Path):  # PostgreSQL's texts have no NUL
+            rows = {id: {k: v.replace("\0", "\ufffd") if isinstance(v, str) else v for k, v in row.items()}
+                    for id, row in rows.items()}  # fmt: skip
+        if rows:
+            connection.execute(delete(EXCHANGES).where(EXCHANGES.c.id.in_(rows)))
+            connection.execute(insert(EXCHANGES), list(rows.values()))
 
     def react(self, id: str, student: str, reaction: int, comment: str) -> bool:
         """Set reaction and comment of an exchange; false where it is not there, was another's, or is days old.
@@ -110,13 +135,14 @@ class LogFile:
         Raises:
             LogError: it cannot be written.
         """
-        with told(self.file, "written"), self._writing():
-            found = self._connection.execute("SELECT time, session FROM exchanges WHERE id = ?", (id,)).fetchone()
-            key = self._known_key(found[0]) if found else None
-            if key is None or not secrets.compare_digest(session_name(key, student), found[1]):
+        with self._writing() as connection:
+            row = EXCHANGES.c
+            found = connection.execute(select(row.time, row.session).where(row.id == id)).first()
+            key = _known_key(connection, _day(found.time)) if found else None
+            if found is None or key is None or not secrets.compare_digest(session_name(key, student), found.session):
                 return False
-            values = (reaction, storable(comment)[:LONGEST_COMMENT], id)
-            self._connection.execute("UPDATE exchanges SET reaction = ?, comment = ? WHERE id = ?", values)
+            values = {"reaction": reaction, "comment": storable(comment).replace("\0", "\ufffd")[:LONGEST_COMMENT]}
+            connection.execute(update(EXCHANGES).where(row.id == id).values(**values))
             return True
 
     def delete(self, *, before: float, now: float, compact: bool = False) -> Deleted:
@@ -126,38 +152,36 @@ class LogFile:
         Raises:
             LogError: it cannot be written.
         """
-        with told(self.file, "written"):
-            with self._writing():
-                gone = self._connection.execute("DELETE FROM exchanges WHERE time < ?", (before,)).rowcount
-                self._connection.execute("DELETE FROM days WHERE day <= ?", (_day(now, -_KEPT_DAYS),))
+        with self._writing() as connection:
+            gone: int = connection.execute(delete(EXCHANGES).where(EXCHANGES.c.time < before)).rowcount
+            connection.execute(delete(DAYS).where(DAYS.c.day <= _day(now, -_KEPT_DAYS)))
+        if not isinstance(self.file, Path):
+            return Deleted(gone, True)
+        with _told(self.file, "written"), self._database.maintaining() as connection:
             if compact:
-                with contextlib.suppress(sqlite3.OperationalError):
-                    self._connection.execute("VACUUM")
-            busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                with contextlib.suppress(DBAPIError):
+                    connection.exec_driver_sql("VACUUM")
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
             return Deleted(gone, not busy)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # some errors have ended the transaction already
-                self._connection.execute("ROLLBACK")
-            raise
+    def _writing(self) -> Iterator[Connection]:
+        with _told(self.file, "written"), self._database.writing("log") as connection:
+            yield connection
 
-    def _key(self, time: float) -> bytes:
-        """The key of a day, made when it is first asked for."""
-        values = (_day(time), secrets.token_bytes(16))
-        self._connection.execute("INSERT OR IGNORE INTO days VALUES (?, ?)", values)
-        key = self._known_key(time)
-        assert key is not None
-        return key
 
-    def _known_key(self, time: float) -> bytes | None:
-        found = self._connection.execute("SELECT key FROM days WHERE day = ?", (_day(time),)).fetchone()
-        return bytes(found[0]) if found else None
+def _key(connection: Connection, day: str) -> bytes:
+    """The key of a day, made when it is first asked for."""
+    key = _known_key(connection, day)
+    if key is None:
+        key = secrets.token_bytes(16)
+        connection.execute(insert(DAYS), {"day": day, "key": key})
+    return key
+
+
+def _known_key(connection: Connection, day: str) -> bytes | None:
+    found = connection.execute(select(DAYS.c.key).where(DAYS.c.day == day)).scalar()
+    return None if found is None else bytes(found)
 
 
 def session_name(key: bytes, student: str) -> str:
@@ -169,57 +193,68 @@ def session_name(key: bytes, student: str) -> str:
     return hashlib.blake2b(student.encode("utf-8", "replace"), key=key, digest_size=8).hexdigest()
 
 
-def read_log(file: Path, chosen: LogFilter = LogFilter(), *, answers: bool = True) -> list[LoggedExchange]:
+def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool = True) -> list[LoggedExchange]:
     """The exchanges of a log, oldest first; without their answers where those are not needed.
 
     Raises:
         LogMissing: there is no such file.
         LogError: it cannot be read, is none of ours, or of a later version.
     """
-    if not file.is_file():
+    if isinstance(file, Path) and not file.is_file():
         raise LogMissing("there is no log yet", where=str(file))
-    with told(file, "read"), contextlib.closing(_reader(file)) as connection:
-        _check(connection, file)
-        if _version(connection) == 0:  # another process is making it
+    with _reading(file, "read") as connection:
+        version = _version(connection) if isinstance(file, Path) else VERSION
+        if version == 0:  # another process is making it
             return []
-        connection.create_function("casefold", 1, str.casefold, deterministic=True)
-        columns = [name if answers or name != "answer" else "'' AS answer" for name in COLUMNS]
-        return [exchange_of(row) for row in connection.execute(*chosen.query(columns))]
+        left_out: dict[str, ColumnElement[Any]] = {} if answers else {"answer": literal("").label("answer")}
+        if version == 1:
+            left_out["cached"] = literal(0).label("cached")
+        columns = [left_out.get(name, EXCHANGES.c[name]) for name in COLUMNS]
+        return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
 
 
-def _reader(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY, isolation_level=None)
-
-
-def migrate(connection: sqlite3.Connection, steps: Sequence[str]) -> None:
-    """Take the steps that a file has not taken yet, all or none."""
-    if _version(connection) >= len(steps):
+@contextlib.contextmanager
+def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connection]:
+    """A log as it is, of which nothing is changed."""
+    if isinstance(file, Path):
+        with _told(file, what), _reader(file, busy).reading() as connection:
+            _check(connection, file)
+            yield connection
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for step in steps[_version(connection) :]:  # asked again: another process may have taken them meanwhile
-            for statement in filter(str.strip, step.split(";")):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {len(steps)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
+    with (
+        _told(file, what),
+        contextlib.closing(Database(file, patience=busy, make=LOG_TABLES.create_all)) as database,
+        database.reading() as connection,
+    ):
+        yield connection
 
 
-def _check(connection: sqlite3.Connection, file: Path) -> None:
+@functools.lru_cache(16)
+def _reader(file: Path, busy: float) -> Database:
+    """It holds no connection; kept, it knows its statements already, which takes ten times as long as reading."""
+    return Database(file, patience=busy, make=None)
+
+
+def migrate(connection: Connection, steps: Sequence[Callable[[Connection], object]] = MIGRATIONS) -> None:
+    """Take the steps that a file has not taken yet."""
+    version = _version(connection)
+    for step in steps[:1] if version == 0 else steps[version:]:
+        step(connection)
+    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {len(steps)}")
+
+
+def _check(connection: Connection, file: Path) -> None:
     """Refuse a file that is another program's, or of a later version of ours."""
-    ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-    if not ours and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+    ours = connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
+    if not ours and connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar():
         raise LogError("this is another program's database", where=str(file), hint="name another file as 'log'")
     if _version(connection) > VERSION:
         raise LogError("the log was made by a later version", where=str(file), hint="upgrade lmmarkdown")
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def _version(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
 
 
 def _day(time: float, further: int = 0) -> str:
@@ -227,19 +262,29 @@ def _day(time: float, further: int = 0) -> str:
 
 
 @contextlib.contextmanager
-def told(file: Path, what: str) -> Iterator[None]:
-    """SQLite's errors and the system's, as ours."""
+def _told(file: Path | str, what: str) -> Iterator[None]:
+    """What is wrong with the database, as an error of the log."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        hint = "another process holds it" if "locked" in str(error) else ""
-        raise LogError(f"the log cannot be {what}: {error}", where=str(file), hint=hint) from error
-    except (sqlite3.Error, OSError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise LogError(f"the log cannot be {what}: {reason}", where=str(file)) from error
+    except FileReadError as error:
+        said = error.message.partition(": ")[2]
+        raise LogError(f"the log cannot be {what}: {said}", where=str(error.where), hint=error.hint) from error
 
 
 # -- in a thread -----------------------------------------------------------------------------------
+
+
+def log_place(settings: ServeSettings, root: Path) -> Path | str:
+    """Where the log of a course is, if one is kept.
+
+    Raises:
+        Untrusted: that is a stranger's word.
+    """
+    if settings.database:
+        require(settings.powers, "serve.database")
+        return settings.database
+    require(settings.powers, "serve.log")
+    return configured(root, settings.log)
 
 
 DAY = 24 * 3600.0
@@ -272,7 +317,7 @@ class LogWriter:
 
     def __init__(
         self,
-        file: Path,
+        file: Path | str,
         *,
         days: int,
         clock: Callable[[], float] = time.time,

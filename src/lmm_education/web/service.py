@@ -25,7 +25,6 @@ from lmm.hosts import is_loopback
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
-from lmm.powers import require
 from lmm.prompts.load import load_prompts
 from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found
 from lmm_education.answer.history import Exchange
@@ -35,7 +34,7 @@ from lmm_education.config import ServeSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
-from lmm_education.exchange_log.log_file import LogWriter
+from lmm_education.exchange_log.log_file import LogFile, LogWriter, log_place
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import can_write
@@ -542,8 +541,11 @@ def _open_log(course: CourseParts) -> LogWriter | None:
     settings = course.settings.serve
     if not settings.log:
         return None
-    require(settings.powers, "serve.log")
-    log = LogWriter(configured(course.root, settings.log), days=settings.log_days)
+    place = log_place(settings, course.root)
+    if place == settings.database and (before := configured(course.root, settings.log)).is_file():
+        with LogFile(place) as opened:
+            opened.take(before)
+    log = LogWriter(place, days=settings.log_days)
     course.closing.callback(log.close)
     return log
 

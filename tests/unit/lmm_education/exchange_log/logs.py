@@ -42,6 +42,7 @@ def exchanges() -> st.SearchStrategy[LoggedExchange]:
         reaction=st.sampled_from([-1, 0, 1]),
         comment=texts(),
         error=texts(),
+        cached=st.booleans(),
     )
 
 

@@ -7,13 +7,17 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from fakes.courses import folder_in_memory
 from hypothesis import given
+from sqlalchemy import Connection
 from unit.lmm_education.exchange_log.logs import logs
 
+from lmm.errors import FileReadError
+from lmm_education.database import Database
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.exchanges import APPLICATION, MIGRATIONS, VERSION, LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, migrate, read_log
@@ -56,89 +60,89 @@ def test_what_is_written_comes_back(held: list[LoggedExchange]) -> None:
         assert without == [dataclasses.replace(exchange, answer="") for exchange in found]
 
 
-def test_halves_of_characters_do_not_stop_it(log: LogFile) -> None:
+def test_halves_of_characters_do_not_stop_it(log: LogFile, file: Path) -> None:
     """A request may have them; UTF-8 does not."""
     log.add([(asked("1", text="Why \ud800?"), "a\udfff")])
-    assert read_log(log.file)[0].question == "Why ??"
+    assert read_log(file)[0].question == "Why ??"
 
 
-def test_only_its_owner_reads_it(log: LogFile) -> None:
+def test_only_its_owner_reads_it(log: LogFile, file: Path) -> None:
     """Nor the files that SQLite has beside it."""
     log.add([(asked("1"), "ada")])
-    assert {stat.S_IMODE(each.stat().st_mode) for each in log.file.parent.iterdir()} == {0o600}
+    assert {stat.S_IMODE(each.stat().st_mode) for each in file.parent.iterdir()} == {0o600}
 
 
-def test_a_reaction_is_its_students(log: LogFile) -> None:
+def test_a_reaction_is_its_students(log: LogFile, file: Path) -> None:
     """It can be changed and withdrawn by him, and by nobody else."""
     log.add([(asked("1"), "ada"), (asked("2"), "bob")])
     assert log.react("1", "ada", 1, "Good.")
     assert not log.react("1", "bob", -1, "Bad.")
     assert not log.react("3", "ada", 1, "")
-    assert [(e.reaction, e.comment) for e in read_log(log.file)] == [(1, "Good."), (0, "")]
+    assert [(e.reaction, e.comment) for e in read_log(file)] == [(1, "Good."), (0, "")]
     assert log.react("1", "ada", 0, "")
-    assert read_log(log.file)[0].reaction == 0
+    assert read_log(file)[0].reaction == 0
 
 
-def test_a_student_has_another_name_every_day(log: LogFile) -> None:
+def test_a_student_has_another_name_every_day(log: LogFile, file: Path) -> None:
     """So that questions of a term cannot be put together; after two days, nobody can tell whose they were."""
     log.add([(asked("1"), "ada"), (asked("2"), "ada"), (asked("3"), "bob"), (asked("4", 1), "ada")])
-    names = {exchange.id: exchange.session for exchange in read_log(log.file)}
+    names = {exchange.id: exchange.session for exchange in read_log(file)}
     assert names["1"] == names["2"]
     assert len(set(names.values())) == 3
-    assert b"ada" not in everything_in(log.file)
+    assert b"ada" not in everything_in(file)
     assert log.react("4", "ada", 1, "")
     assert log.delete(before=0.0, now=NOW + DAY).exchanges == 0
     assert log.react("1", "ada", 1, "")
     assert not log.react("4", "ada", -1, "")
 
 
-def test_what_is_deleted_is_gone(log: LogFile) -> None:
+def test_what_is_deleted_is_gone(log: LogFile, file: Path) -> None:
     """Also from free pages and from the write-ahead log; the rest stays."""
     old = [(asked(f"old-{i}", 40, "A secret question " * 50), "ada") for i in range(200)]
     log.add([*old, (asked("new", 1, "Another question"), "ada")])
-    assert b"secret" in everything_in(log.file)
+    assert b"secret" in everything_in(file)
     assert log.delete(before=NOW - 30 * DAY, now=NOW) == (200, True)
-    assert b"secret" not in everything_in(log.file)
-    assert [exchange.id for exchange in read_log(log.file)] == ["new"]
-    size = log.file.stat().st_size
+    assert b"secret" not in everything_in(file)
+    assert [exchange.id for exchange in read_log(file)] == ["new"]
+    size = file.stat().st_size
     log.delete(before=0.0, now=NOW, compact=True)
-    assert log.file.stat().st_size < size / 4
+    assert file.stat().st_size < size / 4
 
 
-def test_who_reads_does_not_hold_up_who_writes(log: LogFile) -> None:
+def test_who_reads_does_not_hold_up_who_writes(log: LogFile, file: Path) -> None:
     """And sees the log as it was when he began; what is deleted meanwhile goes with the next deletion."""
     log.add([(asked("1", 40, "A secret question"), "ada")])
-    reader = sqlite3.connect(f"{log.file.as_uri()}?mode=ro", uri=True, isolation_level=None)
+    reader = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, isolation_level=None)
     reader.execute("BEGIN")
     assert reader.execute("SELECT count(*) FROM exchanges").fetchone() == (1,)
-    with LogFile(log.file, busy=0.1) as other:
+    with LogFile(file, busy=0.1) as other:
         other.add([(asked("2"), "bob")])
         assert other.delete(before=NOW - DAY, now=NOW) == (1, False)
         assert reader.execute("SELECT count(*) FROM exchanges").fetchone() == (1,)
         reader.close()
         assert other.delete(before=NOW - DAY, now=NOW) == (0, True)
-    assert b"secret" not in everything_in(log.file)
+    assert b"secret" not in everything_in(file)
 
 
-def test_two_that_write_take_turns(log: LogFile) -> None:
+def test_two_that_write_take_turns(log: LogFile, file: Path) -> None:
     """Whoever waits too long is told who is in the way; nothing is half written."""
-    with LogFile(log.file, busy=0.1) as other:
+    with LogFile(file, busy=0.1) as other:
         other.add([(asked("1"), "bob")])
         log.add([(asked("2"), "ada")])
-        holder = sqlite3.connect(log.file, isolation_level=None)
+        holder = sqlite3.connect(file, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(LogError, match="another process holds it"):
             other.add([(asked("3"), "bob"), (asked("4"), "bob")])
         holder.close()
         other.add([(asked("5"), "bob")])
-    assert [exchange.id for exchange in read_log(log.file)] == ["1", "2", "5"]
+    assert [exchange.id for exchange in read_log(file)] == ["1", "2", "5"]
 
 
-def test_the_same_exchange_twice_is_one(log: LogFile) -> None:
+def test_the_same_exchange_twice_is_one(log: LogFile, file: Path) -> None:
     """As where it is tried again after a failure that came too late."""
     log.add([(asked("1"), "ada")])
     log.add([(asked("1"), "ada")])
-    assert len(read_log(log.file)) == 1
+    assert len(read_log(file)) == 1
 
 
 # -- files that are no log of this version ---------------------------------------------------------
@@ -173,32 +177,55 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
             use(file)
 
 
-def test_a_later_version_is_refused(log: LogFile) -> None:
+def test_a_later_version_is_refused(log: LogFile, file: Path) -> None:
     """It may have what we would lose."""
     log.close()
-    with sqlite3.connect(log.file) as later:
+    with sqlite3.connect(file) as later:
         later.execute(f"PRAGMA user_version = {VERSION + 1}")
     later.close()
     for use in (LogFile, read_log):
         with pytest.raises(LogError, match="later version"):
-            use(log.file)
+            use(file)
 
 
-def test_a_step_to_the_next_version_keeps_what_is_there(log: LogFile) -> None:
+def test_a_step_to_the_next_version_keeps_what_is_there(log: LogFile, file: Path) -> None:
     """And is taken once, whole or not at all."""
     log.add([(asked("1"), "ada")])
     log.close()
-    connection = sqlite3.connect(log.file, isolation_level=None)
-    broken = (*MIGRATIONS, "ALTER TABLE exchanges ADD COLUMN grade TEXT; SELECT nonsense")
-    with pytest.raises(sqlite3.OperationalError):
-        migrate(connection, broken)
-    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
-    steps = (*MIGRATIONS, "ALTER TABLE exchanges ADD COLUMN grade TEXT NOT NULL DEFAULT 'none'")
+
+    def graded(connection: Connection) -> None:
+        connection.exec_driver_sql("ALTER TABLE exchanges ADD COLUMN grade TEXT NOT NULL DEFAULT 'none'")
+
+    def broken(connection: Connection) -> None:
+        graded(connection)
+        connection.exec_driver_sql("SELECT nonsense")
+
+    def take(step: Callable[[Connection], None]) -> None:
+        made = Database(file, make=lambda connection: migrate(connection, (*MIGRATIONS, step)))
+        with closing(made) as database, database.reading():
+            pass
+
+    with pytest.raises(FileReadError, match="nonsense"):
+        take(broken)
     for _ in range(2):
-        migrate(connection, steps)
-    assert connection.execute("SELECT id, grade FROM exchanges").fetchall() == [("1", "none")]
-    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-    connection.close()
+        take(graded)
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT id, grade FROM exchanges").fetchall() == [("1", "none")]
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
+
+
+def test_a_log_of_the_first_version(log: LogFile, file: Path) -> None:
+    """It is read as it is, and written on."""
+    log.add([(asked("1"), "ada")])
+    log.close()
+    with closing(sqlite3.connect(file)) as first:
+        first.execute("ALTER TABLE exchanges DROP COLUMN cached")
+        first.execute("PRAGMA user_version = 1")
+    assert [exchange.id for exchange in read_log(file)] == ["1"]
+    with LogFile(file) as now:
+        now.add([(dataclasses.replace(asked("2"), cached=True), "ada")])
+    assert [(exchange.id, exchange.cached) for exchange in read_log(file)] == [("1", False), ("2", True)]
 
 
 @given(logs())
