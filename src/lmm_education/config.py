@@ -32,7 +32,7 @@ from lmm_education.encodings import ENCODINGS, find_encoding
 
 DocumentSplit = Literal["heading", "level", "size", "none"]
 Unit = Literal["characters", "tokens"]
-Login = Literal["none", "password", "users", "proxy"]
+Login = Literal["none", "password", "users", "proxy", "oidc", "lti"]
 _SPLITTER = ("text_splitter",)
 _RAG = ("RAG",)
 
@@ -191,10 +191,23 @@ class ServeSettings(Table, frozen=True):
     cached_answers: Annotated[
         CountOrZero, Key("that are given again to who asks the same, as long as the texts stay; 0: none")
     ] = 500
-    login: Annotated[Login, Key("password users proxy: docs/serve.md")] = "none"
+    login: Annotated[Login, Key("password users proxy oidc lti: docs/serve.md")] = "none"
     session_hours: Annotated[Count, Key("until one logs in again")] = 12
     proxy_header: Annotated[str, Key("in which a proxy writes who asks")] = "X-Forwarded-User"
     trusted_proxy: Annotated[Names, Key("addresses and networks of proxies that are believed", ["127.0.0.1"])] = ()
+    address: Annotated[str, Key("of the page, for links to it", "https://chat.example.edu/statistics/")] = ""
+    issuer: Annotated[str, Key("who says who somebody is", "https://login.example.edu", power="host")] = ""
+    client_id: Annotated[str, Key("as which the provider or platform knows us", "course-chat")] = ""
+    client_secret_env: Annotated[
+        str, Key('for "oidc": the variable with the secret', "OIDC_SECRET", power="variable")
+    ] = ""
+    platform_login: Annotated[
+        str, Key('for "lti": where it is asked', "https://moodle.example.edu/mod/lti/auth.php", power="host")
+    ] = ""
+    platform_keys: Annotated[
+        str, Key('for "lti": its keys', "https://moodle.example.edu/mod/lti/certs.php", power="host")
+    ] = ""
+    deployments: Annotated[Names, Key('for "lti": those that count; unset: all', ["1"])] = ()
     frame_ancestors: Annotated[
         Names, Key("sites that may show the page in a frame", ["https://moodle.example.edu"])
     ] = ()

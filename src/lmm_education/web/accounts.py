@@ -11,7 +11,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -266,6 +266,14 @@ class Session:
     name: str = ""
 
 
+class Keeper(Protocol):
+    """Knows to what the session of a name is tied: a password, or a provider that said who it is."""
+
+    def kept(self, name: str) -> str | None:
+        """It; None for a name that nobody has."""
+        ...
+
+
 class Sessions:
     """Begins, reads and ends sessions; `clock` tells the time in seconds since 1970. Those that ended before their time
     are remembered until then."""
@@ -274,7 +282,7 @@ class Sessions:
         self.seconds = hours * 3600
         self._signer, self._database, self._clock = signer, database, clock
 
-    def begin(self, name: str, logins: Logins) -> str:
+    def begin(self, name: str, logins: Keeper) -> str:
         """A new session for who has shown the password, as it goes into the cookie."""
         kept = logins.kept(name)
         assert kept is not None
@@ -282,7 +290,7 @@ class Sessions:
         written = base64.urlsafe_b64encode(name.encode()).decode()
         return self._signer.sign("session", f"{secrets.token_urlsafe(16)}:{expires}:{self._mark(kept)}:{written}")
 
-    def read(self, signed: str, logins: Logins) -> Session | None:
+    def read(self, signed: str, logins: Keeper) -> Session | None:
         """The session of a cookie; None if it is none of ours, over, or from before the password was changed.
 
         Raises:

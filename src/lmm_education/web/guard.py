@@ -22,9 +22,11 @@ from lmm_education.web.accounts import Signer
 from lmm_education.web.identity import Caller, caller_of, cookie_name, route_of
 from lmm_education.web.words import texts_of
 
-OPEN = ("/login", "/healthz", "/metrics", "/teacher")
+OPEN = ("/login", "/login/back", "/lti/login", "/lti/launch", "/healthz", "/metrics", "/teacher")
 """Paths that need no student's login; those that have their own look after themselves."""
 OPEN_UNDER = ("/static/", "/teacher/")
+LAUNCHED = "/lti/"
+"""Paths to which a learning platform's page sends forms, signed."""
 SCRIPTED = ("/v1/", "/search")
 """Paths that scripts of other sites may use, where `allowed_origins` names the site."""
 CONSENT_HEADER = "X-Consent"
@@ -49,9 +51,9 @@ class Guard:
         """
         # A page elsewhere cannot send JSON unasked, nor our cookies; browsers say so besides.
         elsewhere = connection.headers.get("sec-fetch-site", "") in ("cross-site", "same-site")
-        if elsewhere and _changes(connection) and not self._may_script(connection):
-            raise Denied(self._text(connection, "elsewhere"), status=403, code="cross_site")
         route = route_of(connection.scope)
+        if elsewhere and _changes(connection) and not (route.startswith(LAUNCHED) or self._may_script(connection)):
+            raise Denied(self._text(connection, "elsewhere"), status=403, code="cross_site")
         if caller.admitted or route in OPEN or route.startswith(OPEN_UNDER):
             return
         if route == "/" and self._settings.login != "proxy":

@@ -125,7 +125,9 @@ def is_encrypted(connection: HTTPConnection) -> bool:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Where the page of a course is, as the caller sees it, with a slash at its end."""
+    """Where the page of a course is, as is configured, or as the caller sees it, with a slash at its end."""
+    if known := connection.app.state.service.settings.address:
+        return f"{known.rstrip('/')}/"
     return str(connection.base_url.replace(scheme="https") if is_encrypted(connection) else connection.base_url)
 
 

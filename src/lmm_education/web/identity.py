@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import ConfigError, LmmError
 from lmm_education.config import ServeSettings
-from lmm_education.web.accounts import KEY_MARK, Accounts, ApiKey, Logins, Session, Sessions, Signer
+from lmm_education.web.accounts import KEY_MARK, Accounts, ApiKey, Keeper, Logins, Session, Sessions, Signer
 from lmm_education.web.http import is_encrypted
 
 # -- addresses ---------------------------------------------------------------------------------------
@@ -122,8 +122,16 @@ class Identity:
         ConfigError: a proxy is to be believed, and none is named.
     """
 
-    def __init__(self, settings: ServeSettings, signer: Signer, accounts: Accounts, sessions: Sessions) -> None:
-        self.login, self.header, self.framed = settings.login, settings.proxy_header, bool(settings.frame_ancestors)
+    def __init__(
+        self,
+        settings: ServeSettings,
+        signer: Signer,
+        accounts: Accounts,
+        sessions: Sessions,
+        provider: Keeper | None = None,
+    ) -> None:
+        self.login, self.header, self.provider = settings.login, settings.proxy_header, provider
+        self.framed = bool(settings.frame_ancestors) or self.login == "lti"
         self.trusted = networks(settings.trusted_proxy)
         if self.login == "proxy" and not self.trusted:
             hint = 'the proxy\'s address, such as trusted_proxy = ["127.0.0.1"]'
@@ -163,10 +171,11 @@ class Identity:
             if found is None:
                 return stranger
             return Caller(self.signer.pseudonym("key", found[0]), True, stranger.address, key=found[1])
-        session = self.sessions.read(connection.cookies.get(self.session_cookie, ""), logins)
-        if session is None or bool(session.name) != (self.login == "users"):
+        session = self.sessions.read(connection.cookies.get(self.session_cookie, ""), self.provider or logins)
+        if session is None or bool(session.name) == (self.login == "password"):
             return stranger
-        student = self.signer.pseudonym("user", session.name) if session.name else stranger.student
+        kind = "user" if self.provider is None else "provider"
+        student = self.signer.pseudonym(kind, session.name) if session.name else stranger.student
         return Caller(student, True, stranger.address, stranger.browser, session)
 
 

@@ -11,10 +11,10 @@ from limits import RateLimitItem, parse
 from limits.storage import Storage
 from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from lmm_education.errors import Denied
-from lmm_education.web.accounts import Accounts, Session, Sessions, Signer, hash_password, matches
+from lmm_education.web.accounts import Accounts, Keeper, Session, Sessions, Signer, hash_password, matches
 from lmm_education.web.guard import seconds_until, too_soon
 from lmm_education.web.http import NO_STORE
 from lmm_education.web.identity import caller_of, cookie_name, set_cookie
@@ -114,6 +114,12 @@ class Login:
         set_cookie(response.headers, request, self.cookie, signed, self.sessions.seconds)
         if browser:
             set_cookie(response.headers, request, self.device_cookie, self.attempts.mark(name, browser), _YEAR)
+        return response
+
+    def arrived(self, request: Request, name: str, provider: Keeper) -> Response:
+        """Somebody of whom a provider said who he is: the answer leads to the page, with the cookie of a session."""
+        response = RedirectResponse("../", 303, headers=NO_STORE)
+        set_cookie(response.headers, request, self.cookie, self.sessions.begin(name, provider), self.sessions.seconds)
         return response
 
     async def end(self, request: Request) -> Response:

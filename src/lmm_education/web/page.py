@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
@@ -30,6 +30,7 @@ from lmm_education.web.chapters import Chapter, follow_ups, source_title, starte
 from lmm_education.web.http import NO_STORE, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.material import Hidden, section_values
+from lmm_education.web.openid import Provider
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
 from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of
@@ -332,8 +333,12 @@ _YEAR = 365 * 24 * 3600
 async def login(request: Request) -> Response:
     """``GET /login``: the page, unless one is in already."""
     service = service_of(request)
-    if service.settings.login not in ("password", "users") or caller_of(request).admitted:
+    if service.settings.login == "none" or caller_of(request).admitted:
         return RedirectResponse("./", 303)
+    if service.settings.login in ("proxy", "lti"):
+        return PlainTextResponse(service.texts["log_in_there"], 401)
+    if service.provider is not None:
+        return await service.provider.begin(request)
     return template(
         "login.html", language=language_of(request, service.settings), theme=theme_of(request), title=service.title,
         description=service.description, t=texts_of(request, service.settings), named=service.settings.login == "users",
@@ -350,6 +355,24 @@ async def log_in(request: Request) -> Response:
     body = await read_json(request)
     name = short_text(body, "name").strip() if service.settings.login == "users" else ""
     return await service.students.begin(request, name, short_text(body, "password"), texts)
+
+
+async def launch(request: Request) -> Response:
+    """``GET`` or ``POST /lti/login``: a learning platform sends somebody, and is asked who it is."""
+    return await _provider(request).begin(request)
+
+
+async def came_back(request: Request) -> Response:
+    """``GET /login/back``, ``POST /lti/launch``: somebody comes from where he logs in, with a proof of who he is."""
+    service, provider = service_of(request), _provider(request)
+    return service.students.arrived(request, await provider.came_back(request), provider)
+
+
+def _provider(request: Request) -> Provider:
+    provider = service_of(request).provider
+    if provider is None:
+        raise RequestError("nobody logs in elsewhere", status=404)
+    return provider
 
 
 async def log_out(request: Request) -> Response:

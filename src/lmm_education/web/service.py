@@ -47,6 +47,7 @@ from lmm_education.web.identity import Identity
 from lmm_education.web.login import OF_ONE, Attempts, Login
 from lmm_education.web.material import Contents, Material
 from lmm_education.web.metrics import Metrics
+from lmm_education.web.openid import Provider, open_provider
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
 from lmm_education.web.state import Budget, Reservation, Spent, open_counts, open_state, secret_key
@@ -79,6 +80,7 @@ class Service:
     identity: Identity
     guard: Guard
     students: Login
+    provider: Provider | None
     teacher: Login
     pictures: Pictures
     material: Material
@@ -491,6 +493,7 @@ def open_service(
     sessions = Sessions(signer, database, settings.session_hours)
     students = Login("session", signer, accounts, sessions, Attempts(signer, storage))
     _check_accounts(settings, accounts)
+    provider = open_provider(settings, signer)
     searcher, study = answering.searching.searcher, course.settings.study
     contents = Contents(searcher, course.settings.preparation.language, study.solutions)
     pictures = Pictures(course.root, signer)
@@ -500,7 +503,8 @@ def open_service(
         contents=contents,
         settings=settings,
         texts=texts,
-        identity=Identity(settings, signer, accounts, sessions),
+        identity=Identity(settings, signer, accounts, sessions, provider),
+        provider=provider,
         guard=Guard(settings, signer, storage),
         students=students,
         teacher=_teacher(key, database, storage),

@@ -1,0 +1,321 @@
+"""Logging in elsewhere: at a university's OpenID Connect provider, or at the learning platform from which the chat is
+opened (LTI 1.3, which is OpenID Connect begun by the platform).
+
+OpenID Connect Core 1.0, the code flow with PKCE (RFC 7636); 1EdTech's Security Framework 1.0 and LTI Core 1.3. What a
+browser brings back is tied to it by a signed cookie, which holds what it was sent away with.
+"""
+
+from __future__ import annotations
+
+import hmac
+import importlib.util
+import json
+import logging
+import os
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from lmm.errors import ConfigError, LmmError
+from lmm.hosts import is_loopback_url
+from lmm.powers import require
+from lmm_education.config import ServeSettings
+from lmm_education.errors import Denied
+from lmm_education.web.accounts import Signer
+from lmm_education.web.http import NO_STORE, address_of
+from lmm_education.web.identity import cookie_name, set_cookie
+
+if TYPE_CHECKING:
+    from joserfc.jwk import KeySet
+
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384")
+_AWAY = 600  # seconds that a browser may be away
+_FRESH = 3600.0  # seconds that a provider's addresses and keys count without a look
+_TIMEOUT = 10.0
+_LEEWAY = 60  # seconds that clocks may differ
+_LARGEST = 64 * 1024  # bytes of a launch
+_CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
+logger = logging.getLogger("lmm.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """What a browser was sent away with, until `until` (seconds since 1970)."""
+
+    state: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    nonce: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
+    until: int = field(default_factory=lambda: int(time.time()) + _AWAY)
+
+
+class Provider(ABC):
+    """One that says who somebody is.
+
+    Raises:
+        ConfigError: something that it needs is not set.
+        Untrusted: its addresses are a stranger's.
+    """
+
+    needs: tuple[str, ...] = ("issuer", "client_id")
+    """Keys of [serve]."""
+
+    def __init__(self, settings: ServeSettings, signer: Signer) -> None:
+        self.settings, self.signer = settings, signer
+        self.cookie = cookie_name("away", signer)
+        self._keys: KeySet | None = None
+        self._read = 0.0
+        if not all(map(importlib.util.find_spec, ("authlib", "joserfc"))):
+            hint = "pip install 'lmmarkdown[openid]'"
+            raise ConfigError(f'login = "{settings.login}" needs packages that are not there', hint=hint)
+        for name in self.needs:
+            if not getattr(settings, name):
+                raise ConfigError(f"login = \"{settings.login}\" in [serve] needs '{name}'", where="config.toml")
+        require(settings.powers, *(f"serve.{name}" for name in ("issuer", "client_secret_env", *_ADDRESSES)))
+        for name in ("issuer", *_ADDRESSES):
+            _check_address(getattr(settings, name), name)
+
+    def kept(self, name: str) -> str | None:
+        """What ties somebody's session to this provider (`accounts.Keeper`): another one's sessions do not count."""
+        return f"{self.settings.issuer} {self.settings.client_id}"
+
+    @abstractmethod
+    async def begin(self, request: Request) -> Response:
+        """Send a browser there."""
+
+    @abstractmethod
+    async def came_back(self, request: Request) -> str:
+        """The name of who comes from there, which is the provider's and no secret.
+
+        Raises:
+            Denied: it is not shown who he is, to this browser, just now.
+            LmmError: the provider cannot be asked.
+        """
+
+    def _sent(self, request: Request, address: str, away: Away) -> Response:
+        response = RedirectResponse(address, 303, headers=NO_STORE)
+        signed = self.signer.sign("away", json.dumps(asdict(away)))
+        set_cookie(response.headers, request, self.cookie, signed, _AWAY)
+        return response
+
+    def _away(self, request: Request, state: str) -> Away:
+        kept = self.signer.read("away", request.cookies.get(self.cookie, ""))
+        away = Away(**json.loads(kept)) if kept else None
+        if away is None or not hmac.compare_digest(away.state.encode(), state.encode()) or away.until < time.time():
+            raise _refused("the browser was not sent away by us, or was away too long")
+        return away
+
+    async def _claims(self, token: str, away: Away) -> Mapping[str, Any]:
+        """What the provider says of somebody.
+
+        Raises:
+            Denied: it was not said by the provider, to us, now, in answer to what was asked.
+            LmmError: the provider's keys cannot be had.
+        """
+        from joserfc import jwt
+        from joserfc.errors import JoseError
+
+        registry = jwt.JWTClaimsRegistry(
+            leeway=_LEEWAY,
+            iss={"essential": True, "value": self.settings.issuer},
+            aud={"essential": True, "value": self.settings.client_id},
+            nonce={"essential": True, "value": away.nonce},
+            sub={"essential": True},
+            exp={"essential": True},
+            iat={"essential": True},
+        )
+        try:
+            try:
+                decoded = jwt.decode(token, await self._known_keys(), algorithms=_ALGORITHMS)
+            except (JoseError, ValueError):  # a key may be new
+                decoded = jwt.decode(token, await self._known_keys(again=True), algorithms=_ALGORITHMS)
+            registry.validate(decoded.claims)
+        except (JoseError, ValueError) as error:
+            raise _refused(f"the token is not valid: {error}") from error
+        claims: Mapping[str, Any] = decoded.claims
+        several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if (several or "azp" in claims) and claims.get("azp") != self.settings.client_id:
+            raise _refused("the token is for somebody else")
+        return claims
+
+    async def _known_keys(self, *, again: bool = False) -> KeySet:
+        from joserfc.jwk import KeySet
+
+        old = time.monotonic() - self._read
+        if self._keys is None or old > _FRESH or (again and old > _LEEWAY):
+            read = await _json(await self._keys_address())
+            self._keys, self._read = KeySet.import_key_set({"keys": read.get("keys", [])}), time.monotonic()
+        return self._keys
+
+    @abstractmethod
+    async def _keys_address(self) -> str: ...
+
+
+class OpenIdConnect(Provider):
+    """A provider of OpenID Connect, which tells its addresses itself."""
+
+    needs = ("issuer", "client_id", "client_secret_env")
+
+    def __init__(self, settings: ServeSettings, signer: Signer) -> None:
+        super().__init__(settings, signer)
+        self._secret = os.environ.get(settings.client_secret_env, "")
+        self._told: Mapping[str, Any] = {}
+        self._asked = 0.0
+        if not self._secret:
+            hint = f"export {settings.client_secret_env}=…"
+            raise ConfigError(f"{settings.client_secret_env} is not set", where="[serve] client_secret_env", hint=hint)
+
+    async def begin(self, request: Request) -> Response:
+        """See `Provider.begin`."""
+        away, addresses = Away(), await self._addresses()
+        async with self._client(request) as client:
+            address, _ = client.create_authorization_url(
+                addresses["authorization_endpoint"], state=away.state, nonce=away.nonce, code_verifier=away.verifier
+            )
+        return self._sent(request, address, away)
+
+    async def came_back(self, request: Request) -> str:
+        """See `Provider.came_back`."""
+        from authlib.common.errors import AuthlibBaseError
+        from httpx2 import HTTPError
+
+        away = self._away(request, request.query_params.get("state", ""))
+        if not (code := request.query_params.get("code")):
+            raise _refused(f"the provider says {request.query_params.get('error', 'nothing')}")
+        addresses = await self._addresses()
+        try:
+            async with self._client(request) as client:
+                address = addresses["token_endpoint"]
+                token = await client.fetch_token(address, code=code, code_verifier=away.verifier)
+        except AuthlibBaseError as error:
+            raise _refused(f"the provider gives no token: {error}") from error
+        except (HTTPError, ValueError) as error:
+            raise _unreachable(addresses["token_endpoint"], error) from error
+        return str((await self._claims(str(token.get("id_token", "")), away))["sub"])
+
+    def _client(self, request: Request) -> Any:
+        from authlib.integrations.httpx_client import AsyncOAuth2Client
+
+        return AsyncOAuth2Client(
+            self.settings.client_id,
+            self._secret,
+            scope="openid",
+            redirect_uri=f"{address_of(request)}login/back",
+            code_challenge_method="S256",
+            timeout=_TIMEOUT,
+        )
+
+    async def _addresses(self) -> Mapping[str, Any]:
+        if not self._told or time.monotonic() - self._asked > _FRESH:
+            told = await _json(f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+            names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+            if told.get("issuer") != self.settings.issuer or not all(isinstance(told.get(name), str) for name in names):
+                raise LmmError("this is no OpenID Connect provider of that name", where=self.settings.issuer)
+            for name in names:
+                _check_address(told[name], name)
+            self._told, self._asked = told, time.monotonic()
+        return self._told
+
+    async def _keys_address(self) -> str:
+        return str((await self._addresses())["jwks_uri"])
+
+
+class LearningPlatform(Provider):
+    """A platform that opens the chat as one of its activities: Moodle, Canvas, ILIAS, Blackboard."""
+
+    needs = ("issuer", "client_id", "platform_login", "platform_keys")
+
+    async def begin(self, request: Request) -> Response:
+        """``GET`` or ``POST /lti/login``: the platform says that somebody is coming, and is asked who."""
+        said = await _form(request) if request.method == "POST" else dict(request.query_params)
+        if said.get("iss") != self.settings.issuer or said.get("client_id", self.settings.client_id) != (
+            self.settings.client_id
+        ):
+            raise _refused(f"the platform is {said.get('iss')!r}, client {said.get('client_id')!r}")
+        away = Away()
+        asked = {
+            "scope": "openid", "response_type": "id_token", "response_mode": "form_post", "prompt": "none",
+            "client_id": self.settings.client_id, "redirect_uri": f"{address_of(request)}lti/launch",
+            "state": away.state, "nonce": away.nonce, "login_hint": said.get("login_hint", ""),
+        }  # fmt: skip
+        if hint := said.get("lti_message_hint"):
+            asked["lti_message_hint"] = hint
+        login = self.settings.platform_login
+        return self._sent(request, f"{login}{'&' if '?' in login else '?'}{urlencode(asked)}", away)
+
+    async def came_back(self, request: Request) -> str:
+        """``POST /lti/launch``: see `Provider.came_back`."""
+        said = await _form(request)
+        away = self._away(request, said.get("state", ""))
+        claims = await self._claims(said.get("id_token", ""), away)
+        wanted = {"message_type": "LtiResourceLinkRequest", "version": "1.3.0"}
+        if any(claims.get(_CLAIM + name) != value for name, value in wanted.items()):
+            raise _refused("this is no launch of LTI 1.3")
+        deployment = claims.get(f"{_CLAIM}deployment_id")
+        if not deployment or (self.settings.deployments and deployment not in self.settings.deployments):
+            raise _refused(f"the deployment {deployment!r} is not among 'deployments'")
+        return str(claims["sub"])
+
+    async def _keys_address(self) -> str:
+        return self.settings.platform_keys
+
+
+_ADDRESSES = ("platform_login", "platform_keys")
+_PROVIDERS: dict[str, type[Provider]] = {"oidc": OpenIdConnect, "lti": LearningPlatform}
+
+
+def open_provider(settings: ServeSettings, signer: Signer) -> Provider | None:
+    """Where one logs in, if that is not here."""
+    kind = _PROVIDERS.get(settings.login)
+    return kind(settings, signer) if kind else None
+
+
+def _check_address(address: str, name: str) -> None:
+    """What is asked without TLS could be anybody."""
+    if address and not address.startswith("https://") and not is_loopback_url(address):
+        raise ConfigError(f"'{name}' must begin with https://", where=address)
+
+
+def _refused(why: str) -> Denied:
+    logger.warning("a login was refused: %s", why)
+    return Denied("This login did not work. Please begin again.", status=401, code="login_refused")
+
+
+def _unreachable(address: str, error: Exception) -> LmmError:
+    return LmmError(f"cannot be asked: {type(error).__name__}: {error}", where=address)
+
+
+async def _json(address: str) -> Mapping[str, Any]:
+    """What a provider publishes.
+
+    Raises:
+        LmmError: it does not.
+    """
+    import httpx2
+
+    try:
+        async with httpx2.AsyncClient(timeout=_TIMEOUT) as client:
+            response = (await client.get(address)).raise_for_status()
+            found = response.json()
+    except (httpx2.HTTPError, ValueError) as error:
+        raise _unreachable(address, error) from error
+    if not isinstance(found, dict):
+        raise LmmError("this is no JSON object", where=address)
+    return found
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, each once."""
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > _LARGEST:
+            raise Denied("The form is too large.", status=413, code="too_large")
+    fields = parse_qs(data.decode(errors="replace"), max_num_fields=50)
+    return {name: values[0] for name, values in fields.items()}
