@@ -189,6 +189,7 @@ OF_TIER = {
     "embedding": ("", ("ingest", "notes")),
 }
 AWS = '{} = "AWS_SECRET_ACCESS_KEY"\n'
+NEAR = '{} = "http://127.0.0.1:1"\n'
 FOLDER_OF_MODEL = {"m/config.json": "{}"}
 ROWS = [
     *(
@@ -231,6 +232,15 @@ ROWS = [
     ),
     Row("serve.database", '[serve]\ndatabase = "postgresql+psycopg://127.0.0.1:9/x"\n', ("serve", "users", "list")),
     Row("serve.limits", '[serve]\nlimits = "rediss+x://127.0.0.1:9"\n', ("serve", "--port", "0")),
+    *(
+        Row(f"serve.{key}", f'[serve]\nclient_id = "x"\n{key} = "{value}"\n{rest}', ("serve", "--host", "192.0.2.1"))
+        for key, value, rest in (
+            ("issuer", AWAY, 'login = "oidc"\nclient_secret_env = "UNSET"\n'),
+            ("client_secret_env", "AWS_SECRET_ACCESS_KEY", f'login = "oidc"\n{NEAR.format("issuer")}'),
+            ("platform_login", AWAY, f'login = "lti"\n{NEAR.format("issuer")}{NEAR.format("platform_keys")}'),
+            ("platform_keys", AWAY, f'login = "lti"\n{NEAR.format("issuer")}{NEAR.format("platform_login")}'),
+        )
+    ),
     Row("serve.log", '[serve]\nlog = "{outside}/log.sqlite"\n', ("log", "show")),
     Row(
         "chatmd.roots",
