@@ -152,6 +152,20 @@ def test_embeddings(client: openai.OpenAI) -> None:
 # -- other sites -----------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(PROGRAM is None, reason="needs Debian's chromium")
+def test_the_link_of_a_citation_opens_its_source(
+    address: str, client: openai.OpenAI, server: ScriptedServer, tmp_path: Path
+) -> None:
+    """On the page, with the passage marked."""
+    server.queue("Because of chlorophyll [1].")
+    done: Any = client.responses.create(model="course", input=WHY)
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(done.output[0].content[0].annotations[0].url)
+        browser.wait_for("document.querySelector('dialog[open] .passage')")
+        if PICTURES:
+            browser.picture(Path(PICTURES) / "linked.png")
+
+
 def loaded(address: str) -> int:
     """How many static files were asked for; a frame of another site is a process of its own, which the browser's
     protocol does not tell of."""

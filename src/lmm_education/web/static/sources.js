@@ -126,3 +126,11 @@ function place(box) {
   preview.style.left = `${left}px`;
   preview.style.top = `${below + height < innerHeight || above < 0 ? below : above}px`;
 }
+
+// A link from elsewhere, such as from a citation that a program shows: #section=ID&passage=ID.
+function openLinked() {
+  const { section, ...more } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  if (section) openSection(section, more);
+}
+addEventListener("hashchange", openLinked);
+openLinked();
