@@ -126,6 +126,10 @@ def cards(
     told += [usage_text(report.usage)] if report.usage != Usage() else []
     terminal.say("".join(f"{line}\n" for line in told), err=True, end="")
     _show(report.cards, output, deck, as_json)
+    if not report.cards and model is None:
+        terminal.say("no questions in the metadata: lmm annotate --questions, or --model, makes some", err=True)
+    elif not report.cards and not report.failures:
+        terminal.say("no cards: sections of fewer than 40 words are not worth a call", err=True)
     return _ended(report.reading, report.failures)
 
 
@@ -140,8 +144,6 @@ def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -
         _print_json([card_as_values(card) for card in made])
     elif output is None:
         _print(cards_as_markdown(made))
-    if not made:
-        terminal.say("no questions in the metadata: lmm annotate --questions, or --model, makes some", err=True)
 
 
 @options.command()
