@@ -20,7 +20,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
 # Prompts of the other packages, which load them themselves: a project's folder may hold versions of these too.
 OTHER_PROMPTS = (
     "answer", "answer_agent", "cards", "expand", "rerank", "history_summary", "history_extraction", "history_rewrite",
-    "compact", "refine", "judge", "topic_answer", "topic_question",
+    "compact", "refine", "judge", "feedback", "topic_answer", "topic_question",
 )  # fmt: skip
 
 

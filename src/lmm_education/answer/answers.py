@@ -31,6 +31,15 @@ class AskOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempted:
+    """What a student answered to an exercise; `solution` is empty where he may not see it, or there is none."""
+
+    exercise: str
+    answer: str
+    solution: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What came of a question.
 
@@ -123,6 +132,15 @@ def answer_request(asked: Asked, sources: Sources, types: Sequence[str], system:
     return ChatRequest((Message("system", system), Message("user", _prompt(asked, types), documents)))
 
 
+def feedback_request(attempted: Attempted, sources: Sources, system: str) -> ChatRequest:
+    """The exercise, what the student answered, and what it is judged by."""
+    texts = (("exercise", attempted.exercise), ("solution", attempted.solution), ("answer", attempted.answer))
+    documents = [source.as_document() for source in sources]
+    documents += [Attachment(text, label) for label, text in texts if text]
+    said = Message("user", "What is good in my answer, and what is missing or wrong?", tuple(documents))
+    return ChatRequest((Message("system", system), said))
+
+
 def agent_request(
     asked: Asked, sources: Sources, types: Sequence[str], system: str, tools: tuple[ToolDefinition, ...]
 ) -> ChatRequest:
@@ -151,7 +169,7 @@ def _prompt(asked: Asked, types: Sequence[str]) -> str:
     )
 
 
-def system_text(own: str, prompts: Prompts, *, agent: bool) -> str:
-    """What the model is told about its task: the course's own text, else ours."""
-    text = prompts.fill("answer_agent" if agent else "answer", language="the language of the question")
+def system_text(own: str, prompts: Prompts, prompt: str = "answer") -> str:
+    """What the model is told about its task: the course's own text before ours."""
+    text = prompts.fill(prompt, language="the language of the question")
     return f"{own}\n\n{text}" if own else text

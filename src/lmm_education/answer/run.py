@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -21,11 +22,13 @@ from lmm_education.answer.answers import (
     Answer,
     AnswerEvent,
     AskOptions,
+    Attempted,
     Called,
     Found,
     History,
     agent_request,
     answer_request,
+    feedback_request,
     system_text,
 )
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
@@ -43,7 +46,9 @@ from lmm_education.search.run import CourseSearch, open_search
 from lmm_education.search.searcher import NO_WORD
 
 NOTHING_FOUND = "Nothing in the course answers this."
+NOT_JUDGED = "no language model is set, which could judge this; compare it with what the course says"
 _SHARE = 0.6  # of the model's window, for material; the rest is for instructions, conversation and reply
+_MARKS = re.compile(r"[*@]")  # in an exercise they ask for no material
 _CANDIDATES = 20  # passages that are looked at for the context, at least
 
 
@@ -73,14 +78,36 @@ class Answering:
             yield dataclasses.replace(self._nothing(result), question=question, usage=usage)
             return
         asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
+
+        def request(sources: Sources) -> ChatRequest:
+            return answer_request(asked, sources, result.types, self._system)
+
         if not self.can_write and not self.options.agent:
             events = self._quoted(result)
         else:
-            events = self._agent(asked, result) if self.options.agent else self._once(asked, result)
+            events = self._agent(asked, result) if self.options.agent else self._once(result, request)
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, Answer):
                     event = dataclasses.replace(event, question=question, usage=event.usage + usage)
+                yield event
+
+    async def feedback(self, attempted: Attempted) -> AsyncGenerator[AnswerEvent]:
+        """The same for what a student answered to an exercise: what is right in it and what is missing. The built-in
+        model cannot judge; its answer is the solution, or nothing where there is none.
+
+        Raises:
+            LmmError: the store cannot be searched, or the model does not answer.
+        """
+        wanted = _MARKS.sub(" ", attempted.exercise)
+        result = await self.searching.asearch(wanted, self._search_options())
+        if not self.can_write:
+            sources = tuple(await self._chosen(result))
+            yield Answer(wanted, attempted.solution, result.text, sources, model=EXTRACTIVE, notices=(NOT_JUDGED,))
+            return
+        system = system_text(self.course.settings.answer.system, self._prompts, "feedback")
+        async with aclosing(self._once(result, lambda sources: feedback_request(attempted, sources, system))) as events:
+            async for event in events:
                 yield event
 
     async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Asked, Usage]:
@@ -120,11 +147,13 @@ class Answering:
             return False
         return threshold is None or result.relevance is None or result.relevance >= threshold
 
-    async def _once(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
+    async def _once(
+        self, result: SearchResult, request: Callable[[Sources], ChatRequest]
+    ) -> AsyncGenerator[AnswerEvent]:
         """Sources first, then one call of the model."""
         sources = await self._chosen(result)
         yield Found(result.text, tuple(sources))
-        turn = _Turn(self._model, answer_request(asked, sources, result.types, self._system), sources.numbers)
+        turn = _Turn(self._model, request(sources), sources.numbers)
         async with aclosing(turn.events()) as events:
             async for event in events:
                 yield event
@@ -214,7 +243,8 @@ class Answering:
 
     @property
     def _system(self) -> str:
-        return system_text(self.course.settings.answer.system, self._prompts, agent=self.options.agent)
+        prompt = "answer_agent" if self.options.agent else "answer"
+        return system_text(self.course.settings.answer.system, self._prompts, prompt)
 
 
 def open_answering(

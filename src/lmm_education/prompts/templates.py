@@ -6,6 +6,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "answer": ("language",),
     "answer_agent": ("language",),
     "cards": ("count", "language"),
+    "feedback": ("language",),
     "expand": ("count", "question"),
     "history_extraction": ("question",),
     "history_rewrite": ("question",),

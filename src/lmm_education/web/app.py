@@ -49,6 +49,7 @@ ROUTES = (
     ("POST", "/consent", page.agree),
     ("GET", "/pictures/{address}", page.picture),
     ("POST", "/chat", page.chat),
+    ("POST", "/feedback", page.feedback),
     ("POST", "/reactions", page.react),
     ("GET", "/teacher", teacher.show),
     ("GET", "/teacher/sections/{id}", teacher.section),

@@ -14,7 +14,7 @@ from lmm_education.payloads import StoredDocument, hit_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.searcher import Searcher, SearchView
 from lmm_education.store.port import Match
-from lmm_education.study.cards import card_as_values, study_cards
+from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
 from lmm_education.study.study_documents import StudyDocument, documents_in, is_one_of
@@ -230,6 +230,21 @@ class Material:
                 self._values, self._of = self._made(sections), sections
             return self._values
 
+    def exercise(self, id: str) -> Mapping[str, Any]:
+        """What is asked, as ``question``, and ``solution``, if there is one: an exercise, or a card with its answer.
+
+        Raises:
+            RequestError: the store holds it no longer.
+            StoreError: the store cannot be read.
+        """
+        made = self.as_json()
+        cards = ({"id": each["id"], "question": each["question"], "solution": each["answer"]} for each in made["cards"])
+        exercises = (each | {"question": each["text"]} for each in made["exercises"])
+        found: Mapping[str, Any] | None = next((each for each in (*exercises, *cards) if each["id"] == id), None)
+        if found is None:
+            raise RequestError("there is no such exercise", status=404, param="exercise")
+        return found
+
     def _made(self, sections: Sequence[SectionTitles]) -> dict[str, Any]:
         documents = list[StudyDocument]()
         if sections:
@@ -245,7 +260,8 @@ class Material:
             "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},
             "cards": [with_html(card_as_values(card), ids, self.pictures) for card in cards],
             "exercises": [
-                with_html(each, ids, self.pictures) for each in exercises_as_values(exercises, solutions=True)
+                with_html({"id": card_id(each["file"], each["text"])} | each, ids, self.pictures)
+                for each in exercises_as_values(exercises, solutions=True)
             ],
         }
 

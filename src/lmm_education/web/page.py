@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from lmm.messages import Retrying, TextDelta
-from lmm_education.answer.answers import Answer, AnswerEvent, Called, Found
+from lmm_education.answer.answers import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.quoting import NOTICE
 from lmm_education.answer.run import NOTHING_FOUND
@@ -251,6 +251,20 @@ async def chat(request: Request) -> Response:
     )
     stream = _stream(service, asked, history, page)
     return StreamingResponse(stream, media_type="text/event-stream", headers=NO_STORE)
+
+
+async def feedback(request: Request) -> Response:
+    """``POST /feedback``: what is right and what is missing in ``answer`` to the exercise or card with the id
+    ``exercise``, as the same events; where no language model is set, its solution."""
+    service, body = service_of(request), await read_json(request)
+    answer = checked_question(body.get("answer"), service.settings.longest_question)
+    exercise = await asyncio.to_thread(service.material.exercise, short_text(body, "exercise"))
+    await service.admit(request)
+    asked = service.asked(f"{exercise['question']}\n\n{answer}", request, "page")
+    asked.attempted = Attempted(exercise["question"], answer, exercise["solution"])
+    chapters = await asyncio.to_thread(service.contents.chapters)
+    page = PageAnswer(texts_of(request, service.settings), pictures=service.pictures.of_sources, chapters=chapters)
+    return StreamingResponse(_stream(service, asked, [], page), media_type="text/event-stream", headers=NO_STORE)
 
 
 def _history(pairs: object) -> list[Exchange]:

@@ -26,7 +26,7 @@ from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
 from lmm.prompts.load import load_prompts
-from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Called, Found
+from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
@@ -157,7 +157,8 @@ class Service:
     ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
         """The same where all models are at home."""
         question = asked.question
-        stamp = await asyncio.to_thread(self._stamp) if self.answers.size and not history else None
+        caches = self.answers.size and not history and not asked.attempted
+        stamp = await asyncio.to_thread(self._stamp) if caches else None
         if stamp and not asked.anew and (known := self.answers.get(stamp, question)):
             yield Found(known.searched, known.offered)
             yield TextDelta(known.text)
@@ -167,7 +168,7 @@ class Service:
         try:
             while (ahead := await turn.moved()) > 0:
                 yield WaitingAnswer(ahead)
-            async with aclosing(self._answer(question, history)) as events:
+            async with aclosing(self._answer(asked, history)) as events:
                 async for event in events:
                     if isinstance(event, Answer) and stamp:
                         self.answers.put(stamp, question, event)
@@ -180,14 +181,16 @@ class Service:
         with self.searching.searcher.catalogues.view() as catalogue:
             return catalogue.reader.stamp
 
-    async def _answer(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
+    async def _answer(self, asked: ServedQuestion, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
         """The answer, as far as the course's rules let it through."""
+        question, answering = asked.question, self.answering
+        stream = answering.feedback(asked.attempted) if asked.attempted else answering.stream(question, history)
         await self._stay_connected()
         reservation = await asyncio.to_thread(self._reserve) if self.budget else None
         hearing = self.topic.hear(question, history) if self.topic else None
         said = False
         try:
-            async with aclosing(self.answering.stream(question, history)) as events:
+            async with aclosing(stream) as events:
                 async for event in events:
                     told = await hearing.let_through(event) if hearing else event
                     said = said or isinstance(told, TextDelta)
@@ -216,7 +219,7 @@ class Service:
     def _write_down(self, asked: ServedQuestion) -> None:
         exchange = asked.as_exchange()
         self.metrics.note(exchange)
-        if self.log is not None:
+        if self.log is not None and not asked.attempted:
             self.log.add(exchange, asked.student)
 
     def failed(self, error: BaseException, texts: Mapping[str, str] | None = None) -> ToldFailure:
@@ -378,13 +381,15 @@ class Queue:
 
 @dataclass(slots=True)
 class ServedQuestion:
-    """One question, and what is known of its answer so far; `id` is that of the exchange in the log."""
+    """One question, and what is known of its answer so far; `id` is that of the exchange in the log. `attempted` is
+    what a student answered to an exercise, which no log keeps."""
 
     question: str
     student: str
     via: str
     kept: bool = False
     anew: bool = False
+    attempted: Attempted | None = None
     id: str = field(default_factory=lambda: secrets.token_hex(10))
     at: float = field(default_factory=time.time)
     outcome: Outcome = "left"

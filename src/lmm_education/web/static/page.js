@@ -6,7 +6,7 @@ import { ask, wait } from "./exchange.js";
 import { mayAsk, wayIn } from "./guard.js";
 import { offer } from "./sources.js";
 import { opened } from "./storage.js";
-import { serverSent } from "./stream.js";
+import { ARRIVING, serverSent } from "./stream.js";
 
 const form = $("#form"), question = $("#question"), send = $("#ask");
 let running = null;  // the answer that is on its way
@@ -50,7 +50,11 @@ async function answer(view, headers = {}) {
   try {
     const response = await post("chat", { question: view.asked, history: history(at) }, { headers, signal: now.stopping.signal });
     if (!response.ok) throw new Told((await response.json()).error.message, { cause: response });
-    for await (const [name, values] of serverSent(response.body)) if (!now.over) STEPS[name]?.(now, values);
+    for await (const [name, values] of serverSent(response.body)) {
+      if (now.over) break;
+      ARRIVING[name]?.(view, values);
+      STEPS[name]?.(now, values);
+    }
     if (!now.over) throw new Told(texts.offline);
   } catch (error) {
     if (!now.over) fail(now, error instanceof Told ? error.message : texts.offline, wayIn(error.cause));
@@ -63,22 +67,13 @@ async function answer(view, headers = {}) {
 class Told extends Error {}  // an error whose message is for the student
 
 const STEPS = {
-  waiting({ view }, { message }) { view.note.textContent = message; },
-  found({ view }) { view.note.textContent = texts.thinking; },
   read(now, found) {
     now.found = found;
     offer(now.view.article, found.sources);
   },
-  text(now, { text }) { said(now, text); now.view.tail.textContent += text; },
-  block(now, { text, html, rest }) {
-    said(now, text);
-    now.view.done.insertAdjacentHTML("beforeend", html);
-    now.view.tail.textContent = rest;
-  },
-  restart(now, { message }) {
-    now.text = now.view.done.textContent = now.view.tail.textContent = "";
-    now.view.note.textContent = message;
-  },
+  text(now, { text }) { now.text += text; },
+  block(now, { text }) { now.text += text; },
+  restart(now) { now.text = ""; },
   answer(now, values) {
     now.over = true;
     record(now.view, { asked: now.view.asked, values: { ...values, before: now.at } });
@@ -86,11 +81,6 @@ const STEPS = {
   },
   failure(now, { message }) { fail(now, message); },
 };
-
-function said(now, text) {
-  now.text += text;
-  now.view.note.textContent = "";
-}
 
 // What came until now, as an answer; false if nothing came.
 function keepPart({ view, at, text, found }, notice) {

@@ -11,13 +11,13 @@ const offered = new WeakMap();  // to the model: the sources of an article
 export const offer = (article, sources) => offered.set(article, sources);
 
 // Those that the answer cites; folded below, what was read besides. Where none is cited, what was read stands there.
-export function showSources({ article, aside }, { sources, read }) {
+export function showSources({ article, aside }, { sources, read, html }) {
   offer(article, [...sources, ...read]);
   const heading = make("h3", {}, sources.length ? texts.sources : texts.read);
   const more = sources.length && read.length
     ? [make("details", {}, make("summary", {}, `${texts.also_read} (${read.length})`), listOf(read))] : [];
   aside.replaceChildren(heading, listOf(sources.length ? sources : read), ...more);
-  if (!sources.length) heading.after(make("p", { class: "note" }, texts.uncited));
+  if (!sources.length && html) heading.after(make("p", { class: "note" }, texts.uncited));
   aside.hidden = !sources.length && !read.length;
 }
 
@@ -33,7 +33,7 @@ const listOf = (sources) => make("ol", {}, ...sources.map((source) => {
 const sourceOf = ({ dataset, parentElement }) => offered.get(parentElement.closest("article"))
   ?.find(({ number }) => number === Number(dataset.source ?? dataset.number));
 
-conversation.addEventListener("click", (event) => {
+document.addEventListener("click", (event) => {
   const link = event.target.closest("a.cite");
   if (!link) return;
   event.preventDefault();

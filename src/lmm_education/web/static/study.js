@@ -1,20 +1,24 @@
 // Study material in panels: plan, cards, exercises. Solutions are fetched when one asks for them.
 import { $, button, fetchJson, fill, make, say, texts } from "./dom.js";
+import { showQuiz } from "./quiz.js";
 import { openSection } from "./sources.js";
 
 const dialog = $("#study"), panel = $("#study .text"), tabs = $("#study nav"), starters = $("#starters");
-const KINDS = { plan: showPlan, cards: showCards, exercises: showExercises };
+const KINDS = { plan: showPlan, cards: showCards, exercises: showExercises, quiz: () => showQuiz(panel) };
 let turn = null;  // what keys do to the card that is shown
+let opening = 0;  // counts what was opened: what comes late is not shown
 
 // -- the dialog --------------------------------------------------------------------------------
 
 export async function openStudy(kind) {
   turn = null;
+  const mine = ++opening;
   for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.dataset.kind === kind));
   $("#study-title").textContent = texts[kind];
   panel.replaceChildren();
   if (!dialog.open) dialog.showModal();
-  const found = await fetchJson(`material/${kind}`);
+  const found = kind === "quiz" ? {} : await fetchJson(`material/${kind}`);
+  if (mine !== opening) return;
   if (found.message) panel.textContent = found.message;
   else KINDS[kind](found);
   dialog.scrollTop = 0;
@@ -28,6 +32,7 @@ const starter = (kind, attributes) => {
 
 async function readKinds() {
   const counts = await fetchJson("material");
+  counts.quiz = counts.exercises + counts.cards;
   const kinds = Object.keys(KINDS).filter((kind) => counts[kind]);
   tabs.replaceChildren(...kinds.map((kind) => starter(kind, { class: "pill", "aria-pressed": "false" })));
   starters.replaceChildren(...kinds.map((kind) => starter(kind, { class: "pill" })));

@@ -1,0 +1,100 @@
+// Exercises and cards one after the other: one writes an answer, and reads what is right in it and what is missing.
+import { $, button, fetchJson, fill, make, post, say, texts } from "./dom.js";
+import { withCopiers } from "./copy.js";
+import { mayAsk } from "./guard.js";
+import { showSources } from "./sources.js";
+import { ARRIVING, serverSent } from "./stream.js";
+
+let stopping = new AbortController();  // the feedback that is on its way
+
+const pathOf = (first, headings) => [first, ...headings].filter((part, i, all) => part !== all[i - 1]).join(" › ");
+
+async function readItems() {
+  const [exercises, cards] = await Promise.all([fetchJson("material/exercises"), fetchJson("material/cards")]);
+  if (exercises.message ?? cards.message) return { message: exercises.message ?? cards.message };
+  return { items: [
+    ...exercises.map(({ id, document: first, headings, html }) => ({ id, path: pathOf(first, headings), html: html.text })),
+    ...cards.map(({ id, title, headings, html }) => ({ id, path: pathOf(title, headings), html: html.question })),
+  ] };
+}
+
+export async function showQuiz(panel) {
+  const place = make("div");
+  panel.replaceChildren(place);
+  const { items, message } = await readItems();
+  if (message) { place.textContent = message; return; }
+  const paths = [...new Set(items.map(({ path }) => path))].sort((one, other) => one.localeCompare(other, undefined, { numeric: true }));
+  const choice = make("select", { id: "quiz-section" }, make("option", { value: "" }, texts.all_sections),
+    ...paths.map((path) => make("option", { value: path }, path)));
+  const item = make("div", { class: "quiz" });
+  const begin = () => showItem(item, items.filter(({ path }) => !choice.value || path === choice.value), 0);
+  choice.addEventListener("change", begin);
+  place.replaceChildren(make("p", { class: "field" }, make("label", { for: "quiz-section" }, texts.quiz_section), choice), item);
+  begin();
+}
+
+function showItem(item, items, at) {
+  stopping.abort();
+  const { id, path, html } = items[at];
+  const question = make("div", { class: "card-text", html });
+  const field = make("textarea", { id: "quiz-answer", rows: "4", maxlength: $("#question").maxLength });
+  const check = make("button", { type: "submit", class: "main" }, texts.check);
+  const next = button(texts.next_question, () => { showItem(item, items, (at + 1) % items.length); $("#quiz-answer").focus(); });
+  const view = {
+    article: make("article"), done: make("div", { class: "done" }), tail: make("div", { class: "tail" }),
+    note: make("p", { class: "note" }), aside: make("aside", { "aria-label": texts.sources, hidden: "" }),
+  };
+  view.article.append(view.note, make("div", { class: "answer", "aria-live": "polite" }, view.done, view.tail), view.aside);
+  const form = make("form", { class: "quiz-answer" }, make("label", { for: "quiz-answer" }, texts.your_answer), field,
+    make("p", { class: "choices" }, check, ...(items.length > 1 ? [next] : [])));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const answer = field.value.trim();
+    if (!answer) { say(texts.no_answer); view.note.textContent = texts.no_answer; field.focus(); return; }
+    if (!await mayAsk()) return;
+    check.disabled = true;
+    await judge(view, { exercise: id, answer });
+    check.disabled = false;
+  });
+  withCopiers(question);
+  item.replaceChildren(make("p", { class: "place" }, `${fill(texts.question_of, { i: at + 1, n: items.length })} · ${path}`),
+    question, form, view.article);
+}
+
+async function judge(view, values) {
+  stopping = new AbortController();
+  view.done.textContent = view.tail.textContent = "";
+  view.aside.hidden = true;
+  view.note.classList.remove("failure");
+  tell(view, texts.thinking);
+  try {
+    const response = await post("feedback", values, { signal: stopping.signal });
+    if (!response.ok) { fail(view, (await response.json()).error.message); return; }
+    for await (const [name, told] of serverSent(response.body)) {
+      ARRIVING[name]?.(view, told);
+      if (name === "failure") fail(view, told.message);
+      if (name === "answer") show(view, told);
+    }
+  } catch ({ name }) {
+    if (name !== "AbortError") fail(view, texts.offline);
+  }
+}
+
+function tell(view, message) {
+  view.note.textContent = message;
+  say(message);
+}
+
+function fail(view, message) {
+  view.note.classList.add("failure");
+  tell(view, message);
+}
+
+function show(view, values) {
+  view.done.innerHTML = values.html;
+  view.tail.textContent = "";
+  withCopiers(view.done);
+  showSources(view, values);
+  view.note.textContent = values.notices.join(" ");
+  say(texts.ready);
+}
