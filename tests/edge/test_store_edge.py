@@ -22,7 +22,7 @@ from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
 from lmm_education.material import SparseVector
-from lmm_education.store import checksums
+from lmm_education.store import checksums, shard
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.folders import copy_folder
 from lmm_education.store.manifest import FORMAT
@@ -186,8 +186,11 @@ def test_an_old_generation_stays_while_it_is_read_and_goes_when_nobody_does(stor
 def test_one_writes_at_a_time(store: EdgeStore, folder: Path) -> None:
     """The second waits as long as it may, then says so."""
     other = EdgeStore(folder, timeout=0.2)
-    with store.writing(MANIFEST), pytest.raises(StoreBusy, match="another process"), other.writing(MANIFEST):
-        pass
+    told: list[str] = []
+    with store.writing(MANIFEST), other.telling(told.append):
+        with pytest.raises(StoreBusy, match="another process"), other.writing(MANIFEST):
+            pass
+        assert told == [f"waiting for another process, which writes into {folder}"]
     write_run(other, 2)
     other.close()
     assert version_of(store) == 2
@@ -233,9 +236,10 @@ def test_generations_share_what_did_not_change(store: EdgeStore, folder: Path) -
 
 
 @pytest.mark.slow
-def test_what_optimized_segments_share_is_never_written(folder: Path) -> None:
+def test_what_optimized_segments_share_is_never_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a later run does to the points of a segment with a graph and indexes: the older generation, which
-    shares its largest files, keeps every byte."""
+    shares its largest files, keeps every byte. The first run is one that optimizes while it writes."""
+    monkeypatch.setattr(shard, "SEGMENT", 9_000)
     manifest, store = replace(MANIFEST, dimensions=64), EdgeStore(folder)
     with store.writing(manifest) as writer:
         writer.upsert("chunks", (wide(i) for i in range(20_100)))
