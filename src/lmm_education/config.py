@@ -117,7 +117,10 @@ class SearchSettings(Table, frozen=True):
     sparse_weight: Annotated[NotNegative | None, Key("unset: weights that belong to the question", 0.75)] = None
     dense_weight: Annotated[NotNegative | None, Key("unset: weights that belong to the question", 0.25)] = None
     boost: Annotated[NotNegative, Key("for material of a type that is asked for, such as *exercise*")] = 1.0
-    expand: Annotated[CountOrZero, Key("further questions that the aux model writes")] = 0
+    expand: Annotated[
+        CountOrZero | None,
+        Key("further searches that the aux model writes; unset: one for an answer whose question has other words", 0),
+    ] = None
     reranker: Annotated[str, Key('"model", "FastEmbed/...", or "http"')] = "none"
     reranker_url: Annotated[str, Key('for reranker = "http"', "http://127.0.0.1:8080/rerank", power="host")] = ""
     reranker_model: Annotated[str, Key('for reranker = "http"', "my-reranker")] = ""

@@ -139,7 +139,7 @@ class Answering:
         """More passages than a reader would want: the model reads what fits into the budget."""
         chosen = self.options.search
         limit = max(chosen.limit or self.course.settings.search.limit, _CANDIDATES)
-        return dataclasses.replace(chosen, limit=limit, sections=True, companion=False)
+        return dataclasses.replace(chosen, limit=limit, sections=True, companion=False, reworded=True)
 
     def _is_relevant(self, result: SearchResult) -> bool:
         threshold = self.course.settings.search.threshold

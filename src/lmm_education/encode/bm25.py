@@ -7,13 +7,19 @@ a question, from all that the course holds.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+import re
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from qdrant_edge import Bm25, Bm25Config, DisabledStemmer, SnowballLanguage, SnowballParams, StopwordsSet, TokenizerType
 
 from lmm_education.material import SparseVector
 
-BUILTIN = "Builtin/bm25"
+BUILTIN, WITH_GRAMS = "Builtin/bm25", "Builtin/bm25+grams"
+LEAST_GRAMS = 1.5
+"""A score below it comes of an ending such as -ung; what shares a rare part of a word has 3 and more."""
 # BM25 divides a text's length by this many words. It is the default of the engine and of the server, so that
 # vectors are the same wherever they are made. The mean of our chunks is 148; on the SQuAD documents that was
 # 0.3 nDCG worse for chunks of 2,000 characters and 0.1 better for 1,000; 200 and 400 lay between.
@@ -25,6 +31,13 @@ LANGUAGES = frozenset((
 ))  # fmt: skip
 _STEMMERS = {"hy": SnowballLanguage.Armenian, "ta": SnowballLanguage.Tamil}  # without stop words
 _UNSPACED = frozenset(("zh", "ja", "ko", "th", "lo", "km", "my"))  # a dictionary finds the words
+_GRAM = 1 << 31  # the engine's ids of words are smaller
+# The engine's own k and b; grams of the words in a text; what a gram weighs beside a word. nDCG@10 on 84 German
+# questions by that share: 0: 75.2, .05: 83.0, .1: 84.4, .2: 84.9, .3: 85.2, .6: 85.7; grams alone 86.0, of three
+# letters 85.2, of five 83.4.
+_K, _B, _PER_WORD, _SHARE = 1.2, 0.75, 2.0, 0.25
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_WORD = re.compile(r"\w+")
 _ALIASES = {"nb": "no", "nn": "no", "in": "id", "iw": "he"}
 _NAMES = {
     "arabic": "ar", "azerbaijani": "az", "basque": "eu", "bengali": "bn", "catalan": "ca", "chinese": "zh",
@@ -65,25 +78,76 @@ def bm25(language: str) -> Bm25:
     return Bm25(Bm25Config(stopwords=StopwordsSet(), stemmer=stemmer, tokenizer=tokenizer, avg_len=AVERAGE_LENGTH))
 
 
+@functools.lru_cache(maxsize=200_000)
+def word_id(word: str, language: str) -> int | None:
+    """The id of a word as the language compares it; None for a stop word.
+
+    >>> word_id("losing", "en") == word_id("lose", "en"), word_id("the", "en")
+    (True, None)
+    """
+    ids = bm25(language).embed_query(word).indices
+    return ids[0] if ids else None
+
+
+def word_ids(text: str, language: str) -> list[int | None]:
+    """The ids of the words of a text, in their order."""
+    return [word_id(word, language) for word in _WORD.findall(text.casefold())]
+
+
 class Bm25Encoder:
-    """``Builtin/bm25``.
+    """``Builtin/bm25``; with `grams`, the four letters that follow each other in a word count beside the words, so that
+    compounds and spellings meet.
 
     >>> encoder = Bm25Encoder()
     >>> encoder.query("the models", ["en"]) == encoder.query("model", ["en"])
     True
+    >>> grams = Bm25Encoder(grams=True)
+    >>> asked, (text,) = grams.query("Größe", ["de"]), grams.documents(["Die Groessen"], ["de"])
+    >>> len(set(asked.indices) & set(text.indices)), words_of(asked.indices) == words_of(text.indices)
+    (5, False)
     """
 
-    name = BUILTIN
+    def __init__(self, *, grams: bool = False) -> None:
+        self.name = WITH_GRAMS if grams else BUILTIN
+        self._grams = grams
 
     def documents(self, texts: Sequence[str], languages: Sequence[str]) -> list[SparseVector]:
-        """Frequencies of words, saturated, and discounted in long texts."""
-        found = (bm25(lang).embed_document(text) for text, lang in zip(texts, languages, strict=True))
-        return [sparse_vector(vector.indices, vector.values) for vector in found]
+        """Frequencies of words, and of grams, saturated, and discounted in long texts."""
+        return [self._document(text, language) for text, language in zip(texts, languages, strict=True)]
+
+    def _document(self, text: str, language: str) -> SparseVector:
+        vector = bm25(language).embed_document(text)
+        counts = Counter(_grams_of(text, language) if self._grams else ())
+        much = 1 - _B + _B * counts.total() / (AVERAGE_LENGTH * _PER_WORD)
+        saturated = [count * (_K + 1) / (count + _K * much) for count in counts.values()]
+        return sparse_vector([*vector.indices, *counts], [*vector.values, *saturated])
 
     def query(self, text: str, languages: Collection[str]) -> SparseVector:
-        """Every word once; the words as each language stems them."""
-        ids = {index for language in languages for index in bm25(language).embed_query(text).indices}
-        return SparseVector(tuple(sorted(ids)), (1.0,) * len(ids))
+        """Every word once; the words as each language stems them, their grams with a share of the weight."""
+        words = {index for language in languages for index in bm25(language).embed_query(text).indices}
+        grams = {gram for language in languages for gram in _grams_of(text, language)} if self._grams else set[int]()
+        return sparse_vector([*words, *grams], [1.0] * len(words) + [_SHARE] * len(grams))
+
+
+def words_of(ids: Iterable[int]) -> tuple[int, ...]:
+    """Those of a vector's ids that are words, not grams."""
+    return tuple(id for id in ids if id < _GRAM)
+
+
+def _grams_of(text: str, language: str) -> list[int]:
+    """The grams of the words that count, umlauts written out, without accents."""
+    found: list[int] = []
+    for word in _WORD.findall(text.casefold()):
+        if word_id(word, language) is not None:
+            found += _grams_in(word)
+    return found
+
+
+@functools.lru_cache(maxsize=200_000)
+def _grams_in(word: str) -> tuple[int, ...]:
+    plain = unicodedata.normalize("NFKD", word.translate(_UMLAUTS))
+    letters = f"_{''.join(each for each in plain if not unicodedata.combining(each))}_"
+    return tuple(_GRAM | zlib.crc32(letters[i : i + 4].encode()) >> 1 for i in range(max(1, len(letters) - 3)))
 
 
 def sparse_vector(indices: Sequence[int], values: Sequence[float]) -> SparseVector:

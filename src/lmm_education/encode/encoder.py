@@ -17,7 +17,7 @@ from lmm.errors import ModelNotInstalled
 from lmm.models.embed import shared_embedder
 from lmm.models.port import Embedder, Progress
 from lmm_education.config import CourseSettings
-from lmm_education.encode.bm25 import language_code
+from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, language_code
 from lmm_education.encode.sparse import SparseEncoder, open_sparse
 from lmm_education.encodings import (
     DENSE,
@@ -166,6 +166,8 @@ class Encoder:
         fitted = self
         if not manifest.embedding and self.embedder:
             fitted = replace(self, embedder=None)
+        if fitted.sparse and {fitted.sparse.name, manifest.sparse} == {BUILTIN, WITH_GRAMS}:  # the words are the same
+            fitted = replace(fitted, sparse=open_sparse(manifest.sparse))
         sparse = fitted.sparse.name if fitted.sparse else ""
         now = replace(manifest, encoding=fitted.encoding.name, embedding=fitted.space, sparse=sparse)
         if manifest.differences(now):
@@ -193,11 +195,13 @@ def open_encoder(
     notices: tuple[str, ...] = ()
     if encoding.embeds and embedder is None:
         embedder, notices = _open_embedder(encoding, language, embedding)
+    # Where nothing knows what words mean, their letters tell which belong together.
+    alone = encoding.by_question and embedder is None and settings.sparse_model == BUILTIN
     return Encoder(
         encoding,
         language,
         embedder=embedder if encoding.embeds else None,
-        sparse=open_sparse(settings.sparse_model) if encoding.sparse else None,
+        sparse=open_sparse(WITH_GRAMS if alone else settings.sparse_model) if encoding.sparse else None,
         notices=notices,
         on_progress=on_progress,
     )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
-from lmm_education.encode.bm25 import BUILTIN, Bm25Encoder, sparse_vector
+from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, sparse_vector
 from lmm_education.material import SparseVector
 
 
@@ -39,8 +39,8 @@ def open_sparse(name: str) -> SparseEncoder:
         ModelNotInstalled: the extra is missing.
     """
     provider, _, model = name.partition("/")
-    if name.lower() == BUILTIN.lower():
-        return Bm25Encoder()
+    if name.lower() in (BUILTIN.lower(), WITH_GRAMS.lower()):
+        return Bm25Encoder(grams=name.lower() == WITH_GRAMS.lower())
     if provider.lower() == "fastembed" and model:
         return LearnedEncoder(model)
     raise ConfigError(

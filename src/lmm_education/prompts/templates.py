@@ -7,7 +7,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "answer_agent": ("language",),
     "cards": ("count", "language"),
     "feedback": ("language",),
-    "expand": ("count", "question"),
+    "expand": ("contents", "count", "question"),
     "history_extraction": ("question",),
     "history_rewrite": ("question",),
     "history_summary": ("words",),

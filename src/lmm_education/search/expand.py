@@ -1,30 +1,38 @@
-"""Sub-questions: the aux model writes what else to look up for a question that is about several things."""
+"""What else to look up, by the aux model: what parts of a question ask, in the words that the course would use."""
 
 from __future__ import annotations
 
 import functools
+from collections import deque
+from collections.abc import Sequence
 
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
 from lmm_education.errors import SearchError
+from lmm_education.material import Section
+
+CONTENTS = 6_000
+"""Characters of a course's headings that are shown, those of the highest levels first."""
 
 
-async def sub_questions(question: str, count: int, model: ChatModel, prompts: Prompts) -> list[str]:
-    """At most `count` questions that cover the question between them, each once, without the one that was asked.
+async def sub_questions(
+    question: str, count: int, model: ChatModel, prompts: Prompts, *, contents: str = "", retries: int = 1
+) -> list[str]:
+    """At most `count` texts to look up that cover the question between them, each once, without the one that was asked.
 
     Raises:
         SearchError: the model has no language to write in.
-        ModelError: the model did not answer, or not with questions.
+        ModelError: the model did not answer, or not with texts.
     """
     if not can_write(model):
         raise SearchError(
             f"{model.name} cannot write sub-questions",
             hint="set a model under [aux] in config.toml, or expand = 0 under [search]",
         )
-    prompt = prompts.fill("expand", count=str(count), question=question)
-    said = await Client.of(model).value(Ask.of(prompt), _questions(count))
+    prompt = prompts.fill("expand", count=str(count), question=question, contents=contents)
+    said = await Client.of(model).value(Ask.of(prompt), _questions(count), retries=retries)
     found = dict.fromkeys(text for one in said["questions"] if (text := " ".join(one.split())))
     return [one for one in found if one.casefold() != question.strip().casefold()][:count]
 
@@ -38,3 +46,31 @@ def _questions(count: int) -> Schema:
 def can_write(model: ChatModel) -> bool:
     """Whether a model does what it is told in words; the built-in one only picks sentences."""
     return not model.name.startswith("Builtin/")
+
+
+def contents_of(sections: Sequence[tuple[Section, str]], room: int = CONTENTS) -> str:
+    """Titles and headings of a course, in its order: as many levels as there is room for, and of the next the first.
+
+    >>> from lmm_education.material import Lines, Place
+    >>> place = Place("d", "d.md", Lines(1, 2), ("Cells", "Division"))
+    >>> print(contents_of([(Section("s", place, 2, 0, ""), "Biology")]))
+    Biology
+      Cells
+        Division
+    """
+    paths = dict.fromkeys(
+        path[:depth]
+        for section, title in sections
+        for path in [(title, *section.place.headings)]
+        for depth in _upto(path)
+    )
+    lines = [(len(path), f"{'  ' * (len(path) - 1)}{path[-1]}") for path in paths if path[-1]]
+    waiting = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
+    shown = set[int]()
+    while waiting and (room := room - len(lines[waiting[0]][1]) - 1) >= 0:
+        shown.add(waiting.popleft())
+    return "\n".join(lines[i][1] for i in sorted(shown))
+
+
+def _upto(path: Sequence[str]) -> range:
+    return range(1, len(path) + 1)

@@ -29,7 +29,8 @@ class SearchOptions:
     `types` and `documents` (by docid, file or the file's name) are the only ones searched; `where` maps
     metadata keys to the values of which a passage has one. `fields` are payload fields to return with each
     passage. With `companion`, whole sections are returned instead of passages. `sections` says whether
-    passages are counted up to sections.
+    passages are counted up to sections. `expand` is how many further searches the aux model writes; `reworded` lets it
+    write one where nothing is said about that and the question's words are not the course's.
     """
 
     limit: int | None = None
@@ -40,6 +41,7 @@ class SearchOptions:
     companion: bool | None = None
     sections: bool = True
     expand: int | None = None
+    reworded: bool = False
     reranker: str | None = None
 
 

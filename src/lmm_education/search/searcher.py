@@ -18,6 +18,7 @@ from lmm.models.port import Embedder
 from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import SearchSettings
+from lmm_education.encode.bm25 import LEAST_GRAMS, WITH_GRAMS, word_ids, words_of
 from lmm_education.encode.encoder import Encoder
 from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
@@ -34,14 +35,25 @@ from lmm_education.search.query import (
     named_types,
     read_question,
 )
-from lmm_education.search.ranking import Fused, Ranking, by_rank, by_relevance, fuse, relevance, vote, weights
+from lmm_education.search.ranking import (
+    Fused,
+    Ranking,
+    by_rank,
+    by_relevance,
+    fuse,
+    read,
+    relevance,
+    standing,
+    vote,
+    weights,
+)
 from lmm_education.store.layout import values_at
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Among, Fields, Leg, Match, Store, Vector, Where
+from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Store, Vector, Where
 
 NO_WORD = "no passage has a word of the question; these are only the nearest in meaning"
 VOTERS = 20
-"""How many passages vote for sections, if not more are returned."""
+"""How many passages are read, and vote for sections, if not more are returned."""
 MEANING = 0.4
 """What meaning weighs beside words where a text is compared with a question (SQuAD's answers, see docs/ask.md)."""
 COVERING = 3
@@ -208,6 +220,16 @@ class SearchView:
                 return found
             plan = replace(plan, depth=plan.depth * 4)  # too many passages of too few sections
 
+    def coverage(self, plan: Plan) -> float:
+        """How much of a question is said in the course's words, from 0 to 1; 1 where no word can be weighed."""
+        words = self._encoder.sparse.query(plan.text, plan.languages) if self._encoder.sparse else None
+        by_question = self._encoder.weighs_words and self._encoder.encoding.by_question
+        if words is None or not words.indices or not by_question:
+            return 1.0
+        weighed = self.catalogue.frequencies.weigh(words)
+        (best,) = self._store.search([Leg(SPARSE, weighed, COVERING, held=COVERING)], where=plan.where, fields=False)
+        return self._coverage(plan, plan.text, [found.vector for found in best if found.vector is not None])
+
     def result(
         self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
     ) -> SearchResult:
@@ -283,6 +305,8 @@ class SearchView:
         self._store.together(
             lambda: hits.extend(self._fetched(chosen, plan.options.fields)), *self._reads_of_sections(plan, chosen)
         )
+        if self._weighs_by_question:
+            hits = [*self._ranked_by_text(texts[0], hits[:VOTERS], leg_weights), *hits[VOTERS:]]
         return LookedUp(hits, leg_weights), len(fused) >= plan.depth
 
     def _reads_of_sections(self, plan: Plan, found: Sequence[Fused]) -> list[Callable[[], object]]:
@@ -300,6 +324,18 @@ class SearchView:
             self._read |= {id: {} for id in missing}
             self._read |= {point.id: point.payload for point in self._store.get("documents", missing)}
         return {id: self._read[id] for id in ids if self._read[id]}
+
+    def _ranked_by_text(self, question: str, hits: Sequence[Hit], leg_weights: Mapping[str, float]) -> list[Hit]:
+        """Hits in the order that their texts give them, where the legs leave it open."""
+        idf, codes = self.catalogue.frequencies.idf, {hit.language for hit in hits}
+        asked = {code: {word: idf(word) for word in self._words(question, [code])} for code in codes}
+        passages = [
+            read(hit.text, hit.place.headings, asked[hit.language], partial(word_ids, language=hit.language))
+            for hit in hits
+        ]
+        gained = standing(passages, words=leg_weights.get(SPARSE, 1.0))
+        found = [replace(hit, score=hit.score + more) for hit, more in zip(hits, gained, strict=True)]
+        return sorted(found, key=lambda hit: -hit.score)
 
     def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
         """The candidates of all questions, and what the legs weighed for the first."""
@@ -328,46 +364,57 @@ class SearchView:
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
             vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
+        by_question, settings = self._weighs_by_question, self.settings
         fixed = self._fixed_weights(vectors)
-        by_question = self._weighs_by_question
         legs = [
             Leg(name, vector, plan.depth, held=COVERING if by_question and name == SPARSE else 0)
             for name, vector in vectors.items()
             if fixed[name] > 0
         ]
-        sentences = next((leg for leg in legs if leg.vector == MULTI and DENSE in vectors), None)
-        legs = [leg for leg in legs if leg is not sentences]
-        if not legs:
-            return [], {}
+        rankings, boosted, held = self._candidates(plan, legs)
+        leg_weights = self._weights(plan, text, rankings, held) if by_question else fixed
+        fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
+        return fused, leg_weights
+
+    def _candidates(
+        self, plan: Plan, legs: Sequence[Leg]
+    ) -> tuple[dict[str, Ranking], frozenset[str], Sequence[Vector]]:
+        """What each leg says of all that any of them found, which of it has a type that is asked for, and the words of
+        what has most of them."""
+        scores: dict[str, dict[str, float]] = {leg.vector: {} for leg in legs}
+        sparse = self._encoder.sparse
+        least = LEAST_GRAMS if sparse and sparse.name == WITH_GRAMS else -math.inf
+
+        def take(asked: Sequence[Leg], lists: Sequence[Sequence[Scored]]) -> frozenset[str]:
+            for leg, each in zip(asked, lists, strict=True):
+                scores[leg.vector] |= {s.id: s.score for s in each if s.score >= least}
+            return frozenset(s.id for each in lists for s in each if s.score >= least)
+
+        # Sentences are compared for the candidates only.
+        finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in scores)]
+        if not finding:
+            return {}, frozenset(), ()
         fields = ("section", "document") if self._store.far else False
         # Of a type that is asked for: instead of a very long list of candidates, in which it may still be missing.
         boost = [[*plan.where, Match("kind", plan.boosted)]] if plan.boosted else []
         found, *typed = self._store.together(
-            *(partial(self._store.search, legs, where=where, fields=fields) for where in (plan.where, *boost))
+            *(partial(self._store.search, finding, where=where, fields=fields) for where in (plan.where, *boost))
         )
         self._places |= {s.id: s.payload for each in (found, *typed) for leg in each for s in leg}
+        boosted = frozenset[str]().union(*(take(finding, lists) for lists in typed))
+        ids = take(finding, found) | boosted
+        # What BM25 did not find has hardly a word of the question: 0 will do, and asking costs as much as finding.
+        near = [leg for leg in legs if leg.vector != SPARSE]
+        if missing := frozenset(id for leg in near for id in ids - scores[leg.vector].keys()):
+            every = [replace(leg, limit=len(missing)) for leg in near]
+            take(near, self._store.search(every, where=[Among(missing)], fields=False))
+        if MULTI in scores and DENSE in scores:  # a passage that has no sentences of its own is one itself
+            scores[MULTI] = scores[DENSE] | scores[MULTI]
         rankings: dict[str, Ranking] = {
-            leg.vector: [(s.id, s.score) for s in each] for leg, each in zip(legs, found, strict=True)
+            name: sorted((dict.fromkeys(ids, 0.0) | said).items(), key=lambda pair: (-pair[1], pair[0]))
+            for name, said in scores.items()
         }
-        boosted = frozenset(s.id for lists in typed for each in lists for s in each)
-        for lists in typed:
-            for leg, each in zip(legs, lists, strict=True):
-                rankings[leg.vector] = _merged(rankings[leg.vector], [(s.id, s.score) for s in each])
-        if sentences:
-            rankings = self._scored([*legs, sentences], {id for ranking in rankings.values() for id, _ in ranking})
-        held = [s.vector for each in found for s in each if s.vector is not None]
-        leg_weights = self._weights(plan, text, rankings, held) if by_question else fixed
-        settings = self.settings
-        fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
-        return fused, leg_weights
-
-    def _scored(self, legs: Sequence[Leg], ids: Collection[str]) -> dict[str, Ranking]:
-        """What each leg says of all these passages; one that has no sentences of its own is one itself."""
-        among, every = [Among(frozenset(ids))], [replace(leg, limit=len(ids), held=0) for leg in legs]
-        found = self._store.search(every, where=among, fields=False)
-        scores = {leg.vector: {s.id: s.score for s in each} for leg, each in zip(legs, found, strict=True)}
-        scores[MULTI] = scores[DENSE] | scores[MULTI]
-        return {name: sorted(said.items(), key=lambda pair: (-pair[1], pair[0])) for name, said in scores.items()}
+        return rankings, boosted, [s.vector for each in found for s in each if s.vector is not None]
 
     @property
     def _weighs_by_question(self) -> bool:
@@ -382,15 +429,18 @@ class SearchView:
         embedder, dense = self._encoder.embedder, [name for name in rankings if name != SPARSE]
         if embedder is None or not dense:
             return {}
+        return weights(self._coverage(plan, text, held), dense, static=is_static(embedder.name))
+
+    def _coverage(self, plan: Plan, text: str, held: Iterable[Vector]) -> float:
+        """The largest share of the weight of a question's words that one of the passages `held` has."""
         passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
         asked = [self._words(text, [language]) for language in plan.languages]
         frequencies = self.catalogue.frequencies
-        shares = (frequencies.share(words, set(passage)) for words in asked for passage in passages)
-        return weights(max(shares, default=0.0), dense, static=is_static(embedder.name))
+        return max((frequencies.share(words, set(passage)) for words in asked for passage in passages), default=0.0)
 
     def _words(self, text: str, languages: Collection[str]) -> tuple[int, ...]:
         """The words of a question that count."""
-        return self._encoder.sparse.query(text, languages).indices if self._encoder.sparse else ()
+        return words_of(self._encoder.sparse.query(text, languages).indices) if self._encoder.sparse else ()
 
     def _fixed_weights(self, vectors: Collection[str]) -> dict[str, float]:
         """What the legs weigh where a question has no weights of its own; passage and sentences share one weight."""
@@ -481,12 +531,6 @@ def _question_in(asked: Asked) -> str:
     """What is to be looked up; what is left of a question of marks alone, such as its question mark, is nothing."""
     text = asked.text.strip()
     return "" if (asked.types or asked.documents) and not any(map(str.isalnum, text)) else text
-
-
-def _merged(ranking: Ranking, other: Ranking) -> list[tuple[str, float]]:
-    """Both rankings of one leg as one."""
-    scores = dict(other) | dict(ranking)
-    return sorted(scores.items(), key=lambda pair: -pair[1])
 
 
 def _chosen(payload: Mapping[str, Any], fields: Fields) -> dict[str, Any]:

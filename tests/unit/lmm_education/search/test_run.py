@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fill, id_of
 
 from lmm.errors import ModelUnavailable
+from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.models.testing import ScriptedModel
 from lmm_education import Course, aquerydb, querydb
 from lmm_education.errors import SearchError, StoreMissing
@@ -82,6 +83,45 @@ def test_a_model_that_does_not_answer_is_told(botany: Course) -> None:
             open_search(botany, chat=model).search("water", options)
     with pytest.raises(SearchError, match=r"\[aux\]"):
         open_search(botany).search("water", SearchOptions(expand=2))
+
+
+ANSWER = SearchOptions(reworded=True)
+
+
+class Silent(ScriptedModel):
+    """Says nothing, for longer than anybody waits."""
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Never ends."""
+        self.seen.append(request)
+        await asyncio.Event().wait()
+        yield TextDelta("")
+
+
+def test_a_question_in_other_words_is_asked_again_in_those_of_the_course(botany: Course) -> None:
+    """For an answer, once for each question; the model sees the headings."""
+    model = ScriptedModel(['{"questions": ["tax of a couple computed jointly"]}'])
+    searching, question = open_search(botany, chat=model), "What do spouses owe the state?"
+    found = [searching.search(question, ANSWER) for _ in range(2)]
+    assert found[0].hits[0].id == id_of("joint")
+    assert found[0] == found[1]
+    assert found[0].questions == ("tax of a couple computed jointly",)
+    assert "Botany\n  Leaves\n" in model.seen[0].messages[0].text
+    searching.search("How is the tax of a couple computed?", ANSWER)  # in the course's words
+    searching.search(question)
+    searching.search(question, replace(ANSWER, expand=0))
+    assert len(model.seen) == 1
+
+
+@pytest.mark.parametrize("model", [ScriptedModel([ModelUnavailable("no")]), Silent([])])
+def test_without_other_words_the_question_is_looked_up(
+    botany: Course, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that fails or is slow makes no answer fail."""
+    monkeypatch.setattr("lmm_education.search.run.PATIENCE", 1.0)
+    question = "What do spouses owe the state?"
+    assert open_search(botany, chat=model).search(question, ANSWER) == open_search(botany).search(question)
+    assert len(model.seen) == 1
 
 
 def test_nothing_is_asked_about_a_list(botany: Course) -> None:

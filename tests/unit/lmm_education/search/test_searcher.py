@@ -96,6 +96,16 @@ def test_german_words_are_stemmed_and_stop_words_do_not_count(open_search: Open)
 # -- words and meaning -----------------------------------------------------------------------------
 
 
+def test_what_was_said_already_comes_after_all_else(open_search: Open) -> None:
+    """No sentence is offered three times; code that has the letters of a word does not hold it."""
+    said = "NA means that a value is missing, because nobody has measured it, or because somebody has lost it since."
+    code = f"Here is how the mean is taken of all that there are of them.\n\n```r\n{'mean(x, na.rm = TRUE) ' * 3}\n```"
+    document = Writing("data").section("A", one=said, code=code).section("B", two=said).section("Summary", three=said)
+    found = [hit.id for hit in open_search("hybrid", [document.made()], embedder=None).search("What is NA?").hits]
+    assert found[0] == id_of("one")
+    assert found.index(id_of("code")) < found.index(id_of("three"))
+
+
 class Thesaurus(HashEmbedder):
     """Knows what a learner calls things."""
 

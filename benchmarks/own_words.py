@@ -1,0 +1,234 @@
+"""How well is found what is asked in the text's words, and what a student asks in others: by set and embedding model.
+
+``python -m benchmarks.own_words Builtin/wordllama Builtin/minilm`` measures these models; with ``--fit``, what the
+legs weigh (`lmm_education.search.ranking.Shares`) is chosen anew by cross-validation over all sets together. The
+documents and the questions in other words are in ``../shared``; without it, nothing is measured. *Mixed* is the
+questions in other words and as many of SQuAD's. *With recorded words*: of every other question in other words, with
+what ``questions/expansions.tsv`` has for it in place of the aux model's reply. A large language model wrote that, which
+had seen the questions and the names of the documents, for the Rust book its table of contents, and none of the
+passages; but it knows SQuAD's articles and the book from elsewhere, as large models do, so this is what it can bring
+at best. *Without names*: without the words with a capital letter or a digit, which say what one has to know.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain, product
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.documents import SHARED
+from benchmarks.measure import Row, show
+from benchmarks.retrieval import QUESTIONS, elsewhere
+from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
+from lmm.models.testing import ScriptedModel
+from lmm.providers import is_static
+from lmm_education.course import open_course
+from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
+from lmm_education.evaluation.judge import Evidence, Level, find_ranks, find_targets
+from lmm_education.evaluation.measures import DEPTH, measure_ranks
+from lmm_education.evaluation.questions import Question, read_questions
+from lmm_education.evaluation.tuning import cross_validate
+from lmm_education.evaluation.variants import Variant
+from lmm_education.parts import CourseParts
+from lmm_education.search import ranking
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.ranking import Shares
+from lmm_education.search.run import open_search
+
+MODELS = ("Builtin/wordllama", "Builtin/minilm")
+EVAL = SHARED / "eval"
+SQUAD, BOOK = EVAL / "squad" / "docs", SHARED / "corpus" / "rust-book"
+
+
+class Asking(NamedTuple):
+    """Questions about documents, and the nDCG@10 that is aimed at by model."""
+
+    name: str
+    documents: Path
+    questions: Path
+    targets: Mapping[str, float] = {}
+
+
+SETS = (
+    Asking("SQuAD as asked", SQUAD, EVAL / "squad" / "questions.jsonl", dict(zip(MODELS, (0.895, 0.915), strict=True))),
+    Asking("SQuAD reworded", SQUAD, EVAL / "paraphrases.jsonl", dict(zip(MODELS, (0.33, 0.68), strict=True))),
+    Asking("Rust book, our questions", BOOK, QUESTIONS / "rust-book.jsonl"),
+    Asking(
+        "Rust book, own words", BOOK, EVAL / "own-words-textbook.jsonl", dict(zip(MODELS, (0.28, 0.37), strict=True))
+    ),
+)
+AS_ASKED, REWORDED = SETS[0].name, SETS[1].name
+Values = dict[str, list[float]]
+"""A measure of each question, by the name of the set."""
+
+
+def rows(models: Sequence[str] = MODELS) -> list[Row]:
+    """A row for each model and set."""
+    if not EVAL.is_dir():
+        return [Row("nDCG@10 in a student's own words", "skipped: the documents are not here")]
+    found = []
+    for model in models:
+        with stored(model) as courses:
+            found += rows_of(model, courses)
+    return found
+
+
+def rows_of(model: str, courses: Mapping[Path, CourseParts]) -> list[Row]:
+    """The rows of a model whose courses are stored."""
+    passages, sections = measured(courses, "passage"), measured(courses, "section")
+    targets = {asking.name: asking.targets.get(model) for asking in SETS}
+    found = []
+    for name, values in passages.items():
+        value, target = mean(values), targets.get(name)
+        ours = f"{100 * value:.1f}; of sections {100 * mean(sections[name]):.1f}"
+        goal = f"≥ {100 * target:.1f}" if target else ""
+        met = round(value, 3) >= target if target else None
+        found.append(Row(f"nDCG@10, {name}, {len(values):,} questions, {model}", "", ours, "", goal, met))
+    for named in (True, False):
+        for name, values in recorded(courses, named=named).items():
+            what = f"{name} with recorded words{'' if named else ' without names'}"
+            aim = 0.55 if name == REWORDED and model == MODELS[0] and named else None
+            met = mean(values) >= aim if aim else None
+            what = f"nDCG@10, {what}, {len(values)} questions, {model}"
+            found.append(Row(what, "", f"{100 * mean(values):.1f}", "", f"≥ {100 * aim:.1f}" if aim else "", met))
+    return found
+
+
+class RecordedWords(ScriptedModel):
+    """Answers what to look up for a question by what was written down for it."""
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        super().__init__([], name=f"Recorded/{hash(tuple(words.values()))}")  # what it said is kept by its name
+        self.words = words
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """The words for the question at the end of the prompt."""
+        prompt = render(request.messages[0])
+        found = next(words for question, words in self.words.items() if question in prompt)
+        yield Reply(json.dumps({"questions": [found]}), self.name, Usage())
+
+
+def recorded(courses: Mapping[Path, CourseParts], *, named: bool) -> Values:
+    """nDCG@10 of passages for the questions for which words are recorded, asked as for an answer."""
+    with (QUESTIONS / "expansions.tsv").open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file, delimiter="\t"))
+    found: Values = {}
+    for asking in SETS:
+        every = questions_of(asking)
+        mine = {int(line["row"]): line["words"] for line in lines if line["set"] == asking.questions.stem}
+        words = {every[i].text: text if named else without_names(text) for i, text in mine.items()}
+        targets, _ = find_targets([every[i] for i in mine], read_texts(courses[asking.documents]))
+        search = open_search(courses[asking.documents], chat=RecordedWords(words)).search
+        ranks = []
+        for target in targets:
+            hits = search(target.question.text, SearchOptions(limit=DEPTH, sections=False, reworded=True)).hits
+            ranks.append(find_ranks(target, [Evidence(hit.place, hit.title, hit.text) for hit in hits])["passage"])
+        if ranks:
+            found[asking.name] = measure_ranks(ranks)["ndcg@10"]
+    return found
+
+
+def without_names(text: str) -> str:
+    """The words that no knowledge of names is needed for."""
+    return " ".join(word for word in text.split() if word == word.lower() and not any(map(str.isdigit, word)))
+
+
+@contextmanager
+def stored(model: str) -> Iterator[dict[Path, CourseParts]]:
+    """A course of each of the documents, with our defaults and this model, in temporary stores."""
+    with ExitStack() as closing:
+        closing.enter_context(elsewhere())
+        course = closing.enter_context(open_course(env={}))
+        folders = dict.fromkeys(asking.documents for asking in SETS)
+        makers = {folder: closing.enter_context(scratch_courses(course, [folder])) for folder in folders}
+        yield {folder: make(Variant("", course.settings, model)) for folder, make in makers.items()}
+
+
+def measured(courses: Mapping[Path, CourseParts], level: Level = "passage", *, step: int = 1) -> Values:
+    """nDCG@10 of each question of every set, and of the mixed one; with `step`, of one in so many of SQuAD's."""
+    found: Values = {}
+    for asking in SETS:
+        asked = questions_of(asking)[:: step if asking.name == AS_ASKED else 1]
+        found[asking.name] = evaluate(courses[asking.documents], asked).values(level, "ndcg@10")
+    few = len(found[REWORDED])
+    found["SQuAD, mixed"] = found[AS_ASKED][:few] + found[REWORDED]
+    return found
+
+
+def questions_of(asking: Asking) -> list[Question]:
+    """Those of a set."""
+    return list(read_questions([asking.questions])[0])
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean."""
+    return sum(values) / len(values)
+
+
+# -- fitting ---------------------------------------------------------------------------------------
+
+
+def fit(model: str, courses: Mapping[Path, CourseParts]) -> Iterator[str]:
+    """What is best on all sets, each counting the same, and what such a choice is worth on questions that it has not
+    seen; one in four of SQuAD's questions."""
+    name = "STATIC" if is_static(model) else "SENTENCES"
+    now: Shares = getattr(ranking, name)
+    choices = dict.fromkeys([now, *around(now)])
+    found: dict[str, Values] = {}
+    for shares in choices:
+        with instead(name, shares):
+            found[str(tuple(shares))] = measured(courses, step=4)
+    present = str(tuple(now))
+    sets = [asking.name for asking in SETS]
+    groups: list[Hashable] = list(chain.from_iterable(range(len(found[present][each])) for each in sets))
+    scores = {
+        label: list(chain.from_iterable(weighed(values[each]) for each in sets)) for label, values in found.items()
+    }
+    tuning = cross_validate(scores, groups, present=present)
+    yield f"{model}: present {present} {100 * tuning.now.mean:.1f}, best {tuning.best}, chosen {dict(tuning.chosen)}"
+    yield f"  on questions that had no say {100 * tuning.held_out.mean:.1f}; {tuning.gain}"
+    yield f"  the best: { ({each: round(100 * mean(found[tuning.best][each]), 1) for each in sets}) }"
+
+
+def weighed(values: Sequence[float]) -> list[float]:
+    """Values of a set that counts as much as any other."""
+    return [value * 100 / len(values) for value in values]
+
+
+def around(shares: Shares) -> Iterator[Shares]:
+    """Shares a step up or down in each of the three."""
+    for u, c, e in product((-0.05, 0, 0.05), (-0.1, 0, 0.1), (-0.1, 0, 0.1)):
+        yield Shares(
+            min(1.0, round(shares.uncovered + u, 2)), round(shares.covered + c, 2), round(shares.enough + e, 2)
+        )
+
+
+@contextmanager
+def instead(name: str, shares: Shares) -> Iterator[None]:
+    """Weigh with these."""
+    before = getattr(ranking, name)
+    setattr(ranking, name, shares)
+    try:
+        yield
+    finally:
+        setattr(ranking, name, before)
+
+
+def main(words: Sequence[str]) -> None:
+    """Measure the models that are named, or fit them."""
+    models = [word for word in words if word != "--fit"] or MODELS
+    if "--fit" not in words:
+        show(rows(models))
+        return
+    for model in models:
+        with stored(model) as courses:
+            print(*fit(model, courses), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
