@@ -147,14 +147,13 @@ def test_a_budget_ends_an_agent(course: Path, server: ScriptedServer, capsys: py
 
 
 def test_nothing_relevant(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """Below the threshold no model is asked but for other words, and the student is told in the course's own words."""
+    """Below the threshold no model answers, and the student is told in the course's own words."""
     config = course / "config.toml"
     config.write_text(
         config.read_text() + '[search]\nthreshold = 0.1\n[answer]\nnothing_found = "Dazu steht nichts da."\n'
     )
     ran = run_here(capsys, "ask", "Who won the football championship in 1974?")
-    assert (ran.code, ran.out) == (1, "Dazu steht nichts da.\n")
-    assert ["texts to look up" in request.last for request in server.requests] == [True]
+    assert (ran.code, ran.out, server.requests) == (1, "Dazu steht nichts da.\n", [])
     assert run_here(capsys, "ask", "Why is a leaf green, chlorophyll?").code == 0
 
 
@@ -201,8 +200,7 @@ def test_history(course: Path, server: ScriptedServer, mode: Any, searched: str,
     shown = re.findall(r"<conversation>\n(.*?)\n</conversation>", server.requests[-1].last, re.S)
     last = "Question: What do roots do?\n\nAnswer: Roots take up water."
     assert shown == [f"{background}\n\n{last}".strip()]
-    asked = [request for request in server.requests if "texts to look up" not in request.last]
-    assert len(asked) == (1 if mode == "none" else 2)
+    assert len(server.requests) == (1 if mode == "none" else 2)
 
 
 def test_a_conversation_in_a_file(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -242,7 +242,7 @@ def test_sub_questions_and_ranking_by_a_model_behind_http(
 
     with ScriptedServer(answer) as server:
         (here / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')
-        ran = run_here(capsys, "search", "green leaves", "--expand", "1", "--rerank", "model", "--limit", "2")
+        ran = run_here(capsys, "search", "green leaves", "--expand", "2", "--rerank", "model", "--limit", "2")
     assert ran.code == 0, ran.err
     assert ran.out.startswith("also asked:\n  How is tax computed?\n")
     assert len(server.requests) == 2
