@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lmm.providers import parse_name
+
 # The strategies assemble whole documents; that they take milliseconds is no sign of a bad test.
 _SLOW_INPUT = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -38,6 +40,9 @@ _OF_THE_DEVELOPER = (
     "HTTPS_PROXY",
     "ALL_PROXY",
 )
+# Whether or not the extra is installed here, a new course gets the model that comes along; so it does in processes.
+pytest.MonkeyPatch().setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
+_WITHOUT_MEANING = str(Path(__file__).parent / "fakes" / "without_meaning")
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +51,7 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     for name in list(os.environ):
         if name.upper().startswith(_OF_THE_DEVELOPER) and not name.startswith("LMM_TEST_"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (_WITHOUT_MEANING, os.environ.get("PYTHONPATH")))))
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("LMM_STATE_DIR", str(folder))
     monkeypatch.setenv("LMM_CACHE_DIR", str(folder / "cache"))

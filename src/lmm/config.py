@@ -17,7 +17,7 @@ import msgspec
 
 from lmm.errors import ConfigError, nearest
 from lmm.powers import Power, find_powers, require
-from lmm.providers import PROVIDERS, ModelName, find_provider, parse_name
+from lmm.providers import PROVIDERS, ModelName, default_embedding, find_provider, parse_name
 from lmm.tables import (
     Config,
     Count,
@@ -89,8 +89,9 @@ class ModelSettings(Table, frozen=True):
         "minor": "Summaries and annotations. Unset: the same provider's small model.",
         "aux": "Classification. Unset: as minor.",
         "embedding": (
-            "Vectors for search. Unset: those of the course's store, else the built-in model's, which knows English "
-            "only; whatever keys there are.\n"
+            "Vectors for search. Unset: those of the course's store; for a new one those of Builtin/minilm where "
+            "the extra meaning is installed, else of Builtin/wordllama; whatever keys there are. Both know English "
+            "only.\n"
             "  Builtin/wordllama   Ollama/nomic-embed-text   OpenAI/text-embedding-3-small   Cohere/embed-v4.0\n"
             "  Voyage/voyage-4   FastEmbed/BAAI/bge-small-en-v1.5   Model2Vec/./my-model\n"
             "  SentenceTransformers/intfloat/multilingual-e5-small"
@@ -325,14 +326,21 @@ def is_chosen(settings: Settings, tier: str) -> bool:
     return origin != "environment LMM_SOURCE" and not origin.startswith(("default", "follows"))
 
 
-def embedding_line(env: Mapping[str, str]) -> str:
-    """The one line that chooses another embedding model: of a provider whose key is there, else one that needs none.
+MINILM, WORDLLAMA = "Builtin/minilm", "Builtin/wordllama"
+
+
+def embedding_line(env: Mapping[str, str], now: str = WORDLLAMA) -> str:
+    """The one line that chooses another embedding model than `now`: of a provider whose key is there, else one that
+    needs none.
 
     >>> embedding_line({"OPENAI_API_KEY": "sk-…"})
     'model = "OpenAI/text-embedding-3-small" under [embedding] in config.toml'
+    >>> embedding_line({}, "Builtin/minilm")
+    'model = "Builtin/wordllama" under [embedding] in config.toml'
     """
     keyed = (p for p in PROVIDERS.values() if p.embedding and any(env.get(key) for key in p.keys))
-    name = next((f"{provider.name}/{provider.embedding}" for provider in keyed), "Builtin/minilm")
+    other = WORDLLAMA if now == MINILM else MINILM
+    name = next((f"{provider.name}/{provider.embedding}" for provider in keyed), other)
     return f'model = "{name}" under [embedding] in config.toml'
 
 
@@ -410,8 +418,7 @@ class _Names:
             "follows major",
         )
         aux = self._explicit("aux", minor[0].provider) or (minor[0], "follows minor")
-        builtin = PROVIDERS["builtin"]
-        embedding = self._explicit("embedding", builtin.name) or (ModelName(builtin.name, builtin.embedding), "default")
+        embedding = self._explicit("embedding", PROVIDERS["builtin"].name) or (default_embedding(), "default")
         return {
             "major": (*major, ""),
             "minor": (*minor, "major"),

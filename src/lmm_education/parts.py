@@ -13,15 +13,18 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from lmm import config_files
-from lmm.config import ModelSettings, Settings, embedding_line, is_chosen
+from lmm.config import MINILM, ModelSettings, Settings, embedding_line, is_chosen
 from lmm.errors import FileReadError
 from lmm.models.embedders.encoder import options_of
 from lmm.models.port import ChatModel, Embedder
 from lmm.powers import KINDS
+from lmm.providers import is_static
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
+from lmm_education.encode.bm25 import language_code
 from lmm_education.encode.encoder import Encoder, open_encoder
+from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import StoreError
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
@@ -30,6 +33,7 @@ from lmm_education.withheld import WithheldStore
 
 T = TypeVar("T")
 FROM_STORE = "the store"
+NONE_IN_STORE = "default: none in the store"
 """The origin of an embedding model that a store was made with, and nobody chose since."""
 
 
@@ -155,7 +159,13 @@ class CourseParts:
         Raises:
             ModelError: the embedding model cannot be opened.
         """
-        return self.once("encoder", lambda: open_encoder(self.settings, self.embedding, embedder=self.embedder))
+        return self.once("encoder", self._open_encoder)
+
+    def _open_encoder(self) -> Encoder:
+        opened = open_encoder(self.settings, self.embedding, embedder=self.embedder)
+        if self.embedding.origin == NONE_IN_STORE and opened.encoding.by_question:
+            return replace(opened, embedder=None)
+        return opened
 
     @property
     def embedding(self) -> ModelSettings:
@@ -170,6 +180,8 @@ class CourseParts:
             stored = self.store.manifest()
         except StoreError:  # who needs the store will be told
             return own
+        if stored and _went_without(stored):  # what was installed since changes no course
+            return own.replace(origin=NONE_IN_STORE)
         name, _, rest = stored.embedding.partition(" ") if stored else ("", "", "")
         if name in ("", str(own.model)) or KINDS["model"](name, self.root, {}):  # a stranger's weights are not loaded
             return own
@@ -183,7 +195,17 @@ class CourseParts:
             return ""
         why = "as in the store" if self.embedding.origin == FROM_STORE else "the default"
         then = " and lmm ingest --again" if self.store.manifest() else ""
-        return f"vectors by {self.embedding.model}, {why}; for others: {embedding_line(self.env)}{then}"
+        other = embedding_line(self.env, str(self.embedding.model))
+        return f"vectors by {self.embedding.model}, {why}; for others: {other}{then}"
+
+    @property
+    def faster_note(self) -> str:
+        """The embedding model of a new store, if nobody chose it and it takes its time, and what does not instead."""
+        nobody_chose = self.embedder is None and self.embedding.origin.startswith("default")
+        if self.encoder.embedder is None or not nobody_chose or is_static(str(self.embedding.model)):
+            return ""
+        fast = embedding_line({}, MINILM)
+        return f"{self.embedding.model}, which reads every sentence; in seconds, but finding less: {fast}"
 
     def for_students(self) -> Self:
         """The same course without the texts that ``[serve] withhold`` names, whoever asks it for what.
@@ -210,6 +232,12 @@ class CourseParts:
             chunking=_values(how, "splitter", "min_size", "max_size", "overlap", "unit"),
             documents=_values(how, "pool", "pool_size", "documents", "level", "document_size"),
         )
+
+
+def _went_without(stored: Manifest) -> bool:
+    """Whether a store would have vectors of meaning, if a built-in model had been installed when it was made."""
+    wanted = stored.encoding in ENCODINGS and ENCODINGS[stored.encoding].by_question
+    return wanted and not stored.embedding and language_code(stored.language) == "en"
 
 
 def _values(settings: object, *names: str) -> dict[str, Any]:

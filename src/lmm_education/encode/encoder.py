@@ -38,7 +38,8 @@ from lmm_education.store.port import Vector
 Vectors = dict[str, Vector]
 MULTILINGUAL = "FastEmbed/intfloat/multilingual-e5-large"
 """What we advise where the built-in embedding model will not do."""
-_ENGLISH_ONLY = "Builtin/wordllama"
+ENGLISH_ONLY = "Builtin/"
+"""How the names of the models begin that know English only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,6 @@ class Encoder:
     embedder: Embedder | None = None
     sparse: SparseEncoder | None = None
     notices: tuple[str, ...] = ()
-    on_progress: Progress | None = None
 
     @property
     def vectors(self) -> tuple[VectorName, ...]:
@@ -82,10 +82,13 @@ class Encoder:
         """All that a dense vector depends on besides its text; empty without an embedding model."""
         return getattr(self.embedder, "space", self.embedder.name) if self.embedder else ""
 
-    def encode(self, chunks: Sequence[Chunk], *, language: str | Sequence[str] = "") -> list[Vectors]:
+    def encode(
+        self, chunks: Sequence[Chunk], *, language: str | Sequence[str] = "", on_progress: Progress | None = None
+    ) -> list[Vectors]:
         """The vectors of each chunk, in order. A text without words, or no annotations, makes no vector.
 
-        `language` is that of all chunks, or of each. Give it some thousand chunks at most: vectors take room.
+        `language` is that of all chunks, or of each; `on_progress` is told how many texts the embedding model has read,
+        of how many. Give it some thousand chunks at most: vectors take room.
 
         Raises:
             ModelError: the embedding model does not answer.
@@ -99,14 +102,16 @@ class Encoder:
                 if made.indices:
                     vectors[SPARSE] = made
         if self.embedder:
-            self._embed(chunks, found, self.embedder)
+            self._embed(chunks, found, self.embedder, on_progress)
         return found
 
-    def _embed(self, chunks: Sequence[Chunk], found: Sequence[Vectors], embedder: Embedder) -> None:
+    def _embed(
+        self, chunks: Sequence[Chunk], found: Sequence[Vectors], embedder: Embedder, on_progress: Progress | None
+    ) -> None:
         jobs = [(i, name, text) for i, chunk in enumerate(chunks) for name, text in self._dense_texts(chunk)]
         if not jobs:
             return
-        made = embedder.embed([text for *_, text in jobs], kind="document", on_progress=self.on_progress)
+        made = embedder.embed([text for *_, text in jobs], kind="document", on_progress=on_progress)
         several: dict[int, list[Dense]] = {}
         for (i, name, _), vector in zip(jobs, made, strict=True):
             if name == MULTI:
@@ -158,7 +163,7 @@ class Encoder:
     def fit(self, manifest: Manifest, *, location: str = "") -> Encoder:
         """The encoder that can ask a store with this manifest.
 
-        A store without dense vectors (made where `_ENGLISH_ONLY` would not do) is asked without them.
+        A store without dense vectors (made where the built-in model would not do) is asked without them.
 
         Raises:
             StoreMismatch: the store was made with another encoding or other models; says what to do.
@@ -180,7 +185,6 @@ def open_encoder(
     embedding: ModelSettings,
     *,
     embedder: Embedder | None = None,
-    on_progress: Progress | None = None,
 ) -> Encoder:
     """The encoder of a course. `embedder` is used instead of opening `embedding`; weights are loaded when needed.
 
@@ -203,7 +207,6 @@ def open_encoder(
         embedder=embedder if encoding.embeds else None,
         sparse=open_sparse(WITH_GRAMS if alone else settings.sparse_model) if encoding.sparse else None,
         notices=notices,
-        on_progress=on_progress,
     )
 
 
@@ -211,16 +214,16 @@ def _open_embedder(
     encoding: Encoding, language: str, embedding: ModelSettings
 ) -> tuple[Embedder | None, tuple[str, ...]]:
     advice = f'set model = "{MULTILINGUAL}" or another multilingual model under [embedding] in config.toml'
-    builtin, chosen = str(embedding.model) == _ENGLISH_ONLY, not embedding.origin.startswith("default")
-    foreign = str(embedding.model).startswith("Builtin/") and language_code(language) != "en"
+    builtin, chosen = str(embedding.model).startswith(ENGLISH_ONLY), not embedding.origin.startswith("default")
+    foreign = builtin and language_code(language) != "en"
     can_do_without = encoding.by_question and not chosen
     if foreign and can_do_without:
-        return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} knows English only; {advice}",)
+        return None, (f"searching by words alone (BM25): {embedding.model} knows English only; {advice}",)
     try:
         opened = shared_embedder(embedding)
     except ModelNotInstalled:
         if not (builtin and can_do_without):
             raise
-        return None, (f"searching by words alone (BM25): {_ENGLISH_ONLY} is not installed; {advice}",)
+        return None, (f"searching by words alone (BM25): {embedding.model} is not installed; {advice}",)
     notice = f"{embedding.model} knows English only, the course is in '{language}'; {advice}"
     return opened, (notice,) if foreign else ()

@@ -22,7 +22,7 @@ from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.models.tokens import count_tokens
 from lmm.notebook.fingerprints import STALE
 from lmm_education.encode.bm25 import is_stemmed, language_code
-from lmm_education.encode.encoder import MULTILINGUAL, Vectors
+from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
 from lmm_education.encodings import ENCODINGS, SPARSE
 from lmm_education.errors import IngestError, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
@@ -53,11 +53,11 @@ from lmm_education.store.layout import check_same
 from lmm_education.store.port import Match, Point, Reader, Store, Writer
 
 BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
+LARGE = 0.5  # MB of documents from which a model that reads sentences takes half a minute and more
 GROUP = 512  # chunks of the documents that are written together
 # A run publishes what it has from time to time, so that a kill takes little away. Publishing costs the embedded store
 # a copy of what is not shared; it is to stay below a tenth of the run.
 PUBLISH_EVERY, PUBLISH_SHARE = 5.0, 10.0  # seconds; times what publishing took
-_ENGLISH_ONLY = "Builtin/wordllama"
 T = TypeVar("T")
 
 
@@ -133,6 +133,7 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     if options.dry_run:
         _estimate(run, plan.changed)
     elif plan.changed or pruned:
+        _tell_if_slow(run, plan.changed)
         _write(run, plan.changed, pruned)
         run.report.notices += run.course.store.notices
 
@@ -164,6 +165,13 @@ def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
         return ()
     read = read_file(document.source, run.stamp)
     return () if isinstance(read, Skipped) else save_steps(run, read)
+
+
+def _tell_if_slow(run: IngestRun, changed: Sequence[PlannedDocument]) -> None:
+    """Say, before it begins, that much is to be read by a model that nobody chose, and which line spares that."""
+    size = sum(planned.document.source.path.stat().st_size for planned in changed) / 1e6
+    if size > LARGE and (faster := run.course.faster_note):
+        run.listener(happened.Waiting(f"{size:.1f} MB to embed with {faster}"))
 
 
 # -- preparing -------------------------------------------------------------------------------------
@@ -391,7 +399,12 @@ def _encode(run: IngestRun, group: Sequence[_Item]) -> dict[str, Vectors]:
     vectors = dict[str, Vectors]()
     for part in batches(list(wanted.items())):
         chunks, languages = [chunk for _, (chunk, _) in part], [language for _, (_, language) in part]
-        made = run.course.encoder.encode(chunks, language=languages)
+        before = len(vectors)
+
+        def told(done: int, texts: int, before: int = before, chunks: int = len(chunks)) -> None:
+            run.listener(happened.Embedding(path, before + chunks * done // texts, len(wanted)))
+
+        made = run.course.encoder.encode(chunks, language=languages, on_progress=told)
         vectors.update(zip((hash for hash, _ in part), made, strict=True))
         run.listener(happened.Embedding(path, len(vectors), len(wanted)))
     return vectors
@@ -569,8 +582,8 @@ def tell(run: IngestRun) -> None:
     if not run.options.ingest or language_code(run.course.settings.preparation.language) != "en":
         return
     foreign = sorted(run.languages - {"en"})
-    if foreign and run.course.encoder.space.startswith(_ENGLISH_ONLY):
+    if foreign and run.course.encoder.space.startswith(ENGLISH_ONLY):
         run.report.notices.append(
-            f"{_ENGLISH_ONLY} knows English only, and there are documents in {', '.join(foreign)}; set a multilingual "
-            f'model such as "{MULTILINGUAL}" under [embedding] in config.toml'
+            f"{run.course.encoder.space} knows English only, and there are documents in {', '.join(foreign)}; set a "
+            f'multilingual model such as "{MULTILINGUAL}" under [embedding] in config.toml'
         )

@@ -135,7 +135,7 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The store waits: for a server that does not answer, or for another run. `what` is a sentence."""
+    """The store waits for a server that does not answer, or for another run; or the run takes long. `what` says it."""
 
     what: str
 

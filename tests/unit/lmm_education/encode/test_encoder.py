@@ -117,10 +117,8 @@ def test_the_hash_changes_with_the_models_and_the_language() -> None:
 def test_progress_is_told() -> None:
     """How many texts are embedded, of how many."""
     seen: list[tuple[int, int]] = []
-    encoder = open_encoder(
-        course_settings(Config()), DEFAULT, embedder=EMBEDDER, on_progress=lambda *done: seen.append(done)
-    )
-    encoder.encode([GREEN, GREEN])
+    encoder = open_encoder(course_settings(Config()), DEFAULT, embedder=EMBEDDER)
+    encoder.encode([GREEN, GREEN], on_progress=lambda *done: seen.append(done))
     assert seen[-1] == (2, 2)
 
 
