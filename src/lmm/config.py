@@ -92,6 +92,8 @@ class ModelSettings(Table, frozen=True):
             "Vectors for search. Unset: those of the course's store; for a new one those of Builtin/minilm where "
             "the extra meaning is installed, else of Builtin/wordllama; whatever keys there are. Both know English "
             "only.\n"
+            "Recommended: Builtin/minilm for English; for other languages Ollama/bge-m3, or, without a server,\n"
+            "FastEmbed/intfloat/multilingual-e5-large.\n"
             "  Builtin/wordllama   Ollama/nomic-embed-text   OpenAI/text-embedding-3-small   Cohere/embed-v4.0\n"
             "  Voyage/voyage-4   FastEmbed/BAAI/bge-small-en-v1.5   Model2Vec/./my-model\n"
             "  SentenceTransformers/intfloat/multilingual-e5-small"
