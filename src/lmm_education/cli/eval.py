@@ -92,6 +92,8 @@ def evaluate(
     by = Mean(level, MEASURE) if level else best_mean(questions)
     if level is None and (axes or tune) and (note := left_out(questions, by.level)):
         terminal.say(note, err=True)
+    if tune and (note := repeats(questions)):
+        terminal.say(note, err=True)
     with Course.open(config=config_for(documents, config), course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
@@ -143,6 +145,19 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
     counted = f"{missing} of {terminal.count(len(answerable), 'question')}"
     advice = f"; all count with --level {every}" if every else ""
     return f"note: not counted, because no {level} is given: {counted}{advice}"
+
+
+def repeats(questions: Sequence[Question]) -> str:
+    """A line where questions say much in the words of the text: what is best for them is not best for students."""
+    from lmm_education.evaluation.judge import REPEATING, repeated
+
+    share = repeated(questions)
+    if share <= REPEATING:
+        return ""
+    return (
+        f"note: {100 * share:.0f} % of these questions' words stand in the passages that answer them, which favours the "
+        "search by words; students ask in words of their own: add questions without the text's words before you tune"
+    )
 
 
 # -- what is said ----------------------------------------------------------------------------------

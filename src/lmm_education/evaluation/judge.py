@@ -90,6 +90,29 @@ def words(text: str) -> Words:
     return tuple(_WORD.findall(plain.casefold()))
 
 
+REPEATING = 0.4
+"""Above this share (`repeated`), a file of questions was written with the text at hand: 0.65 of SQuAD's, 0.53 of ours on
+the Rust book, 0.16 and 0.17 where they were asked in other words."""
+
+
+def repeated(questions: Iterable[Question]) -> float:
+    """The share of a question's longer words that stand in a passage that answers it, in whatever form; the mean.
+
+    >>> repeated([Question("How do leaves absorb light?", passages=("A leaf absorbs red light, as all leaves do.",))])
+    1.0
+    """
+    shares = []
+    for question in questions:
+        asked = _stems(question.text)
+        if asked and question.passages:
+            shares.append(max(len(asked & _stems(passage)) / len(asked) for passage in question.passages))
+    return sum(shares) / max(len(shares), 1)
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:5] for word in words(text) if len(word) > 3}
+
+
 def _runs(text: Words, length: int) -> list[Words]:
     """All runs of `length` words, by where they start."""
     return [text[i : i + length] for i in range(len(text) - length + 1)] if length else []
