@@ -155,8 +155,8 @@ def repeats(questions: Sequence[Question]) -> str:
     if share <= REPEATING:
         return ""
     return (
-        f"note: {100 * share:.0f} % of these questions' words stand in the passages that answer them, which favours the "
-        "search by words; students ask in words of their own: add questions without the text's words before you tune"
+        f"note: {100 * share:.0f} % of these questions' words stand in the passages that answer them, which favours "
+        "the search by words; students ask in words of their own: add questions without the text's words before you tune"
     )
 
 
