@@ -156,7 +156,7 @@ def repeats(questions: Sequence[Question]) -> str:
         return ""
     return (
         f"note: {100 * share:.0f} % of these questions' words stand in the passages that answer them, which favours "
-        "the search by words; students ask in words of their own: add questions without the text's words before you tune"
+        "the search by words; students ask in words of their own: add such questions before you tune"
     )
 
 

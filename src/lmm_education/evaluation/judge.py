@@ -91,8 +91,8 @@ def words(text: str) -> Words:
 
 
 REPEATING = 0.4
-"""Above this share (`repeated`), questions were written with the text at hand: 0.65 of SQuAD's, 0.53 of ours on the Rust
-book, 0.16 and 0.17 where they were asked in other words."""
+"""Above this share (`repeated`), questions were written with the text at hand: 0.65 of SQuAD's, 0.53 of ours on the
+Rust book, 0.16 and 0.17 where they were asked in other words."""
 
 
 def repeated(questions: Iterable[Question]) -> float:
