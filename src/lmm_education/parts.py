@@ -23,7 +23,7 @@ from lmm.tables import Config
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.bm25 import language_code
-from lmm_education.encode.encoder import Encoder, open_encoder
+from lmm_education.encode.encoder import NONE_IN_STORE, Encoder, open_encoder
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import StoreError
 from lmm_education.store.manifest import Manifest
@@ -33,7 +33,6 @@ from lmm_education.withheld import WithheldStore
 
 T = TypeVar("T")
 FROM_STORE = "the store"
-NONE_IN_STORE = "default: none in the store"
 """The origin of an embedding model that a store was made with, and nobody chose since."""
 
 
@@ -159,13 +158,7 @@ class CourseParts:
         Raises:
             ModelError: the embedding model cannot be opened.
         """
-        return self.once("encoder", self._open_encoder)
-
-    def _open_encoder(self) -> Encoder:
-        opened = open_encoder(self.settings, self.embedding, embedder=self.embedder)
-        if self.embedding.origin == NONE_IN_STORE and opened.encoding.by_question:
-            return replace(opened, embedder=None)
-        return opened
+        return self.once("encoder", lambda: open_encoder(self.settings, self.embedding, embedder=self.embedder))
 
     @property
     def embedding(self) -> ModelSettings:

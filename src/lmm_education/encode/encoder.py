@@ -40,6 +40,8 @@ MULTILINGUAL = "FastEmbed/intfloat/multilingual-e5-large"
 """What we advise where the built-in embedding model will not do."""
 ENGLISH_ONLY = "Builtin/"
 """How the names of the models begin that know English only."""
+NONE_IN_STORE = "default: none in the store"
+"""Where an embedding model's name comes from if the store was made without one, because there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,8 @@ def _open_embedder(
     builtin, chosen = str(embedding.model).startswith(ENGLISH_ONLY), not embedding.origin.startswith("default")
     foreign = builtin and language_code(language) != "en"
     can_do_without = encoding.by_question and not chosen
+    if embedding.origin == NONE_IN_STORE and can_do_without:
+        return None, ()
     if foreign and can_do_without:
         return None, (f"searching by words alone (BM25): {embedding.model} knows English only; {advice}",)
     try:
