@@ -121,7 +121,7 @@ def sort_key(file: str, book: Book | None, position: int | None) -> str:
 
     >>> from lmm.notebook.books import BookFile
     >>> sort_key("notes/b/two.md", Book(Path("/c/notes"), "SUMMARY.md", (BookFile("b/two.md"),)), 0)
-    'notes/\t000000'
+    'notes/\\t000000'
     """
     if book is None or position is None:
         return ""

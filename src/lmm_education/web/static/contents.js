@@ -26,8 +26,9 @@ function chapterLine({ number, title, depth, section, sections }, _, { length })
   const line = contentsLine({ number, title, depth: 0, section });
   line.className = depth ? "part" : "chapter";
   if (sections.length) {
+    const many = sections.length > 1 ? texts.sections.replace("{n}", sections.length) : texts.one_section;
     line.append(make("details", length > 12 || sections.length > 12 ? {} : { open: "" },
-      make("summary", {}, texts.sections.replace("{n}", sections.length)), make("ul", {}, ...sections.map(contentsLine))));
+      make("summary", {}, many), make("ul", {}, ...sections.map(contentsLine))));
   }
   return line;
 }
