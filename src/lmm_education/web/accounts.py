@@ -40,7 +40,7 @@ class Signer:
     def read(self, purpose: str, signed: str) -> str | None:
         """What was signed; None if it was not, or not by us for this purpose."""
         text, dot, mac = signed.rpartition(".")
-        genuine = hmac.compare_digest(mac.encode(), self._mac(purpose, text).encode())
+        genuine = hmac.compare_digest(_bytes(mac), _bytes(self._mac(purpose, text)))
         return text if dot and genuine else None
 
     def pseudonym(self, kind: str, value: str) -> str:
@@ -57,7 +57,12 @@ class Signer:
         return base64.urlsafe_b64encode(self._digest(f"signature {purpose}", text)).decode().rstrip("=")
 
     def _digest(self, purpose: str, text: str) -> bytes:
-        return hmac.digest(self.key, f"{purpose}\0{text}".encode("utf-8", "surrogateescape"), hashlib.sha256)
+        return hmac.digest(self.key, _bytes(f"{purpose}\0{text}"), hashlib.sha256)
+
+
+def _bytes(text: str) -> bytes:
+    """Of any text, whatever somebody put into a cookie."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 # -- passwords and keys as they are kept ------------------------------------------------------------
