@@ -105,9 +105,12 @@ class Provider(ABC):
 
     def _away(self, request: Request, state: str) -> Away:
         kept = self.signer.read("away", request.cookies.get(self.cookie, ""))
-        away = Away(*(written := kept.split(":"))[:3], until=int(written[3])) if kept else None
-        if away is None or not hmac.compare_digest(away.state.encode(), state.encode()) or away.until < time.time():
-            raise _refused("the browser was not sent away by us, or was away too long")
+        if not kept:
+            raise _refused("the browser was not sent away by us")
+        begun, nonce, verifier, until = kept.split(":")
+        away = Away(begun, nonce, verifier, int(until))
+        if not hmac.compare_digest(away.state.encode(), state.encode()) or away.until < time.time():
+            raise _refused("the browser was sent away with something else, or was away too long")
         return away
 
     async def _claims(self, token: str, away: Away) -> Mapping[str, Any]:
