@@ -305,6 +305,23 @@ def test_the_command_serves_until_it_is_interrupted(ingested: Path, folder: Path
     assert finish(process).code == 0
 
 
+def test_a_lecture_hall_is_shown_where(ingested: Path, folder: Path) -> None:
+    """An address that others reach, and its code to be scanned; and that without a model it only quotes."""
+    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    assert "no login" in lmm("serve", "--share", "--port", "0").err
+    process = start("serve", "--share", "--public", "--port", "0")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said = [process.stdout.readline().decode() for _ in range(12)]
+    found = re.search(r"http://[\d.]+:\d+/", said[1])
+    assert found, said
+    assert sum("█" in line for line in said) >= 8
+    assert send(f"{found[0]}healthz")[0] == 200
+    process.send_signal(2)
+    ended = finish(process)
+    assert (ended.code, "without a model the chat quotes" in ended.err) == (0, True)
+
+
 def test_others_are_let_in_only_when_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """There is no login."""
     ran = run_here(capsys, "serve", "--host", "0.0.0.0")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import multiprocessing
 import os
 import signal
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _NEEDED = (
     *("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments", "jinja2", "limits", "prometheus_client"),
-    "sqlalchemy",
+    *("segno", "sqlalchemy"),
 )
 _PATIENCE = 5  # seconds for answers on their way when the server is stopped
 _SERVE = "serve"
@@ -61,6 +63,7 @@ def serve() -> None:
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen.")
 @click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any that is free.")
 @options.flag("--public", help="Let others in without a login.")
+@options.flag("--share", help="Listen on all addresses; print one for the lecture hall, and its QR code.")
 @click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="Processes, each with a core.")
 @options.model
 @_which
@@ -70,6 +73,7 @@ def run(
     host: str,
     port: int,
     public: bool,
+    share: bool,
     workers: int,
     model: str | None,
     course: str | None,
@@ -88,6 +92,7 @@ def run(
     if courses and (config or course):
         raise ConfigError("name the courses, or use --config and --course", where="--config")
     _check_installed()
+    host = "0.0.0.0" if share and host == "127.0.0.1" else host
     work = _Work(courses, host, public, workers, model, course, config)
     with ExitStack() as closing:
         if workers > 1:
@@ -101,6 +106,10 @@ def run(
             names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
             others = [_started(work, listener) for _ in range(workers - 1)]
             terminal.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
+            if any(one.models.major.model.provider == "Builtin" for one in opened.values()):
+                terminal.note("without a model the chat quotes, and writes nothing: set model under [major]")
+            if share:
+                _show_address(next(iter(opened.values())).settings.serve.address, listener)
             _run(app, listener)
             for other in others:
                 other.terminate()
@@ -203,6 +212,21 @@ def _check_logins(courses: Iterable[Course], host: str, public: bool) -> None:
             )
         if settings.login in ("password", "users") and not settings.trusted_proxy:
             terminal.note("without TLS, passwords can be read on their way: see Recipes in docs/serve.md")
+
+
+def _show_address(address: str, listener: socket.socket) -> None:
+    """Print where a lecture hall finds the page: the configured address, or this machine's in its network."""
+    import segno
+
+    from lmm.listening import url_of
+
+    if not address:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way, contextlib.suppress(OSError):
+            way.connect(("192.0.2.1", 9))  # nothing is sent: it asks which address would be the sender's
+            address = f"http://{way.getsockname()[0]}:{listener.getsockname()[1]}/"
+    code = io.StringIO()
+    segno.make(address or url_of(listener)).terminal(out=code, border=2, compact=True)
+    terminal.say(f"\n{address or url_of(listener)}\n\n{code.getvalue()}")
 
 
 def _check_course(course: Course) -> None:
