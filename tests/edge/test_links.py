@@ -233,7 +233,7 @@ def test_exporting_into_a_folder_with_links(clone: Path, home: Path, capsys: pyt
     (clone / "out" / "deep").unlink()
     run_here(capsys, "export", "notes", "-o", "out")
     assert (clone / "out" / "one.md").read_text().startswith("# One")
-    assert sorted(listing(clone / "out")) == ["deep", "deep/deep.md", "one.md"]
+    assert sorted(listing(clone / "out")) == [".lmm-export", "deep", "deep/deep.md", "one.md"]
 
 
 def test_cards_show_no_pictures_from_elsewhere(clone: Path, home: Path) -> None:

@@ -167,6 +167,15 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
             ("/v1/chat/completions", {"model": "course", "messages": [each], "stream": stream})
             for each, stream in itertools.product(asked, (True, False))
         ],
+        "/v1/responses": [
+            ("/v1/responses", {"model": "course", "input": question, "stream": stream})
+            for question, stream in itertools.product(questions, (True, False))
+        ],
+        "/v1/embeddings": [("/v1/embeddings", {"model": "course", "input": questions})],
+        "/feedback": [],  # of what is published, in the test
+        "/login/back": [("/login/back?state=umbellule", None)],
+        "/lti/login": [("/lti/login?iss=umbellule", None)],
+        "/lti/launch": [("/lti/launch", {"id_token": "umbellule"})],
         "/v1/models": [("/v1/models", None)],
         "/v1/models/{name}": [("/v1/models/course", None)],
         "/healthz": [("/healthz", None)],
@@ -179,6 +188,13 @@ def test_no_route_gives_it_away(course: Path, server: ScriptedServer) -> None:
     assert set(requests) == {path for _, path, _ in ROUTES}, "a new route needs its row"
     server.answer = lambda request: "It is the umbellule [1][2]."
     with serving(course) as address:
+        made = [
+            json.loads(send(address, f"/material/{kind}", None).rpartition("\n\n")[2])
+            for kind in ("cards", "exercises")
+        ]
+        ids = [each["id"] for each in itertools.chain(*made)] + stored_ids(course)[1]
+        requests["/feedback"] = [("/feedback", {"exercise": each, "answer": "umbellule"}) for each in ids]
+        assert any(made)
         answers = [(path, body, send(address, path, body)) for each in requests.values() for path, body in each]
     assert not [(path, body) for path, body, answer in answers if MARK in answer]
     together = "".join(answer for _, _, answer in answers)

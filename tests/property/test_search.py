@@ -59,7 +59,7 @@ def test_every_candidate_comes_once_best_first(one: Ranking, two: Ranking, metho
     assert sorted(f.id for f in fused) == sorted({id for id, _ in (*one, *two)})
     assert [f.score for f in fused] == sorted((f.score for f in fused), reverse=True)
     for each in fused:
-        said = {name: dict(leg)[each.id] for name, leg in (("one", one), ("two", two)) if each.id in dict(leg)}
+        said = {name: score for name, leg in (("one", one), ("two", two)) if (score := dict(leg).get(each.id))}
         assert each.legs == said
 
 

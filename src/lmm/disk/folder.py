@@ -340,7 +340,11 @@ class Folder:
     def exported(self, relative: str | PurePath = "") -> dict[str, str]:
         """The files that exports wrote into a folder, by their paths in it, with the `hash_of` what was written."""
         try:
-            lines = self.read(PurePath(relative, EXPORTED), most=_LARGEST_LIST).decode("utf-8", "replace").splitlines()
+            lines = (
+                self.read(PurePath(relative, EXPORTED), most=_LARGEST_LIST)
+                .decode("utf-8", "surrogateescape")
+                .splitlines()
+            )
         except DocumentError:
             return {}
         return {name: hash for hash, _, name in (line.partition("  ") for line in lines) if name}

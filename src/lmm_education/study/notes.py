@@ -330,7 +330,7 @@ def _note_exports(output: Folder, report: ExportReport) -> None:
     }
     if written.items() - known.items():
         lines = (f"{hash}  {name}\n" for name, hash in sorted({**known, **written}.items()))
-        output.write(EXPORTED, "".join(lines))
+        output.write(EXPORTED, "".join(lines).encode("utf-8", "surrogateescape"))  # names may be any bytes
 
 
 def _is_in(path: Path, folder: Path) -> bool:
