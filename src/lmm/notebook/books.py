@@ -104,7 +104,7 @@ def _read(folder: Path, name: str, changed: int) -> Book | None:
     # One link makes no book: a folder of notes may have a SUMMARY.md too.
     if len(files) <= made.least:
         return None
-    return Book(folder, name, files, made.whole, made.counts_headings, made.settings)
+    return Book(folder, name, files, made.whole, counts_headings=made.counts_headings, settings=made.settings)
 
 
 def _found(folder: Path, name: str) -> str:

@@ -89,7 +89,7 @@ def chapter_of(path: Path) -> BookChapter:
     up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
     words = _words({**settings[1], **book.settings})
     labels = labels if book.counts_headings else _labels_of(path, blocks)
-    chapter = BookChapter(book, position, file.title, numbers[position], labels, words, up=up)
+    chapter = BookChapter(book, position, file.title, numbers[position], labels=labels, words=words, up=up)
     return _with_sources(chapter, book.folder, path, settings)
 
 

@@ -147,7 +147,8 @@ class IngestPrinter:
 
     def __call__(self, event: Event) -> None:
         """Print what happens."""
-        from lmm_education.ingestion.report import Annotating, Begun, Embedding, Ended, Waiting
+        from lmm.messages import Waiting
+        from lmm_education.ingestion.report import Annotating, Begun, Embedding, Ended
 
         match event:
             case Begun(documents):
@@ -156,9 +157,9 @@ class IngestPrinter:
                 self.doing = f"{path}: annotations"
             case Embedding(path, done, total):
                 self.doing = f"{path}: {done}/{total} chunks"
-            case Waiting(what):
+            case Waiting(reason):
                 terminal.erase_bar()
-                terminal.say(what, err=True)
+                terminal.say(reason, err=True)
             case Ended(document):
                 self.done += document.state != "skipped"
                 self.left.ended(worked=document.state in ("new", "changed", "prepared"))

@@ -19,6 +19,7 @@ from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import LmmError, ModelError, ModelRejected
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
+from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
 from lmm.notebook.fingerprints import STALE
 from lmm_education.encode.bm25 import is_stemmed, language_code
@@ -171,7 +172,7 @@ def _tell_if_slow(run: IngestRun, changed: Sequence[PlannedDocument]) -> None:
     """Say, before it begins, that much is to be read by a model that nobody chose, and which line spares that."""
     size = sum(planned.document.source.path.stat().st_size for planned in changed) / 1e6
     if size > LARGE and (faster := run.course.faster_note):
-        run.listener(happened.Waiting(f"{size:.1f} MB to embed with {faster}"))
+        run.listener(Waiting(f"{size:.1f} MB to embed with {faster}"))
 
 
 # -- preparing -------------------------------------------------------------------------------------

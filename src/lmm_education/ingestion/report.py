@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmm.errors import LmmError
+from lmm.messages import Waiting
 
 OUR_OWN = "a prepared file of ours"
 State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
@@ -134,13 +135,6 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """The store waits for a server that does not answer, or for another run; or the run takes long. `what` says it."""
-
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ended:
     """A document is done, with what became of it."""
 
@@ -148,6 +142,7 @@ class Ended:
 
 
 Event = Begun | Annotating | Embedding | Waiting | Ended
+"""What happens; it waits for a server that does not answer, for another run, or since there is much to do."""
 Listener = Callable[[Event], None]
 
 

@@ -19,6 +19,7 @@ import msgspec
 from lmm.disk.folder import SUFFIXES, check_named
 from lmm.document import Document
 from lmm.errors import LmmError
+from lmm.messages import Waiting
 from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreOutdated
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.apply import (
@@ -57,9 +58,7 @@ def ingest_into(
         StoreError: the store cannot be read or written, or was made with other settings.
         LinkOutside: the folder for the files is a link that leads out of the folder that it lies in.
     """
-    with (
-        course.store.telling(lambda sentence: listener(happened.Waiting(sentence))) if options.ingest else nullcontext()
-    ):
+    with course.store.telling(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
         return _ingest(course, paths, options, listener, only)
 
 

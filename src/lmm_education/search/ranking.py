@@ -207,7 +207,7 @@ def together(text: Sequence[int | None], asked: Mapping[int, float]) -> float:
     return best / whole if whole else 0.0
 
 
-class Read(NamedTuple):
+class ReadPassage(NamedTuple):
     """A passage that was read: its prose, the headings above it, how much of the question's weight stands `together`
     there, and how much stands only in what is no prose."""
 
@@ -219,17 +219,17 @@ class Read(NamedTuple):
 
 def read(
     text: str, headings: Sequence[str], asked: Mapping[int, float], words: Callable[[str], list[int | None]]
-) -> Read:
+) -> ReadPassage:
     """Read a passage for a question with these words and their weights; `words` are those of a text, in their order."""
     prose = prose_of(text)
     said = words(prose)
     beside = {} if prose == text else dict.fromkeys(words(text))
     whole = math.fsum(asked.values()) or 1.0
     hidden = math.fsum(weight for word, weight in asked.items() if word in beside and word not in said)
-    return Read(prose, headings, together(said, asked), hidden / whole)
+    return ReadPassage(prose, headings, together(said, asked), hidden / whole)
 
 
-def standing(passages: Sequence[Read], *, words: float) -> list[float]:
+def standing(passages: Sequence[ReadPassage], *, words: float) -> list[float]:
     """What is added to the fused scores of passages, best first, once they are read; `words` is what the words weigh
     for the question.
 
@@ -238,8 +238,8 @@ def standing(passages: Sequence[Read], *, words: float) -> list[float]:
     91.8, 66.4, 76.6, 37.8. What introductions promise ("In this chapter, we'll") helped one set and hurt another.
 
     >>> text = "Leaves are green because of the chlorophyll that is in all of their many cells, as we know."
-    >>> passages = [Read(text, ["A"], 1, 0), Read("Leaves", ["B"], 0, 0), Read(text, ["Summary"], 1, 0)]
-    >>> [round(each, 2) for each in standing(passages, words=0.5)]
+    >>> got = [ReadPassage(text, ["A"], 1, 0), ReadPassage("Leaves", ["B"], 0, 0), ReadPassage(text, ["Summary"], 1, 0)]
+    >>> [round(each, 2) for each in standing(got, words=0.5)]
     [0.1, -0.2, -0.45]
     """
     said: set[str] = set()

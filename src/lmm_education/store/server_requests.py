@@ -36,7 +36,7 @@ pause = time.sleep  # tests do not wait
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class StoreNode:
     """One address of a server or cluster. It is `down` from a request that failed until it answers again."""
 
     address: str
@@ -57,7 +57,7 @@ class Requests:
     def __init__(
         self, connect: Callable[[str], QdrantClient], addresses: Sequence[str], *, at_once: int = UNDER_WAY
     ) -> None:
-        self._connect, self._nodes, self._at_once = connect, [Node(address) for address in addresses], at_once
+        self._connect, self._nodes, self._at_once = connect, [StoreNode(address) for address in addresses], at_once
         self._lock, self._closed = threading.Lock(), False
         self._on_wait: Callable[[str], None] | None = None
 
@@ -119,7 +119,7 @@ class Requests:
             while waiting:
                 yield waiting.popleft().result()
 
-    def _in_order(self) -> list[Node]:
+    def _in_order(self) -> list[StoreNode]:
         """The addresses as they are to be asked: those that answered last time first. One that is down and whose time
         has come is looked at meanwhile."""
         nodes = sorted(self._nodes, key=lambda node: node.down)
@@ -129,23 +129,23 @@ class Requests:
                 threading.Thread(target=self._look, args=(node,), name="lmm-look", daemon=True).start()
         return nodes
 
-    def _look(self, node: Node) -> None:
+    def _look(self, node: StoreNode) -> None:
         """Whether a node answers again."""
         with contextlib.suppress(Exception):
             self._open(node).info()
             node.down, node.look_after = False, _FIRST_LOOK
 
-    def _look_later(self, node: Node) -> None:
+    def _look_later(self, node: StoreNode) -> None:
         node.look_at = time.monotonic() + node.look_after
         node.look_after = min(2 * node.look_after, _LONGEST_LOOK)
 
-    def _failed(self, node: Node, trouble: Trouble) -> None:
+    def _failed(self, node: StoreNode, trouble: Trouble) -> None:
         if trouble.status != 429 and not node.down:
             node.down = True
             self._look_later(node)
 
     @contextmanager
-    def _watching(self, node: Node) -> Iterator[None]:
+    def _watching(self, node: StoreNode) -> Iterator[None]:
         """Tell, once, if the block takes longer than `SILENCE`."""
         if self._on_wait is None:
             yield
@@ -159,7 +159,7 @@ class Requests:
         finally:
             timer.cancel()
 
-    def _open(self, node: Node) -> QdrantClient:
+    def _open(self, node: StoreNode) -> QdrantClient:
         with self._lock:
             if self._closed:
                 raise StoreError("the store was closed", where=self.address)

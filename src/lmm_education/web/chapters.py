@@ -123,7 +123,7 @@ def _in_book(sections: Sequence[SectionTitles]) -> Chapter:
     number = first.numbers[0] if first.numbers and named(first.numbers[0], first.title) != first.title else ""
     alone = bool(entries) and not any(entry.depth == 0 for entry in entries[1:])
     section, entries = _without_title(first.title, entries, alone=alone and first.in_book)
-    return Chapter(number, first.title, first.document, section, tuple(entries), first.part)
+    return Chapter(number, first.title, first.document, section, entries=tuple(entries), part=first.part)
 
 
 def _chapter(number: tuple[int, int] | None, sections: Sequence[SectionTitles]) -> Chapter:

@@ -54,7 +54,7 @@ class Away:
     until: int = field(default_factory=lambda: int(time.time()) + _AWAY)
 
 
-class Provider(ABC):
+class LoginProvider(ABC):
     """One that says who somebody is.
 
     Raises:
@@ -159,7 +159,7 @@ class Provider(ABC):
     async def _keys_address(self) -> str: ...
 
 
-class OpenIdConnect(Provider):
+class OpenIdConnect(LoginProvider):
     """A provider of OpenID Connect, which tells its addresses itself."""
 
     needs = ("issuer", "client_id", "client_secret_env")
@@ -174,7 +174,7 @@ class OpenIdConnect(Provider):
             raise ConfigError(f"{settings.client_secret_env} is not set", where="[serve] client_secret_env", hint=hint)
 
     async def begin(self, request: Request) -> Response:
-        """See `Provider.begin`."""
+        """See `LoginProvider.begin`."""
         away, addresses = Away(), await self._addresses()
         async with self._client(request) as client:
             address, _ = client.create_authorization_url(
@@ -183,7 +183,7 @@ class OpenIdConnect(Provider):
         return self._sent(request, address, away)
 
     async def came_back(self, request: Request) -> str:
-        """See `Provider.came_back`."""
+        """See `LoginProvider.came_back`."""
         from authlib.common.errors import AuthlibBaseError
         from httpx2 import HTTPError
 
@@ -228,7 +228,7 @@ class OpenIdConnect(Provider):
         return str((await self._addresses())["jwks_uri"])
 
 
-class LearningPlatform(Provider):
+class LearningPlatform(LoginProvider):
     """A platform that opens the chat as one of its activities: Moodle, Canvas, ILIAS, Blackboard."""
 
     needs = ("issuer", "client_id", "platform_login", "platform_keys")
@@ -252,7 +252,7 @@ class LearningPlatform(Provider):
         return self._sent(request, f"{login}{'&' if '?' in login else '?'}{urlencode(asked)}", away)
 
     async def came_back(self, request: Request) -> str:
-        """``POST /lti/launch``: see `Provider.came_back`."""
+        """``POST /lti/launch``: see `LoginProvider.came_back`."""
         said = await _form(request)
         away = self._away(request, said.get("state", ""))
         claims = await self._claims(said.get("id_token", ""), away)
@@ -269,10 +269,10 @@ class LearningPlatform(Provider):
 
 
 _ADDRESSES = ("platform_login", "platform_keys")
-_PROVIDERS: dict[str, type[Provider]] = {"oidc": OpenIdConnect, "lti": LearningPlatform}
+_PROVIDERS: dict[str, type[LoginProvider]] = {"oidc": OpenIdConnect, "lti": LearningPlatform}
 
 
-def open_provider(settings: ServeSettings, signer: Signer) -> Provider | None:
+def open_provider(settings: ServeSettings, signer: Signer) -> LoginProvider | None:
     """Where one logs in, if that is not here."""
     kind = _PROVIDERS.get(settings.login)
     return kind(settings, signer) if kind else None

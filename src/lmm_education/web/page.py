@@ -30,7 +30,7 @@ from lmm_education.web.chapters import Chapter, follow_ups, source_title, starte
 from lmm_education.web.http import NO_STORE, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
 from lmm_education.web.material import Hidden, section_values
-from lmm_education.web.openid import Provider
+from lmm_education.web.openid import LoginProvider
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
 from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of
@@ -382,7 +382,7 @@ async def came_back(request: Request) -> Response:
     return service.students.arrived(request, await provider.came_back(request), provider)
 
 
-def _provider(request: Request) -> Provider:
+def _provider(request: Request) -> LoginProvider:
     provider = service_of(request).provider
     if provider is None:
         raise RequestError("nobody logs in elsewhere", status=404)

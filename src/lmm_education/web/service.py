@@ -47,7 +47,7 @@ from lmm_education.web.identity import Identity
 from lmm_education.web.login import OF_ONE, Attempts, Login
 from lmm_education.web.material import Contents, Material
 from lmm_education.web.metrics import Metrics
-from lmm_education.web.openid import Provider, open_provider
+from lmm_education.web.openid import LoginProvider, open_provider
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
 from lmm_education.web.state import Budget, Reservation, Spent, open_counts, open_state, secret_key
@@ -80,7 +80,7 @@ class Service:
     identity: Identity
     guard: Guard
     students: Login
-    provider: Provider | None
+    provider: LoginProvider | None
     teacher: Login
     pictures: Pictures
     material: Material
