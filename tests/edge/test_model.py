@@ -274,5 +274,7 @@ def test_refine(command: Command, folder: Path) -> None:
     """A judge says how good the reply is: this one is no good judge, but keeps to the form that it is asked for."""
     (folder / "a.chatmd").write_text("<system>Be brief.</system>\n<user>\n</user>\n")
     (folder / "cases.yaml").write_text(f"- input: {QUESTION}\n  judge: It names a height.\n")
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace(BRIEF, ""))  # which would end the judge's JSON at its first comma
     ran = command("refine", "a.chatmd", "--cases", "cases.yaml", "--check", codes=EITHER)
     assert "judge" in ran.out

@@ -47,8 +47,9 @@ def judge_message(given: str, reply: str, criteria: str, prompts: Prompts) -> Me
 
 @functools.cache
 def judgement_schema() -> Schema:
-    """What a judge replies with; the reason comes first, so that the score follows from it."""
-    return object_of(reason={"type": "string"}, score={"type": "number", "minimum": 0, "maximum": 10})
+    """What a judge replies with; the reason comes first, so that the score follows from it. Whole numbers: grammars
+    of local servers keep those within bounds, and no others."""
+    return object_of(reason={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 10})
 
 
 def read_judgement(reply: str) -> tuple[float, str] | None:
