@@ -191,7 +191,8 @@ _ARGUMENT = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,100}\}){0,200}\}){0,200}\}"
 # time without end.
 _SPAN = re.compile(
     rf"""
-    (?P<display>\$\$.{{1,2000}}?\$\$(?:[ \t]*\{{\#(?P<eq>[\w:.-]+)[^{{}}\n]*\}})?)
+    (?=[$\\`{{<!\[@(\#:-]|^(?:[ \t]+-->|Table))  # what they begin with; so it is four times as fast
+    (?:(?P<display>\$\$.{{1,2000}}?\$\$(?:[ \t]*\{{\#(?P<eq>[\w:.-]+)[^{{}}\n]*\}})?)
     |(?P<tex>\\begin\{{(?P<env>(?:equation|align|gather|multline|eqnarray)\*?)\}}.{{1,2000}}?\\end\{{(?P=env)\}})
     |(?P<formula>(?<![\\$])\$(?![\s$])(?:\\.|[^$\\\n]){{1,500}}?(?<!\s)\$(?!\d))
     |(?P<run>`(?:r|\{{(?:r|python|julia|ojs)\}})[ ](?P<expression>[^`]{{1,1000}})`)
@@ -211,7 +212,7 @@ _SPAN = re.compile(
     |(?P<text_reference>^\(ref:[\w-]+\)[ ][^\n]*)
     |^(?P<heading>\#{{1,6}}[ \t][^\n]*?)[ \t]*\{{[ \t]*[-.\#][^{{}}\n]*\}}[ \t]*$
     |^(?P<caption>(?:Table)?:[ ]+[^\n]*?)[ \t]*\{{[^{{}}\n]*\#(?P<table>tbl-[\w:.-]+)[^{{}}\n]*\}}[ \t]*$
-    |(?P<tag></?(?P<name>[A-Za-z][\w-]*+)(?P<inside>(?:\s++[\w:@-]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=]++))?)*+)\s*+/?>)
+    |(?P<tag></?(?P<name>[A-Za-z][\w-]*+)(?P<inside>(?:\s++[\w:@-]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=]++))?)*+)\s*+/?>))
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
