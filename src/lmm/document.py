@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from lmm import config_files
+from lmm.books.project import book_of
 from lmm.config import ANNOTATIONS, Settings
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
@@ -34,7 +35,6 @@ from lmm.notebook import edits as waiting
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
-from lmm.notebook.books import book_of
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
 from lmm.notebook.companions import bring
 from lmm.notebook.edits import is_sound, merge_whole_edits

@@ -13,13 +13,13 @@ from edge.support import run_here
 from fakes import web_server
 from fakes.web_server import WebServer, page, redirect
 
+from lmm.books.project import book_of
 from lmm.errors import FetchFailed, FileReadError, FileWriteError, LmmError
 from lmm.importing import import_file
 from lmm.importing import web as importing
 from lmm.importing.web import WEB, Robots, import_site, import_url
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import HeaderBlock
-from lmm.notebook.books import book_of
 from lmm_education.ingestion.sources import find_sources
 
 # The only way to an address that is not public: who calls the function says it. No option and no setting does.

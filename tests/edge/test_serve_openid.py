@@ -122,7 +122,7 @@ def test_what_does_not_show_who_somebody_is(served: Serving, provider: IdentityP
         assert arrives() == 401
 
 
-def test_a_launch_counts_once_in_one_browser(served: Serving, provider: IdentityProvider) -> None:
+def test_a_launch_counts_in_the_browser_that_began_it(served: Serving, provider: IdentityProvider) -> None:
     """What was sent to one browser lets no other in; another deployment, platform or kind of launch lets nobody in."""
     with served("lti", 'deployments = ["1"]') as address:
         token = provider.token("n")

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from lmm.books.as_read import as_read
+from lmm.books.chapters import BookChapter, chapter_of
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.notebook.as_read import as_read
-from lmm.notebook.chapters import BookChapter, chapter_of
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepared import is_own_output, read_mark
 from lmm_education.ingestion.report import OUR_OWN

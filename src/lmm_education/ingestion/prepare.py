@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
 
+from lmm.books.as_read import as_read
+from lmm.books.chapters import NO_BOOK, BookChapter
 from lmm.errors import ConfigError
-from lmm.notebook.as_read import as_read
-from lmm.notebook.chapters import NO_BOOK, BookChapter
 from lmm_education.config import Preparation, for_document
 from lmm_education.ingestion.annotation import annotate
 from lmm_education.ingestion.chunks import Passage, passages_of

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from lmm.books.project import Book, book_of
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
-from lmm.notebook.books import Book, book_of
 from lmm_education.errors import IngestError
 from lmm_education.material import reading_order
 
@@ -119,7 +119,7 @@ def _follow_books(sources: Sources) -> None:
 def sort_key(file: str, book: Book | None, position: int | None) -> str:
     """What a chapter is sorted by among the documents of the course; nothing for what is no chapter of a book.
 
-    >>> from lmm.notebook.books import BookFile
+    >>> from lmm.books.project import BookFile
     >>> sort_key("notes/b/two.md", Book(Path("/c/notes"), "SUMMARY.md", (BookFile("b/two.md"),)), 0)
     'notes/\\t000000'
     """

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lmm.books.as_read import as_read
+from lmm.books.chapters import NO_BOOK, BookChapter, chapter_of
 from lmm.config_files import CONFIG, find_config
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.notebook.as_read import as_read
-from lmm.notebook.chapters import NO_BOOK, BookChapter, chapter_of
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, course_settings

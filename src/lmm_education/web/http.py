@@ -77,21 +77,30 @@ async def read_json(request: Request) -> Mapping[str, Any]:
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError("the request must be JSON", hint="Content-Type: application/json", status=415)
-    data = bytearray()
     try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > LARGEST:
-                raise RequestError(f"the request has more than {LARGEST} bytes", status=413)
-    except ClientDisconnect:
-        raise RequestError("the request has no end", status=408) from None
-    try:
-        body = json.loads(data)
+        body = json.loads(await read_body(request, LARGEST))
     except (ValueError, RecursionError):
         raise RequestError("the request is no JSON") from None
     if not isinstance(body, dict):
         raise RequestError("the request must be a JSON object")
     return body
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body of a request, of at most so many bytes.
+
+    Raises:
+        RequestError: it is larger, or does not come to its end.
+    """
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > most:
+                raise RequestError(f"the request has more than {most} bytes", status=413)
+    except ClientDisconnect:
+        raise RequestError("the request has no end", status=408) from None
+    return bytes(data)
 
 
 def short_text(body: Mapping[str, Any], name: str) -> str:

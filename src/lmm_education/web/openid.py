@@ -26,9 +26,9 @@ from lmm.errors import ConfigError, LmmError
 from lmm.hosts import is_loopback_url
 from lmm.powers import require
 from lmm_education.config import ServeSettings
-from lmm_education.errors import Denied
+from lmm_education.errors import Denied, RequestError
 from lmm_education.web.accounts import Signer
-from lmm_education.web.http import NO_STORE, address_of
+from lmm_education.web.http import NO_STORE, address_of, read_body
 from lmm_education.web.identity import cookie_name, set_cookie
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _AWAY = 600  # seconds that a browser may be away
 _FRESH = 3600.0  # seconds that a provider's addresses and keys count without a look
 _TIMEOUT = 10.0
 _LEEWAY = 60  # seconds that clocks may differ
-_LARGEST = 64 * 1024  # bytes of a launch
+_LARGEST, _MOST_FIELDS = 64 * 1024, 50  # bytes and fields of a launch
 _CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
 logger = logging.getLogger("lmm.serve")
 
@@ -314,10 +314,9 @@ async def _json(address: str) -> Mapping[str, Any]:
 
 async def _form(request: Request) -> dict[str, str]:
     """The fields of a form, each once."""
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > _LARGEST:
-            raise Denied("The form is too large.", status=413, code="too_large")
-    fields = parse_qs(data.decode(errors="replace"), max_num_fields=50)
+    data = await read_body(request, _LARGEST)
+    try:
+        fields = parse_qs(data.decode(errors="replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise RequestError(f"the form has more than {_MOST_FIELDS} fields") from None
     return {name: values[0] for name, values in fields.items()}

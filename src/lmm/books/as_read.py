@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from lmm.notebook.chapters import NO_BOOK, BookChapter
-from lmm.notebook.code_cells import CodeCell, code_apart, read_cell
+from lmm.books.chapters import NO_BOOK, BookChapter
+from lmm.books.code_cells import CodeCell, code_apart, read_cell
 
 _SPECIAL = re.compile(r"[@<{`\\]|:::|!\[|^\(ref:|^!!!|^\?\?\?", re.MULTILINE)
 

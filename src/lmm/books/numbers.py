@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lmm.books.code_cells import code_apart, read_cell
+from lmm.books.project import BookFile
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, TextBlock
 from lmm.markdown.units import is_opening
-from lmm.notebook.books import BookFile
-from lmm.notebook.code_cells import code_apart, read_cell
 
 WORDS = {
     "en": {
@@ -213,7 +213,7 @@ class Numbering:
     def _count(self, label: str, around: Iterable[str]) -> None:
         if label in self.labels:
             return
-        kind, separator = re.match(r"(\w+?)([-:])", label).groups()  # type: ignore[union-attr]
+        kind, separator, _ = re.split("([-:])", label, maxsplit=1)
         whole = next((each for each in around if each.startswith(f"{kind}-") and each in self.labels), "")
         if whole:  # a part of a figure
             self._things[whole] += 1

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmm.notebook.as_read import as_read
-from lmm.notebook.bibliography import read_bibliography
-from lmm.notebook.chapters import BookChapter, chapter_of
+from lmm.books.as_read import as_read
+from lmm.books.bibliography import read_bibliography
+from lmm.books.chapters import BookChapter, chapter_of
 
 BIB = """@string{x = "y"}
 @article{darwin, author = "Darwin, Charles", date = {1859-11-24}, title={On the {Origin}}}

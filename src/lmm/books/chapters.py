@@ -9,14 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from lmm.books.bibliography import Citations, csl, read_bibliography
+from lmm.books.executed import executed
+from lmm.books.numbers import WORDS, FileNumbers, Numbering
+from lmm.books.project import Book, BookFile, book_of
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.notebook.bibliography import Citations, csl, read_bibliography
-from lmm.notebook.books import Book, BookFile, book_of
-from lmm.notebook.executed import executed
-from lmm.notebook.numbers import WORDS, FileNumbers, Numbering
 
 _MOST = 5_000_000  # bytes of a chapter
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from lmm.books.code_cells import CodeCell, code_apart, read_cell
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
-from lmm.notebook.code_cells import CodeCell, code_apart, read_cell
 
 _MOST = 20_000_000  # bytes of what a document showed
 _PICTURE = re.compile(r"(.+?)-\d+\.(?:png|svg|jpe?g|gif|webp)\Z", re.IGNORECASE)

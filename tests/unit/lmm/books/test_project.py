@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lmm import Document
+from lmm.books.chapters import chapter_of
+from lmm.books.project import book_of, read_book
 from lmm.models.testing import ScriptedModel
-from lmm.notebook.books import book_of, read_book
-from lmm.notebook.chapters import chapter_of
 from lmm_education.ingestion.sources import find_sources
 
 KINDS = {
