@@ -16,10 +16,23 @@ from lmm_education.web.rendering import BlockStream, lines_of, marked_html, titl
 TAGS = frozenset(
     re.findall(
         r"\w+",
-        "p h1 h2 h3 h4 h5 h6 em strong s code pre span div a ul ol li blockquote hr br table thead tbody tr th td",
+        "p h1 h2 h3 h4 h5 h6 em strong s code pre span div a ul ol li blockquote hr br table thead tbody tr th td "
+        "figure figcaption sup dl dt dd input",
     )
 )
-ATTRIBUTES = {"class", "href", "target", "rel", "title", "data-source", "tabindex", "start"}
+ATTRIBUTES = {
+    "class",
+    "href",
+    "target",
+    "rel",
+    "title",
+    "data-source",
+    "tabindex",
+    "start",
+    "type",
+    "checked",
+    "disabled",
+}
 TRICKS = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "![x](http://evil/x.png)",
     "[a](data:text/html,x)", "<a href='x' onclick=y>", "$\\text{<img src=x onerror=alert(1)>}$", 
@@ -27,7 +40,8 @@ TRICKS = [
     "$\\href{javascript:alert(1)}{x}$", "$$\n\\style{position:fixed}{x}\n$$", "[x]: javascript:y\n\n[x]", "<!-- -->",
     "$\\class{\"><script>}{x}$", "[a](http://b.c 'x\" onmouseover=\"y')", "<http://a.b/\"onclick=x>", "[1]", "[1, 2]",
     "|a|b|\n|-|:-:|\n|<b>|$x$|", "- a\n  1. b", "> $$\n> x\n> $$", "\\(", "\\[", "$$", "`", "~~~", "\x00",
-    "&lt;script&gt;",
+    "&lt;script&gt;", "![<b>](x)", "\n\n![*a* <script>](x)\n\n", "a[^1]\n\n[^1]: <img src=x>\n\n", "t\n: <b>d</b>\n",
+    "- [x] <i>\n- [ ] b\n", "> [!NOTE]\n> <b>\n", "|a|\n|-|\n\nTable: <b>\n\n",
     "\\begin{align}\na &= b\n\\end{align}", "$\\newcommand{\\a}{\\b\\b}\\a$", "\n\n", " ", "\n", "**", "x", "$x^2$",
 ]  # fmt: skip
 
