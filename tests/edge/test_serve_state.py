@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import multiprocessing
 import os
-import signal
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -105,23 +104,37 @@ def test_several_servers_have_one_log(place: Path | str, tmp_path: Path) -> None
     assert not before.exists()
 
 
-def _write_and_wait(place: Path | str, written: object) -> None:
-    with Database(place).writing("spent") as connection:
-        connection.execute(text("INSERT INTO spent VALUES ('2026-11-22', 7, 0)"))
-        written.set()  # type: ignore[attr-defined]
-        signal.pause()
+def test_tables_of_an_earlier_version(place: Path | str, tmp_path: Path) -> None:
+    """Get the columns that they had not, and keep what is in them."""
+    with LogFile(place) as log:
+        log.add([(LoggedExchange("1", 2e9, "Why?", cached=True), "ada")])
+    with closing(Database(place)) as earlier, earlier.writing() as connection:
+        connection.execute(text("ALTER TABLE exchanges DROP COLUMN cached"))
+    with LogFile(place) as log:
+        log.add([(LoggedExchange("2", 2e9, "Why red?", cached=True), "ada")])
+        assert [(each.id, each.cached) for each in read_log(place)] == [("1", False), ("2", True)]
+
+
+_WRITES_AND_WAITS = """
+import signal
+from pathlib import Path, PosixPath
+from sqlalchemy import text
+from lmm_education.database import Database
+from lmm_education.web import state
+with Database({place!r}).writing("spent") as connection:
+    connection.execute(text("INSERT INTO spent VALUES ('2026-11-22', 7, 0)"))
+    print("written", flush=True)
+    signal.pause()
+"""
 
 
 def test_whoever_is_killed_leaves_nothing_half_done(place: Path | str) -> None:
     """Nor does anybody wait for him."""
-    spawn = multiprocessing.get_context("spawn")
-    written = spawn.Event()
-    process = spawn.Process(target=_write_and_wait, args=(place, written))
-    process.start()
-    assert written.wait(60)
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
+    command = [sys.executable, "-c", _WRITES_AND_WAITS.format(place=place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "written\n"
+        process.kill()
     budget = Budget(Database(place), 1000, 0.0, Spent(100))
     assert budget.spent() == Spent()
     assert budget.reserve() is not None

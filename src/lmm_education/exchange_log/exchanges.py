@@ -1,6 +1,6 @@
 """What was asked on the pages of `lmm serve`, and what came of it: as a value, as a row, and for other programs.
 
-``user_version`` of the log counts the steps of `MIGRATIONS` that were taken; ``application_id`` says that it is ours.
+``user_version`` of the log's file is `VERSION`; ``application_id`` says that it is ours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
-    Connection,
     Double,
     Index,
     Integer,
@@ -158,12 +157,8 @@ DAYS = Table(
     sqlite_with_rowid=False,
 )
 """The keys of the last two days, of which the names of sessions are made."""
-MIGRATIONS: tuple[Callable[[Connection], object], ...] = (
-    LOG_TABLES.create_all,
-    lambda connection: connection.exec_driver_sql("ALTER TABLE exchanges ADD COLUMN cached INTEGER NOT NULL DEFAULT 0"),
-)
-"""Each step takes a file from the version before to the next; the first makes what there is today."""
-VERSION = len(MIGRATIONS)
+VERSION = 2
+"""Of the columns, as `log_file` writes it into a file: 2 since `cached`."""
 COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
 
 

@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ from lmm.disk.folder import configured
 from lmm.errors import FileReadError
 from lmm.powers import require
 from lmm_education.config import ServeSettings
-from lmm_education.database import Database
+from lmm_education.database import Database, make_tables
 from lmm_education.errors import LogError, LogMissing
 from lmm_education.exchange_log.exchanges import (
     APPLICATION,
@@ -41,7 +41,6 @@ from lmm_education.exchange_log.exchanges import (
     EXCHANGES,
     LOG_TABLES,
     LONGEST_COMMENT,
-    MIGRATIONS,
     VERSION,
     LogFilter,
     LoggedExchange,
@@ -75,8 +74,7 @@ class LogFile:
         if isinstance(file, Path) and file.exists():  # nothing is changed before it is known whose it is
             with _reading(file, "written", busy):
                 pass
-        make = migrate if isinstance(file, Path) else LOG_TABLES.create_all
-        self._database = Database(file, patience=busy, make=make)
+        self._database = Database(file, patience=busy, make=_make)
         try:
             with self._writing():
                 pass
@@ -223,7 +221,7 @@ def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connec
         return
     with (
         _told(file, what),
-        contextlib.closing(Database(file, patience=busy, make=LOG_TABLES.create_all)) as database,
+        contextlib.closing(Database(file, patience=busy, make=_make)) as database,
         database.reading() as connection,
     ):
         yield connection
@@ -235,13 +233,11 @@ def _reader(file: Path, busy: float) -> Database:
     return Database(file, patience=busy, make=None)
 
 
-def migrate(connection: Connection, steps: Sequence[Callable[[Connection], object]] = MIGRATIONS) -> None:
-    """Take the steps that a file has not taken yet."""
-    version = _version(connection)
-    for step in steps[:1] if version == 0 else steps[version:]:
-        step(connection)
-    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {len(steps)}")
+def _make(connection: Connection) -> None:
+    make_tables(connection, LOG_TABLES)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
 
 
 def _check(connection: Connection, file: Path) -> None:

@@ -13,14 +13,11 @@ from pathlib import Path
 import pytest
 from fakes.courses import folder_in_memory
 from hypothesis import given
-from sqlalchemy import Connection
 from unit.lmm_education.exchange_log.logs import logs
 
-from lmm.errors import FileReadError
-from lmm_education.database import Database
 from lmm_education.errors import LogError, LogMissing
-from lmm_education.exchange_log.exchanges import APPLICATION, MIGRATIONS, VERSION, LogFilter, LoggedExchange
-from lmm_education.exchange_log.log_file import LogFile, migrate, read_log
+from lmm_education.exchange_log.exchanges import VERSION, LogFilter, LoggedExchange
+from lmm_education.exchange_log.log_file import LogFile, read_log
 
 DAY = 24 * 3600.0
 NOW = time.time()
@@ -186,33 +183,6 @@ def test_a_later_version_is_refused(log: LogFile, file: Path) -> None:
     for use in (LogFile, read_log):
         with pytest.raises(LogError, match="later version"):
             use(file)
-
-
-def test_a_step_to_the_next_version_keeps_what_is_there(log: LogFile, file: Path) -> None:
-    """And is taken once, whole or not at all."""
-    log.add([(asked("1"), "ada")])
-    log.close()
-
-    def graded(connection: Connection) -> None:
-        connection.exec_driver_sql("ALTER TABLE exchanges ADD COLUMN grade TEXT NOT NULL DEFAULT 'none'")
-
-    def broken(connection: Connection) -> None:
-        graded(connection)
-        connection.exec_driver_sql("SELECT nonsense")
-
-    def take(step: Callable[[Connection], None]) -> None:
-        made = Database(file, make=lambda connection: migrate(connection, (*MIGRATIONS, step)))
-        with closing(made) as database, database.reading():
-            pass
-
-    with pytest.raises(FileReadError, match="nonsense"):
-        take(broken)
-    for _ in range(2):
-        take(graded)
-    with closing(sqlite3.connect(file)) as connection:
-        assert connection.execute("SELECT id, grade FROM exchanges").fetchall() == [("1", "none")]
-        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
 
 
 def test_a_log_of_the_first_version(log: LogFile, file: Path) -> None:
