@@ -1,5 +1,7 @@
 """Ingest a book, and ingest it again after one paragraph changed.
 
+``python -m benchmarks.ingest 100 400`` measures courses of 100 and 400 MB instead: time, and memory.
+
 The peer, in the same run: LangChain's RecursiveCharacterTextSplitter with the reference's 1,000 / 200 characters, the
 same embedding model, and qdrant-client's local mode on the same disk. It is measured where it is installed:
 pip install langchain-text-splitters. MiniLM, whose vectors are worth a cache: see `benchmarks.embed`.
@@ -9,7 +11,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -27,6 +33,7 @@ from lmm.models.port import Embedder
 from lmm.providers import parse_name
 from lmm_education import IngestReport, ingest
 
+BUILTIN = "Builtin/wordllama"
 REINGEST, EMBEDDED = 0.5, 2
 MEGABYTE = 1_000_000
 MANY = (500, 8_000)  # files
@@ -185,6 +192,63 @@ def many_files(count: int, embedder: Embedder) -> tuple[float, float]:
     return taken[0], taken[1]
 
 
+# -- large courses ---------------------------------------------------------------------------------
+
+
+def large_row(megabytes: int) -> Row:
+    """`lmm ingest` of a course of so many megabytes, with the most memory that it had at any time."""
+    with temporary_folder() as folder:
+        (folder / "config.toml").write_text(f'[embedding]\nmodel = "{BUILTIN}"\n')
+        files = write_large(folder, megabytes)
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        with subprocess.Popen([sys.executable, "-m", "lmm", "ingest", "--quiet", "."], cwd=folder) as running:
+            own = 0.0
+            while running.poll() is None:
+                own = max(own, _own_memory(running.pid))
+                time.sleep(0.5)
+        assert running.returncode == 0
+        wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        stored = sum(file.stat().st_blocks * 512 for file in folder.rglob(".lmm/**/*") if file.is_file()) / 1e6
+    took = f"{wall / 60:.1f} min, {megabytes / wall:.2f} MB/s, {busy / 60:.1f} min of processor time"
+    memory = f"memory at most {own:.2f} GB, {after.ru_maxrss / 1e6:.2f} GB with mapped files"
+    return Row(
+        f"lmm ingest of {megabytes:,} MB, {files:,} files", "", f"{took}; {memory}; {stored:,.0f} MB on the disk"
+    )
+
+
+def _own_memory(process: int) -> float:
+    """Memory of a process that is not of files, in GB."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1e6 for line in status.splitlines() if line.startswith("RssAnon")), 0.0)
+
+
+def write_large(folder: Path, megabytes: int) -> int:
+    """Write a course of files of 50 kB: paragraphs of real documents, each with other words in it; how many files."""
+    source = [path.read_text(encoding="utf-8", errors="replace") for path in real_files("corpus")]
+    paragraphs = [
+        text for whole in source for text in whole.split("\n\n") if 200 < len(text) < 1500 and "---" not in text
+    ]
+    words = sorted({word for text in paragraphs for word in text.split() if word.isalpha()})
+    draw, count = random.Random(5), megabytes * MEGABYTE // 50_000
+    for number in range(count):
+        file, size, pieces = folder / f"part{number // 200}" / f"chapter{number}.md", 0, [f"# Chapter {number}"]
+        file.parent.mkdir(exist_ok=True)
+        while size < 50_000:
+            if len(pieces) % 6 == 1:
+                pieces.append(f"## {' '.join(draw.choices(words, k=4))}")
+            drawn = draw.choice(paragraphs).split(" ")
+            for _ in range(8):
+                drawn[draw.randrange(len(drawn))] = draw.choice(words)
+            pieces.append(" ".join(drawn))
+            size += len(pieces[-1].encode()) + 2
+        file.write_text("\n\n".join(pieces) + "\n", encoding="utf-8")
+    return count
+
+
 # -- material --------------------------------------------------------------------------------------
 
 
@@ -226,8 +290,8 @@ def temporary_folder(variable: str = "") -> Iterator[Path]:
 
 
 def main() -> None:
-    """Measure and print."""
-    show(rows())
+    """Measure and print; with sizes in MB, only large courses."""
+    show([large_row(int(size)) for size in sys.argv[1:]] or rows())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from lmm.books.chapters import NO_BOOK, BookChapter
 from lmm.books.code_cells import CodeCell, code_apart, read_cell
 
-_SPECIAL = re.compile(r"[@<{`\\]|:::|!\[|^\(ref:|^!!!|^\?\?\?", re.MULTILINE)
+# Without any of these, a text is read as it is written; code in a sentence needs no look.
+_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|^\(ref:", re.MULTILINE)
+_SPECIAL_BLOCK = re.compile(r"```|~~~|:::|^!!!|^\?\?\?", re.MULTILINE)
 
 
 def as_read(text: str, chapter: BookChapter = NO_BOOK) -> str:
@@ -25,7 +27,7 @@ def as_read(text: str, chapter: BookChapter = NO_BOOK) -> str:
     >>> as_read("```{r, echo=FALSE}\\nknitr::include_graphics('leaf.png')\\n```")
     '![](leaf.png)'
     """
-    if not _SPECIAL.search(text):
+    if not (_SPECIAL.search(text) or _SPECIAL_BLOCK.search(text)):
         return text
     shown = "".join(_code(piece, chapter) if is_code else _prose(piece, chapter) for is_code, piece in _open(text))
     if ":::" in shown or "!!!" in shown or "???" in shown:
@@ -235,16 +237,7 @@ _FOR_HTML = re.compile(
 def _prose(text: str, chapter: BookChapter) -> str:
     if not _SPECIAL.search(text):
         return text
-
-    def shown(match: re.Match[str]) -> str:
-        kind = match.lastgroup or ""
-        for name in _SHOWN:
-            if match[name] is not None:
-                kind = name
-                break
-        return _SHOWN[kind](match, chapter)
-
-    return _SPAN.sub(shown, text)
+    return _SPAN.sub(lambda match: _SHOWN[match.lastgroup or ""](match, chapter), text)
 
 
 def _formula(match: re.Match[str], chapter: BookChapter) -> str:
@@ -409,6 +402,7 @@ def _tag(match: re.Match[str], chapter: BookChapter) -> str:
     return "" if values else match[0]
 
 
+# By the last group to close of what matched.
 _SHOWN: Mapping[str, Callable[[re.Match[str], BookChapter], str]] = {
     "display": _display,
     "tex": _display,
@@ -427,7 +421,7 @@ _SHOWN: Mapping[str, Callable[[re.Match[str], BookChapter], str]] = {
     "label": _labelled,
     "text_reference": _nothing,
     "heading": lambda match, chapter: match["heading"],
-    "caption": _table_caption,
+    "table": _table_caption,
     "tag": _tag,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,10 +15,11 @@ from lmm.books.numbers import WORDS, FileNumbers, Numbering
 from lmm.books.project import Book, BookFile, book_of
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
-from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.blocks import HeaderBlock, HeadingBlock
+from lmm.markdown.parse_markdown import iter_blocks
 
 _MOST = 5_000_000  # bytes of a chapter
+_State = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ class BookChapter:
 
     @property
     def stamp(self) -> str:
-        """What is different where something that is stored of it is."""
+        """What is different where something that is stored of it is, besides what its references read."""
+        if self.book is None:
+            return ""
         known = (
             self.position,
             self.title,
@@ -61,8 +64,16 @@ class BookChapter:
             self.numbers.number,
             self.numbers.part,
             sorted(self.numbers.headings.items()),
+            self.echo,
+            self.up,
+            sorted(self.words.items()),
         )
-        return "" if self.position is None else repr(known)
+        return self.book.file if self.position is None else f"{self.book.file}{known}"
+
+    @property
+    def refers(self) -> bool:
+        """Whether anything in the text may read in another way where neither the text nor `stamp` has changed."""
+        return bool(self.labels or self.citations or self.cells or self.pictures)
 
     @property
     def left_out(self) -> bool:
@@ -73,24 +84,50 @@ class BookChapter:
 NO_BOOK = BookChapter()
 
 
+class Books:
+    """The books of documents that are read together: each is looked at once, so that a chapter of a long one costs what
+    one of a short one does."""
+
+    def __init__(self) -> None:
+        self._of: dict[Path, Book | None] = {}
+        self._states: dict[Book, list[_State]] = {}
+
+    def chapter(self, path: Path, text: str | None = None) -> BookChapter:
+        """The document at a path in its book; `text` is what was read there, if it was."""
+        path = path.absolute()
+        text = _text(path.parent, path.name) if text is None else text
+        book, header = self._book(path), _header(text)
+        position = book.position(path) if book is not None else None
+        if book is None or position is None:
+            alone = BookChapter(book, labels=_labels_of(path, text), words=_words(header))
+            return _with_sources(alone, path.parent, path, [header])
+        file, states = book.files[position], self._look(book, position)
+        numbers, labels = _by_place(file, text), _labels_of(path, text)
+        if book.counts_headings:
+            each, labels = _numbered(book, tuple(states))
+            numbers = each[position]
+        settings = [header, _first_header(book.folder, book.files[0].path, states[0]), book.settings]
+        up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
+        words = _words({**settings[1], **book.settings})
+        chapter = BookChapter(book, position, file.title, numbers, labels=labels, words=words, up=up)
+        return _with_sources(chapter, book.folder, path, settings)
+
+    def _book(self, path: Path) -> Book | None:
+        if path.parent not in self._of:
+            self._of[path.parent] = book_of(path)
+        return self._of[path.parent]
+
+    def _look(self, book: Book, position: int) -> list[_State]:
+        """How the files of a book look, this one as it looks now."""
+        if book not in self._states:
+            self._states[book] = [_state(book.folder / each.path) for each in book.files]
+        self._states[book][position] = _state(book.folder / book.files[position].path)
+        return self._states[book]
+
+
 def chapter_of(path: Path) -> BookChapter:
     """The document at a path in its book."""
-    path = path.absolute()
-    book = book_of(path)
-    position = book.position(path) if book is not None else None
-    blocks = list(_blocks(path.parent, path.name))
-    header = _header(blocks)
-    if book is None or position is None:
-        alone = BookChapter(book, labels=_labels_of(path, blocks), words=_words(header))
-        return _with_sources(alone, path.parent, path, [header])
-    file = book.files[position]
-    numbers, labels = _numbered(book, tuple(_state(book.folder / each.path) for each in book.files))
-    settings = [header, _header(_blocks(book.folder, book.files[0].path)), book.settings]
-    up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
-    words = _words({**settings[1], **book.settings})
-    labels = labels if book.counts_headings else _labels_of(path, blocks)
-    chapter = BookChapter(book, position, file.title, numbers[position], labels=labels, words=words, up=up)
-    return _with_sources(chapter, book.folder, path, settings)
+    return Books().chapter(path)
 
 
 def _with_sources(chapter: BookChapter, top: Path, path: Path, settings: Sequence[Mapping[str, Any]]) -> BookChapter:
@@ -109,19 +146,24 @@ def _with_sources(chapter: BookChapter, top: Path, path: Path, settings: Sequenc
 
 
 @lru_cache(maxsize=32)
-def _bibliography(folder: Path, name: str, state: tuple[int, int]) -> Citations:
+def _bibliography(folder: Path, name: str, state: _State) -> Citations:
     try:
         return read_bibliography(Folder(folder).read(name, most=_MOST).decode("utf-8", "replace"), name)
     except LmmError:
         return {}
 
 
-def _header(blocks: Iterable[Block]) -> Mapping[str, Any]:
-    first = next(iter(blocks), None)
+def _header(text: str) -> Mapping[str, Any]:
+    first = next(iter_blocks(text), None)
     return first.values() if isinstance(first, HeaderBlock) else {}
 
 
-def _state(path: Path) -> tuple[int, int]:
+@lru_cache(maxsize=32)
+def _first_header(folder: Path, file: str, state: _State) -> Mapping[str, Any]:
+    return _header(_text(folder, file))
+
+
+def _state(path: Path) -> _State:
     try:
         found = path.stat()
     except OSError:
@@ -130,39 +172,37 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=8)
-def _numbered(book: Book, states: tuple[tuple[int, int], ...]) -> tuple[list[FileNumbers], Mapping[str, str]]:
-    """The numbers in each file of a book, and what references in it read."""
-    read = [list(_blocks(book.folder, file.path)) for file in book.files]
-    if not book.counts_headings:
-        return [_by_place(file, blocks) for file, blocks in zip(book.files, read, strict=True)], {}
+def _numbered(book: Book, states: tuple[_State, ...]) -> tuple[list[FileNumbers], Mapping[str, str]]:
+    """The numbers in each file of a book that counts headings, and what references in it read."""
     is_quarto = book.file.startswith("_quarto")
     sections = _switch(book.settings, "number-sections")
     numbering = Numbering(chapters=is_quarto, sections=sections is not False, words=_words(book.settings))
-    return [numbering.add(file, blocks) for file, blocks in zip(book.files, read, strict=True)], numbering.labels
+    return [numbering.add(file, iter_blocks(_text(book.folder, file.path))) for file in book.files], numbering.labels
 
 
-def _blocks(folder: Path, file: str) -> Iterable[Block]:
+def _text(folder: Path, file: str) -> str:
     try:
-        return parse_markdown_text(Folder(folder).read(file, most=_MOST).decode("utf-8", "replace"))
-    except (LmmError, RecursionError):
-        return []
+        return Folder(folder).read(file, most=_MOST).decode("utf-8", "replace")
+    except LmmError:
+        return ""
 
 
-def _by_place(file: BookFile, blocks: Iterable[Block]) -> FileNumbers:
+def _by_place(file: BookFile, text: str) -> FileNumbers:
     """The number that the contents give: it is that of the first heading too."""
-    line = next((block.line for block in blocks if isinstance(block, HeadingBlock)), 0)
+    headings = (block.line for block in iter_blocks(text) if isinstance(block, HeadingBlock))
+    line = next(headings, 0) if file.number else 0
     return FileNumbers(file.number, {line: file.number} if line and file.number else {}, file.part)
 
 
-def _labels_of(path: Path, blocks: Sequence[Block]) -> Mapping[str, str]:
+def _labels_of(path: Path, text: str) -> Mapping[str, str]:
     """What references in a document read that is in no book."""
     if path.suffix.lower() not in (".qmd", ".rmd"):
         return {}
-    header = _header(blocks)
+    header = _header(text)
     is_quarto = path.suffix.lower() == ".qmd"
     sections = _switch(header, "number-sections") is True
     numbering = Numbering(chapters=is_quarto, sections=sections, words=_words(header), book=False)
-    numbering.add(BookFile(path.name), blocks)
+    numbering.add(BookFile(path.name), iter_blocks(text))
     return numbering.labels
 
 

@@ -50,6 +50,9 @@ def code_apart(text: str) -> Iterator[tuple[bool, str]]:
     >>> list(code_apart("A:\\n```r\\n1\\n```\\n```r\\n2\\n```\\nB"))
     [(False, 'A:\\n'), (True, '```r\\n1\\n```\\n'), (True, '```r\\n2\\n```\\n'), (False, 'B')]
     """
+    if "```" not in text and "~~~" not in text:
+        yield from [(False, text)] if text else []
+        return
     held, fence = list[str](), ""
     for line in text.splitlines(keepends=True):
         mark = _FENCE.match(line)

@@ -24,7 +24,7 @@ import os
 import re
 import secrets as random
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
@@ -323,19 +323,22 @@ class Folder:
 
         What an export wrote into a folder below is no document, unless somebody changed it.
         """
-        exported: dict[Path, Mapping[str, str]] = {self.root: {}}  # who names the folder of an export, wants those
+        exported: dict[PurePath, dict[PurePath, str]] = {PurePath(): {}}  # who names an export's folder wants those
         for path in self.walk(suffixes=SUFFIXES, ignore=False, on_skip=on_skip):
             inside = path.relative_to(self.root)
-            if is_document(inside) and not any(self._is_export(path, at, exported) for at in inside.parents):
+            if not is_document(inside):
+                continue
+            written = self._exported_below(inside.parent, exported).get(inside)
+            if written is None or written != hash_of(self.read(inside)):
                 yield path
 
-    def _is_export(self, path: Path, inside: PurePath, known: dict[Path, Mapping[str, str]]) -> bool:
-        """Whether the export that was written into a folder below wrote this file, and nobody since."""
-        folder = self.root / inside
+    def _exported_below(self, folder: PurePath, known: dict[PurePath, dict[PurePath, str]]) -> dict[PurePath, str]:
+        """The files that exports wrote into a folder, or into those above it."""
         if folder not in known:
-            known[folder] = self.exported(inside)
-        written = known[folder].get(path.relative_to(folder).as_posix())
-        return written is not None and written == hash_of(self.read(path.relative_to(self.root)))
+            above = self._exported_below(folder.parent, known)
+            own = {folder / name: hash for name, hash in self.exported(folder).items()}
+            known[folder] = {**above, **own} if own else above
+        return known[folder]
 
     def exported(self, relative: str | PurePath = "") -> dict[str, str]:
         """The files that exports wrote into a folder, by their paths in it, with the `hash_of` what was written."""

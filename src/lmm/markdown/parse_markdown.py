@@ -10,6 +10,7 @@ The dialect is Pandoc's markdown as the seed restricts it; docs/formats.md has t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from lmm.markdown import metadata
@@ -48,7 +49,16 @@ def parse_markdown_text(text: str) -> list[Block]:
     >>> [b.kind for b in parse_markdown_text("---\\ntitle: T\\n---\\n# A\\n\\n---\\n?: why?\\n---\\nBecause.\\n")]
     ['header', 'heading', 'metadata', 'text']
     """
-    return _Parser(text).parse()
+    return list(iter_blocks(text))
+
+
+def iter_blocks(text: str) -> Iterator[Block]:
+    """The same, each block read when it is wanted: for a header, the rest of the text need not be.
+
+    >>> next(iter_blocks("---\\ntitle: x\\n---\\n# A\\n")).kind
+    'header'
+    """
+    return _Parser(text).blocks()
 
 
 class _Parser:
@@ -59,21 +69,18 @@ class _Parser:
         self.missing: set[str] = set()
         self.divs = 0  # that are open
 
-    def parse(self) -> list[Block]:
+    def blocks(self) -> Iterator[Block]:
+        """The blocks, each read when it is wanted."""
         text, size = self.text, len(self.text)
-        if not size:
-            return []
-        blocks: list[Block] = []
         prefix = _PREFIX.match(text)
         at = prefix.end() if prefix else 0
         start, line = 0, 1 + text.count("\n", 0, at)
         while start < size:
             block = self._block(start, at, line)
-            blocks.append(block)
+            yield block
             start += len(block.source)
             line += text.count("\n", at, start)
             at = start
-        return blocks
 
     def _block(self, start: int, at: int, line: int) -> Block:
         """The block whose source begins at `start` and whose content begins at `at`."""

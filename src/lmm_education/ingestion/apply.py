@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
+from lmm.books.chapters import Books
 from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import LmmError, ModelError, ModelRejected
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
+from lmm.markdown.parse_markdown import iter_blocks
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
 from lmm.notebook.fingerprints import STALE
@@ -40,7 +42,6 @@ from lmm_education.ingestion.plan import (
     StoredState,
     changes,
     error_of,
-    first_blocks,
     read_file,
 )
 from lmm_education.ingestion.prepare import prepare_document
@@ -94,6 +95,7 @@ class IngestRun:
     options: IngestOptions
     listener: Listener
     stamp: str = ""
+    books: Books = field(default_factory=Books)
     report: IngestReport = field(default_factory=IngestReport)
     unannotated: int = 0
     languages: set[str] = field(default_factory=set)
@@ -164,7 +166,7 @@ def _leave(run: IngestRun, planned: PlannedDocument) -> None:
 def _saved_again(run: IngestRun, document: DocumentFile) -> tuple[Path, ...]:
     if not run.options.save_files:
         return ()
-    read = read_file(document.source, run.stamp)
+    read = read_file(document.source, run.stamp, run.books)
     return () if isinstance(read, Skipped) else save_steps(run, read)
 
 
@@ -218,7 +220,7 @@ def prepare_file(
 ) -> tuple[DocumentFile, PreparedDocument, tuple[Path, ...]] | None:
     """The document as its file is now, after the three steps, with the files that were written; None if that failed."""
     try:
-        read = read_file(document.source, run.stamp)
+        read = read_file(document.source, run.stamp, run.books)
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
             raise IngestError("this file has become another document meanwhile", where=document.file, hint=hint)
@@ -277,7 +279,7 @@ def _shows(text: str, document: DocumentFile) -> bool:
     """Whether a text is a prepared file of this document, edited or not; not of another with the same name."""
     if not is_own_output(text):
         return False
-    header = first_blocks(text)[0]
+    header = next(iter_blocks(text), None)
     values = header.values() if isinstance(header, HeaderBlock) else {}
     mark = values.get(MARK)
     return values.get("docid") == document.id or (isinstance(mark, Mapping) and mark.get("file") == document.file)

@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from lmm.books.as_read import as_read
-from lmm.books.chapters import BookChapter, chapter_of
+from lmm.books.chapters import BookChapter, Books
 from lmm.disk import files
 from lmm.errors import LmmError
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.blocks import ErrorBlock, HeaderBlock
+from lmm.markdown.parse_markdown import iter_blocks
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepared import is_own_output, read_mark
 from lmm_education.ingestion.report import OUR_OWN
@@ -27,7 +27,6 @@ from lmm_education.ingestion.sources import Source, file_name
 from lmm_education.material import Chunk, PreparedDocument
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, section_payload
 
-_HEADER_ROOM = 20_000  # characters
 # A prompt or a transcript of an agent begins with one of these tags (comments aside), whatever its ending.
 _CHATMD = re.compile(
     r"\ufeff?(?:\s|<!--.*?-->)*<(?:config|tool|msg|user|system|developer|assistant|import)(?=[\s/>])", re.DOTALL
@@ -76,8 +75,10 @@ class Read(NamedTuple):
     chapter: BookChapter
 
 
-def read_file(source: Source, stamp: str) -> Read | Skipped:
-    """The document in a file. Agents' files and our own outputs are skipped, unless they were named.
+def read_file(source: Source, stamp: str, books: Books) -> Read | Skipped:
+    """The document in a file, which may be a chapter of one of `books`.
+
+    Agents' files and our own outputs are skipped, unless they were named.
 
     `stamp` goes into the document's hash: whatever else decides what is stored of it.
 
@@ -85,12 +86,12 @@ def read_file(source: Source, stamp: str) -> Read | Skipped:
         LmmError: it cannot be read; the error says where and why.
     """
     try:
-        return _read(source, stamp)
+        return _read(source, stamp, books)
     except LmmError as error:
         raise error_of(error, source.file) from error
 
 
-def _read(source: Source, stamp: str) -> Read | Skipped:
+def _read(source: Source, stamp: str, books: Books) -> Read | Skipped:
     _check_name(source)
     text = files.read_document(source.path)
     if "\0" in text:
@@ -99,18 +100,18 @@ def _read(source: Source, stamp: str) -> Read | Skipped:
         if not source.named:
             return Skipped(source, OUR_OWN)
         docid, file = read_mark(text)
-        chapter = chapter_of(source.path.with_name(PurePosixPath(file).name))
+        chapter = books.chapter(source.path.with_name(PurePosixPath(file).name))
         return Read(DocumentFile(source, docid, _hash(text, stamp, chapter), file), text, chapter)
     if is_chatmd(text) and not source.named:
         return Skipped(source, "a prompt or transcript of an agent")
-    docid = docid_of(first_blocks(text))
-    chapter = chapter_of(source.path)
+    docid = docid_of(text)
+    chapter = books.chapter(source.path, text)
     return Read(DocumentFile(source, docid or source.file, _hash(text, stamp, chapter)), text, chapter)
 
 
 def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
     """The hash of a document: references in it may read in another way where it has not changed."""
-    shown = as_read(text, chapter)
+    shown = as_read(text, chapter) if chapter.refers else text
     return fingerprint(text if shown == text else f"{text}\0{shown}", stamp + chapter.stamp)
 
 
@@ -121,23 +122,13 @@ def _check_name(source: Source) -> None:
         raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
 
 
-def first_blocks(text: str) -> list[Block]:
-    """The first blocks of a text, the header whole if there is one: what follows need not be read for it.
-
-    >>> len(first_blocks("---\\ntitle: x\\n---\\n" + "word\\n\\n" * 50_000)) < 50_000
-    True
-    """
-    blocks = parse_markdown_text(text[:_HEADER_ROOM])
-    return blocks if len(blocks) > 1 or len(text) <= _HEADER_ROOM else parse_markdown_text(text)
-
-
-def docid_of(blocks: Sequence[Block]) -> str:
-    """The header's ``docid``, or nothing.
+def docid_of(text: str) -> str:
+    """The ``docid`` in the header of a text, or nothing.
 
     Raises:
         IngestError: the header cannot be read but seems to hold one; the path would be another identity.
     """
-    first = blocks[0] if blocks else None
+    first = next(iter_blocks(text), None)
     if isinstance(first, ErrorBlock) and "docid" in first.source:
         place = f"{first.error_line}:{first.error_column}"
         raise IngestError(f"the header cannot be read: {first.reason}", where=place, hint=first.hint)
@@ -189,7 +180,7 @@ def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
     if not look:
         return stored.id
     try:
-        return docid_of(first_blocks(files.read_document(path))) or file_name(path, root)
+        return docid_of(files.read_document(path)) or file_name(path, root)
     except LmmError:
         return stored.id
 

@@ -134,10 +134,12 @@ def as_written(steps: Steps) -> PreparedDocument:
 
 def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
     """A document as it is stored: with the texts that readers see, without chunks that nobody does."""
-    seen = (_as_read(chunk, chapter) for chunk in document.chunks)
+    sections = tuple(_as_read(section, chapter) for section in document.sections)
+    plain = {new.id for new, old in zip(sections, document.sections, strict=True) if new is old}
+    seen = (chunk if chunk.section in plain else _as_read(chunk, chapter) for chunk in document.chunks)
     return replace(
         document,
-        sections=tuple(_as_read(section, chapter) for section in document.sections),
+        sections=sections,
         chunks=tuple(chunk for chunk in seen if chunk.text.strip()),
     )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from lmm.books.chapters import Books
 from lmm.disk.folder import SUFFIXES, check_named
 from lmm.document import Document
 from lmm.errors import LmmError
@@ -119,7 +120,8 @@ def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[
     sources = find_sources(paths, course.root)
     for error in sources.errors:
         raise error
-    found = (read_file(source, "") for source in sources.documents)
+    books = Books()
+    found = (read_file(source, "", books) for source in sources.documents)
     return [prepare(read, course) for read in found if not isinstance(read, Skipped)]
 
 
@@ -209,12 +211,12 @@ def _read(run: IngestRun, source: Source) -> DocumentFile | None:
     """The document in a file, with its annotations made where that was asked for; None if there is none, or it cannot
     be read."""
     try:
-        read = read_file(source, run.stamp)
+        read = read_file(source, run.stamp, run.books)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
             run.listener(happened.Annotating(source.path))
             if read.document.shows is None:
                 _annotate(source, run.course)
-                read = read_file(source, run.stamp)
+                read = read_file(source, run.stamp, run.books)
     except LmmError as error:
         run.fail(source.path, source.file, error)
         return None

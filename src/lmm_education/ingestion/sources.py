@@ -86,12 +86,12 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> Sources:
     In folders and patterns, hidden folders and what knitr makes are passed over; a file counts once.
     Paths are named relative to `root`, so that a folder and a file in it give the same names.
     """
-    sources, seen = Sources(), set[Path]()
+    sources, seen, places = Sources(), set[str](), _Places(root)
     named = [(path, _at(str(path))) for path in paths]
     # Files that were named come first: what is named is ingested even where a folder would pass it over.
     for path, found in sorted(named, key=lambda item: item[1] != "file"):
-        for source in _sources_at(Path(path), found, root, sources):
-            real = source.path.resolve()
+        for source in _sources_at(Path(path), found, places, sources):
+            real = places.real(source.path)
             if real not in seen:
                 seen.add(real)
                 sources.documents.append(source)
@@ -161,26 +161,26 @@ def _at(path: str) -> str:
     return "pattern" if _PATTERN & set(path) and not os.path.lexists(path) else "file"
 
 
-def _sources_at(path: Path, found: str, root: Path, sources: Sources) -> Iterator[Source]:
+def _sources_at(path: Path, found: str, places: _Places, sources: Sources) -> Iterator[Source]:
     try:
         check_named(path)
     except LinkOutside as error:
         sources.errors.append(error)
         return
     if found == "folder":
-        sources.folders.append(file_name(path, root))
-        yield from _in_folder(path, root, sources)
+        sources.folders.append(file_name(path, places.root))
+        yield from _in_folder(path, places, sources)
     elif found == "pattern":
-        yield from _matching(str(path), root, sources)
+        yield from _matching(str(path), places, sources)
     elif path.is_file() and path.suffix.lower() in SUFFIXES:
-        yield Source(path, file_name(path, root))
+        yield Source(path, places.name(path))
     else:
         if not os.path.lexists(path):
-            sources.missing[file_name(path, root)] = path
+            sources.missing[file_name(path, places.root)] = path
         sources.errors.append(_not_a_document(path))
 
 
-def _matching(pattern: str, root: Path, sources: Sources) -> Iterator[Source]:
+def _matching(pattern: str, places: _Places, sources: Sources) -> Iterator[Source]:
     matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # patterns may be absolute
     if not matches:
         sources.errors.append(FileReadError("no file fits this pattern", where=pattern, hint="check the path"))
@@ -194,34 +194,34 @@ def _matching(pattern: str, root: Path, sources: Sources) -> Iterator[Source]:
             continue
         if match.is_dir():
             if not pattern.endswith("**"):
-                yield from _in_folder(match, root, sources)
+                yield from _in_folder(match, places, sources)
         elif is_document(PurePath(match.name)):
-            yield from _unless_knitted(match, root, sources)
+            yield from _unless_knitted(match, places, sources)
 
 
-def _in_folder(folder: Path, root: Path, sources: Sources) -> Iterator[Source]:
+def _in_folder(folder: Path, places: _Places, sources: Sources) -> Iterator[Source]:
     def skip(error: LinkOutside) -> None:
         sources.skipped.append((Path(error.where), error.message))
 
     for path in Folder(folder).documents(on_skip=skip):
-        yield from _unless_knitted(path, root, sources)
+        yield from _unless_knitted(path, places, sources)
 
 
-def _unless_knitted(path: Path, root: Path, sources: Sources) -> Iterator[Source]:
+def _unless_knitted(path: Path, places: _Places, sources: Sources) -> Iterator[Source]:
     source = knitted_from(path)
     if source is not None:
         sources.skipped.append((path, f"made from {source.name}"))
     else:
-        yield Source(path, file_name(path, root), named=False)
+        yield Source(path, places.name(path), named=False)
 
 
 def knitted_from(path: Path) -> Path | None:
     """The R Markdown or Quarto file beside a markdown file that it seems to be made from."""
     if path.suffix.lower() not in (".md", ".markdown"):
         return None
-    stem = path.with_suffix("")
-    beside = (stem.with_name(stem.name + ending) for ending in (".Rmd", ".rmd", ".qmd"))
-    return next((source for source in beside if source.is_file()), None)
+    stem = str(path)[: -len(path.suffix)]
+    beside = (stem + ending for ending in (".Rmd", ".rmd", ".qmd"))
+    return next((Path(source) for source in beside if os.path.isfile(source)), None)  # noqa: PTH113  # for each file
 
 
 def _not_a_document(path: Path) -> LmmError:
@@ -232,6 +232,29 @@ def _not_a_document(path: Path) -> LmmError:
     return IngestError(
         "this is no markdown file", where=str(path), hint=f"known are {', '.join(SUFFIXES)}; lmm import reads others"
     )
+
+
+class _Places:
+    """Where files really lie, and what they are called in the course: each folder is resolved once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._folders: dict[Path, tuple[str, str]] = {}
+
+    def real(self, path: Path) -> str:
+        """Where a file is; a link, where it leads."""
+        file = os.path.join(self._folder(path.parent)[0], path.name)  # noqa: PTH118  # a thousand times a second
+        return os.path.realpath(file) if os.path.islink(file) else file  # noqa: PTH114
+
+    def name(self, path: Path) -> str:
+        """The `file_name` of a file."""
+        return self._folder(path.parent)[1] + path.name
+
+    def _folder(self, folder: Path) -> tuple[str, str]:
+        if folder not in self._folders:
+            name = file_name(folder, self.root)
+            self._folders[folder] = os.path.realpath(folder), "" if name == "." else f"{name}/"
+        return self._folders[folder]
 
 
 def file_name(path: Path, root: Path) -> str:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from lmm.books.as_read import as_read
-from lmm.books.chapters import NO_BOOK, BookChapter, chapter_of
+from lmm.books.chapters import NO_BOOK, BookChapter, Books
 from lmm.config_files import CONFIG, find_config
 from lmm.disk import files
 from lmm.errors import LmmError
-from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.tables import Config
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, course_settings
@@ -71,7 +70,7 @@ def study_document(text: str, *, file: str, id: str = "", chapter: BookChapter =
     seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
     outline = replace(outline, title=chapter.title or outline.title, items=seen)
     numbers = {0: chapter.numbers.number, **chapter.numbers.headings} if chapter.numbers.number else {}
-    return StudyDocument(docid_of(parse_markdown_text(text)) or id or file, file, outline, numbers)
+    return StudyDocument(docid_of(text) or id or file, file, outline, numbers)
 
 
 def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
@@ -134,14 +133,14 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
     Agents' files and our own outputs are passed over, unless they were named.
     """
     sources = find_sources(paths, settings.root.resolve())
-    reading = Reading(errors=list(sources.errors), skipped=list(sources.skipped))
+    reading, books = Reading(errors=list(sources.errors), skipped=list(sources.skipped)), Books()
     for source in sources.documents:
         try:
             text = files.read_document(source.path)
             if reason := passed_over(source, text):
                 reading.skipped.append((source.path, reason))
             else:
-                chapter = chapter_of(source.path)
+                chapter = books.chapter(source.path, text)
                 file = source.path.as_posix()
                 reading.documents.append(study_document(text, file=file, id=source.file, chapter=chapter))
         except LmmError as error:

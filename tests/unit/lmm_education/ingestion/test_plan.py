@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.books.chapters import Books
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.plan import DocumentFile, docid_of, is_chatmd, plan_ingest
+from lmm_education.ingestion.plan import DocumentFile, Read, docid_of, is_chatmd, plan_ingest, read_file
 from lmm_education.ingestion.sources import Source
 from lmm_education.payloads import StoredDocument
 
@@ -49,13 +49,13 @@ def planned(
 )
 def test_docid(text: str, docid: str) -> None:
     """A docid is text or a number in the header."""
-    assert docid_of(parse_markdown_text(text)) == docid
+    assert docid_of(text) == docid
 
 
 def test_a_docid_that_cannot_be_read_is_an_error() -> None:
     """The path would be another identity, and the document would be stored twice."""
     with pytest.raises(IngestError, match="header cannot be read"):
-        docid_of(parse_markdown_text("---\ndocid: cells\ntitle: [\n---\n"))
+        docid_of("---\ndocid: cells\ntitle: [\n---\n")
 
 
 @pytest.mark.parametrize(
@@ -133,3 +133,36 @@ def test_a_plan_for_many_files_takes_as_long_for_each() -> None:
     files = [file(f"{number}.md") for number in range(20_000)]
     plan = plan_ingest(files, [record(each.file) for each in files[::2]])
     assert (len(plan.changed), len(plan.unchanged)) == (10_000, 10_000)
+
+
+def test_what_a_document_shows_is_part_of_its_hash(tmp_path: Path) -> None:
+    """A reference reads in another way when a chapter comes before it, and code is shown or not as the book says."""
+    book = "book:\n  chapters: [index.qmd, b.qmd]\n"
+    (tmp_path / "_quarto.yml").write_text(book)
+    (tmp_path / "index.qmd").write_text("# One {#sec-one}\n")
+    (tmp_path / "b.qmd").write_text("# Two\n\nSee @sec-one.\n\n```{r}\n1 + 1\n```\n")
+    found = [_hash_in(tmp_path)]
+    (tmp_path / "index.qmd").write_text("# One, {#sec-first}\n\n# And one {#sec-one}\n")
+    found.append(_hash_in(tmp_path))
+    (tmp_path / "_quarto.yml").write_text(f"{book}execute:\n  echo: false\n")
+    found.append(_hash_in(tmp_path))
+    assert len(set(found)) == 3
+    (tmp_path / "c.qmd").write_text("# No chapter\n")
+    assert _hash_in(tmp_path) == found[-1]
+
+
+def _hash_in(folder: Path) -> str:
+    read = read_file(Source(folder / "b.qmd", "b.qmd"), "", Books())
+    assert isinstance(read, Read)
+    return read.document.hash
+
+
+def test_a_chapter_that_changes_during_a_run_has_its_own_numbers(tmp_path: Path) -> None:
+    """The other files of its book were looked at once; its own is looked at when it is read."""
+    (tmp_path / "_quarto.yml").write_text("book:\n  chapters: [index.qmd, b.qmd]\n")
+    (tmp_path / "index.qmd").write_text("# One\n")
+    (tmp_path / "b.qmd").write_text("# Two\n")
+    books = Books()
+    assert books.chapter(tmp_path / "index.qmd").numbers.headings == {1: "1"}
+    (tmp_path / "b.qmd").write_text("\n---\n~summary_: x\n---\n# Two\n")
+    assert books.chapter(tmp_path / "b.qmd").numbers.headings == {5: "2"}
