@@ -22,7 +22,8 @@ from pathlib import Path
 from benchmarks.documents import large_document
 from benchmarks.measure import Row, seconds, show
 
-WITHIN, LASTS = 2.0, 2.0  # seconds in which all ask, and for which an answer streams
+WITHIN, LASTS, SHORTLY = 2.0, 2.0, 0.3
+"""Seconds in which all ask, for which an answer streams, and after which the model has said what to look up as well."""
 CLASSES = ((50, 100), (200, 100), (60, 401))  # students, and pieces of an answer
 LIMIT = 0.06  # seconds of processor time for a question
 _WORDS = ("A leaf ", "is green ", "because of ", "chlorophyll [1], ", "which absorbs light.\n\n")
@@ -43,21 +44,23 @@ def _piece(delta: dict[str, str], finish: str | None = None) -> bytes:
 
 
 _USED = {"prompt_tokens": 3000, "completion_tokens": 100, "total_tokens": 3100}
+_COURSE_WORDS = _piece({"content": json.dumps({"questions": ["how chlorophyll absorbs light"]})})
 _END = _piece({}, "stop") + _event(choices=[], usage=_USED) + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
 
 async def _answer(pieces: list[bytes], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer every request of a connection, whatever it asks."""
+    """Answer every request of a connection: what is wanted as JSON shortly, anything else in all these pieces."""
     loop = asyncio.get_running_loop()
     try:
         while head := await reader.readuntil(b"\r\n\r\n"):
             length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-            await reader.readexactly(int(length[1]) if length else 0)
-            begun = loop.time()
+            body = await reader.readexactly(int(length[1]) if length else 0)
+            begun, short = loop.time(), b'"response_format"' in body
             writer.write(_HEAD)
-            for number, piece in enumerate(pieces):
+            for number, piece in enumerate([_COURSE_WORDS] if short else pieces):
                 writer.write(piece)
-                await asyncio.sleep(max(0.0, begun + (number + 1) * LASTS / len(pieces) - loop.time()))
+                lasts = SHORTLY if short else (number + 1) * LASTS / len(pieces)
+                await asyncio.sleep(max(0.0, begun + lasts - loop.time()))
             writer.write(_END)
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()

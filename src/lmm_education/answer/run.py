@@ -75,7 +75,7 @@ class Answering:
         asked = with_last(asked, history)
         result = await self.searching.asearch(asked.search, self._search_options())
         if not self.options.agent and not self._is_relevant(result):
-            yield dataclasses.replace(self._nothing(result), question=question, usage=usage)
+            yield dataclasses.replace(self._nothing(result), question=question, usage=result.usage + usage)
             return
         asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
 
@@ -171,7 +171,7 @@ class Answering:
         yield TextDelta(text)
         cited = sources.cited(clean(text, sources.numbers).cited)
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
-                     notices=result.notices)  # fmt: skip
+                     notices=result.notices, usage=result.usage)  # fmt: skip
 
     def _quotation(self, result: SearchResult, sources: Sources) -> str:
         """What is quoted; empty where no passage comes near the question."""
@@ -195,7 +195,7 @@ class Answering:
         tools = CourseTools(self.course.view, self._search_again, chosen)
         yield Found(result.text, tuple(tools.sources))
         request = agent_request(asked, tools.sources, result.types, self._system, TOOLS)
-        usage, turns = Usage(), self.options.turns or self.course.settings.answer.turns
+        usage, turns = result.usage, self.options.turns or self.course.settings.answer.turns
         for number in range(1, turns + 1):
             turn = _Turn(self._model, _hurried(request) if number == turns else request, tools.sources.numbers)
             async with aclosing(turn.events()) as events:
@@ -301,7 +301,7 @@ def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
         removed=cleaned.removed,
         types=result.types,
         model=turn.done.model,
-        usage=turn.done.usage,
+        usage=turn.done.usage + result.usage,
         cut=turn.done.cut,
         notices=result.notices,
     )

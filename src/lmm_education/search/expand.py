@@ -18,7 +18,7 @@ CONTENTS = 6_000
 
 
 async def sub_questions(
-    question: str, count: int, model: ChatModel, prompts: Prompts, *, contents: str = "", retries: int = 1
+    question: str, count: int, client: Client, prompts: Prompts, *, contents: str = "", retries: int = 1
 ) -> list[str]:
     """At most `count` texts to look up that cover the question between them, each once, without the one that was asked.
 
@@ -26,13 +26,13 @@ async def sub_questions(
         SearchError: the model has no language to write in.
         ModelError: the model did not answer, or not with texts.
     """
-    if not can_write(model):
+    if not can_write(client):
         raise SearchError(
-            f"{model.name} cannot write sub-questions",
+            f"{client.name} cannot write sub-questions",
             hint="set a model under [aux] in config.toml, or expand = 0 under [search]",
         )
     prompt = prompts.fill("expand", count=str(count), question=question, contents=contents)
-    said = await Client.of(model).value(Ask.of(prompt), _questions(count), retries=retries)
+    said = await client.value(Ask.of(prompt), _questions(count), retries=retries)
     found = dict.fromkeys(text for one in said["questions"] if (text := " ".join(one.split())))
     return [one for one in found if one.casefold() != question.strip().casefold()][:count]
 
@@ -43,7 +43,7 @@ def _questions(count: int) -> Schema:
     return object_of(questions=texts)
 
 
-def can_write(model: ChatModel) -> bool:
+def can_write(model: ChatModel | Client) -> bool:
     """Whether a model does what it is told in words; the built-in one only picks sentences."""
     return not model.name.startswith("Builtin/")
 

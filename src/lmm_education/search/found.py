@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from lmm.messages import Usage
 from lmm_education.material import Hit, Place
 
 
@@ -51,7 +52,7 @@ class SearchResult:
     `sections` those that the passages voted for, best first. `questions` are the sub-questions that were
     asked too. `languages` are those in which words were compared. `relevance` says on one scale for all questions how
     well the best passage fits (see `lmm_education.search.ranking`), None where nothing was looked up.
-    `notices` tell what could not be done.
+    `notices` tell what could not be done; `usage` is that of the models that were asked for it.
     """
 
     question: str
@@ -66,6 +67,7 @@ class SearchResult:
     reranker: str = "none"
     relevance: float | None = None
     notices: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """For programs: what ``lmm search --json`` prints."""

@@ -19,7 +19,7 @@ from lmm import errors
 from lmm.disk.files import cache_folder
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.client import Client
-from lmm.models.port import Ask, ChatModel
+from lmm.models.port import Ask
 from lmm.models.resilience import backoff
 from lmm.models.structured import Schema, object_of
 from lmm.powers import require
@@ -36,10 +36,10 @@ _RETRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What rerankers may need: the settings, a model that can be asked, its prompts, and keys from `env`."""
+    """What rerankers may need: the settings, whom to ask, its prompts, and keys from `env`."""
 
     settings: SearchSettings
-    chat: Callable[[], ChatModel]
+    client: Client
     prompts: Callable[[], Prompts]
     env: Mapping[str, str]
 
@@ -121,10 +121,10 @@ def _load_fastembed(model: str) -> Any:
 
 
 def _open_model(model: str, tools: Tools) -> Score:
-    chat = tools.chat()
-    if not can_write(chat):
+    client = tools.client
+    if not can_write(client):
         raise SearchError(
-            f"{chat.name} cannot rank passages",
+            f"{client.name} cannot rank passages",
             hint="set a model under [aux] in config.toml, or another reranker under [search]",
         )
 
@@ -132,7 +132,7 @@ def _open_model(model: str, tools: Tools) -> Score:
         documents = tuple(Attachment(text, "passage", number=i) for i, text in enumerate(passages, 1))
         prompt = tools.prompts().fill("rerank", question=question)
         request = ChatRequest((Message("user", prompt, documents),))
-        said = await Client.of(chat).value(Ask(request), _ranking(len(passages)))
+        said = await client.value(Ask(request), _ranking(len(passages)))
         return ranked_scores(said["best_first"], len(passages))
 
     return score

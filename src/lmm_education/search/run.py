@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmm import loop
-from lmm.errors import LmmError
-from lmm.models.chat import shared_chat
+from lmm.errors import LmmError, ModelError
+from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
@@ -51,17 +51,27 @@ class CourseSearch:
         """
         if not self._asks_a_model(options):
             return await asyncio.to_thread(self.searcher.search, question, options)
-        name = self._reranker(options)
-        score = open_reranker(name, self._tools) if name != "none" else None
+        name, notices = self._reranker(options), list[str]()
+        client = Client(self.course.models, tier="aux", model=self.chat, journal=False)
+        score = open_reranker(name, self._tools(client)) if name != "none" else None
         with self.searcher.view() as view:
             plan = await asyncio.to_thread(view.plan, question, options)
             if score is not None and plan.text:
                 plan = dataclasses.replace(plan, reranked=self.course.settings.search.rerank_limit)
-            questions = await self._sub_questions(view, plan)
+            try:
+                questions = await self._sub_questions(view, plan, client)
+            except ModelError as error:
+                questions = ()
+                notices.append(_without("further searches", error, options))
             found = await asyncio.to_thread(view.look_up, plan, questions)
             if score is not None and plan.text:
-                found = LookedUp(await rerank(found.hits, plan.text, score))
-            return await asyncio.to_thread(lambda: view.result(plan, found, questions=questions, reranker=name))
+                try:
+                    found = LookedUp(await rerank(found.hits, plan.text, score))
+                except ModelError as error:
+                    notices.append(_without(f"the reranker {name}", error, options))
+                    name = "none"
+            result = await asyncio.to_thread(lambda: view.result(plan, found, questions=questions, reranker=name))
+            return dataclasses.replace(result, notices=(*result.notices, *notices), usage=client.usage)
 
     def _asks_a_model(self, options: SearchOptions) -> bool:
         return bool(self._expand(options)) or options.reworded or self._reranker(options) != "none"
@@ -72,21 +82,21 @@ class CourseSearch:
     def _reranker(self, options: SearchOptions) -> str:
         return (self.course.settings.search.reranker if options.reranker is None else options.reranker) or "none"
 
-    async def _sub_questions(self, view: SearchView, plan: Plan) -> Sequence[str]:
+    async def _sub_questions(self, view: SearchView, plan: Plan, client: Client) -> Sequence[str]:
         """What the aux model has looked up as well: as often as was said, else once where it may help."""
         count = self._expand(plan.options)
         if plan.text and count:
-            return await self._written(view, plan, count)
-        if not plan.text or count is not None or not plan.options.reworded or not can_write(self._chat()):
+            return await self._written(view, plan, client, count)
+        if not plan.text or count is not None or not plan.options.reworded or not can_write(client):
             return ()
         if await asyncio.to_thread(view.coverage, plan) >= COVERED:
             return ()
         known: dict[tuple[str, str], Sequence[str]] = view.catalogue.once("reworded", dict)
-        key = self._chat().name, plan.text
+        key = client.name, plan.text
         if key not in known:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    written = await self._written(view, plan, 1, retries=0)
+                    written = await self._written(view, plan, client, 1, retries=0)
             except (LmmError, TimeoutError):  # what the question itself finds will do
                 return ()
             if len(known) >= KEPT:
@@ -94,22 +104,26 @@ class CourseSearch:
             known[key] = written
         return known[key]
 
-    async def _written(self, view: SearchView, plan: Plan, count: int, *, retries: int = 1) -> list[str]:
+    async def _written(
+        self, view: SearchView, plan: Plan, client: Client, count: int, *, retries: int = 1
+    ) -> list[str]:
         contents = await asyncio.to_thread(
             view.catalogue.once, "contents", lambda: contents_of(view.catalogue.sections)
         )
-        return await sub_questions(plan.text, count, self._chat(), self._prompts(), contents=contents, retries=retries)
-
-    def _chat(self) -> ChatModel:
-        return self.chat or shared_chat(self.course.models.aux)
+        return await sub_questions(plan.text, count, client, self._prompts(), contents=contents, retries=retries)
 
     def _prompts(self) -> Prompts:
         return load_prompts(self.course.models.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
 
-    @property
-    def _tools(self) -> Tools:
-        course = self.course
-        return Tools(course.settings.search, self._chat, self._prompts, course.env)
+    def _tools(self, client: Client) -> Tools:
+        return Tools(self.course.settings.search, client, self._prompts, self.course.env)
+
+
+def _without(what: str, error: ModelError, options: SearchOptions) -> str:
+    """What is told where an answer goes on without what helps to find; who only searches gets the error."""
+    if not options.reworded:
+        raise error
+    return f"searched without {what}: {error.message}"
 
 
 def open_search(course: CourseParts, *, chat: ChatModel | None = None) -> CourseSearch:

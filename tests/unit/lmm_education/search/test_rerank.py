@@ -10,6 +10,7 @@ import pytest
 from lmm.errors import ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled, ModelRejected, NoValidReply
 from lmm.messages import render
 from lmm.models.builtin import ExtractiveModel
+from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
 from lmm.prompts.load import load_prompts
@@ -32,7 +33,7 @@ def hit(name: str, text: str = "", score: float = 0.5) -> Hit:
 def tools(chat: ChatModel | None = None, *, key: str = "", **settings: str) -> Tools:
     """What rerankers work with."""
     model = chat or ScriptedModel([])
-    return Tools(SearchSettings(**settings), lambda: model, lambda: PROMPTS, {"KEY": key} if key else {})  # type: ignore[arg-type]
+    return Tools(SearchSettings(**settings), Client.of(model), lambda: PROMPTS, {"KEY": key} if key else {})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fill, id_of
@@ -86,6 +87,24 @@ def test_a_model_that_does_not_answer_is_told(botany: Course) -> None:
 
 
 ANSWER = SearchOptions(reworded=True)
+
+
+@pytest.mark.parametrize("helper", [{"expand": 2}, {"reranker": "model"}])
+def test_an_answer_goes_on_without_what_fails(botany: Course, helper: dict[str, Any]) -> None:
+    """It says so, and nothing is lost of what the question itself finds."""
+    model = ScriptedModel([ModelUnavailable("the server is down")] * 2)
+    found = open_search(botany, chat=model).search("water", replace(ANSWER, **{"expand": 0} | helper))
+    assert found.hits[:3] == open_search(botany).search("water").hits[:3]
+    assert [notice.partition(": ")[2] for notice in found.notices] == ["the server is down"]
+    assert found.reranker == "none"
+
+
+def test_what_helps_to_find_is_counted(botany: Course) -> None:
+    """As usage of the search, once."""
+    model = ScriptedModel(['{"questions": ["tax of a couple"]}'])
+    searching = open_search(botany, chat=model)
+    used = [searching.search("What do spouses owe the state?", ANSWER).usage.requests for _ in range(2)]
+    assert used == [1, 0]
 
 
 class Silent(ScriptedModel):
