@@ -132,8 +132,9 @@ def _course(folder: Path, model: str, env: dict[str, str], students: int) -> lis
     """A course of 300 kB in the folder; questions with words of its."""
     text = large_document(300_000, 180)
     (folder / "notes.md").write_text(text, encoding="utf-8")
-    major = f'[major]\nmodel = "OpenAICompatible/test"\nbase_url = "{model}/v1"\n[embedding]\nmodel = "Builtin/wordllama"\n'
-    (folder / "config.toml").write_text(f"{major}[serve]\nquestions_per_minute = 0\n", encoding="utf-8")
+    major = f'[major]\nmodel = "OpenAICompatible/test"\nbase_url = "{model}/v1"\n'
+    models = f'{major}[embedding]\nmodel = "Builtin/wordllama"\n'
+    (folder / "config.toml").write_text(f"{models}[serve]\nquestions_per_minute = 0\n", encoding="utf-8")
     subprocess.run([sys.executable, "-m", "lmm", "ingest", "-q", "notes.md"], cwd=folder, env=env, check=True)
     words = re.findall(r"[a-z]{4,}", text)
     return [f"What about {' '.join(words[at : at + 6])}?" for at in range(0, 50 * students, 50)]
