@@ -23,6 +23,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
+from lmm.messages import Usage
 from lmm.terminal import DONE
 from lmm_education.cli import course_options
 
@@ -232,10 +233,14 @@ def _show_address(address: str, listener: socket.socket) -> None:
 def _check_course(course: Course) -> None:
     """Open the models now: what is missing is told here, and no student waits for it."""
     from lmm.models.chat import shared_chat
+    from lmm.models.tokens import price
 
     models, history = course.models, course.settings.answer.history
     for settings in (models.major, *([models.aux] if history != "none" else [])):
         shared_chat(settings)
+        name = str(settings.model)
+        if course.settings.serve.daily_cost and price(name, Usage(1000, 1000)) is None:
+            terminal.note(f"the price of {name} is not known: daily_cost does not count it, daily_tokens does")
     for notice in course.encoder.notices:
         terminal.note(notice)
     if course.store.manifest() is None:

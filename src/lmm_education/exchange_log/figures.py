@@ -19,7 +19,7 @@ class Figures:
 
     `answered` have an answer that cites the course; `uncited` one that does not; `students` are counted anew every day,
     `days` are those on which somebody asked. Times are in seconds, None where there is nothing to measure; `cost` is in
-    US dollars, of those exchanges whose price is known.
+    US dollars, None where it is known of no exchange; `unpriced` used tokens whose price is not known.
     """
 
     questions: int = 0
@@ -36,7 +36,8 @@ class Figures:
     first_word_median: float | None = None
     first_word_p95: float | None = None
     tokens: int = 0
-    cost: float = 0.0
+    cost: float | None = None
+    unpriced: int = 0
 
 
 def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
@@ -45,11 +46,13 @@ def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
     >>> figures([LoggedExchange("1", 0.0, "Why?", session="a", first_word=2.0, reaction=1)])
     ... # doctest: +NORMALIZE_WHITESPACE
     Figures(questions=1, answered=0, uncited=1, not_found=0, refused=0, failed=0, left=0, up=1, down=0,
-            students=1, days=1, first_word_median=2.0, first_word_p95=2.0, tokens=0, cost=0.0)
+            students=1, days=1, first_word_median=2.0, first_word_p95=2.0, tokens=0, cost=None,
+            unpriced=0)
     """
     outcomes = Counter(exchange.outcome for exchange in exchanges)
     reactions = Counter(exchange.reaction for exchange in exchanges)
     answered = sum(exchange.is_answered for exchange in exchanges)
+    costs = [exchange.cost for exchange in exchanges if exchange.cost is not None]
     waits = sorted(exchange.first_word for exchange in exchanges if exchange.first_word is not None)
     return Figures(
         questions=len(exchanges),
@@ -66,7 +69,8 @@ def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
         first_word_median=quantile(waits, 0.5),
         first_word_p95=quantile(waits, 0.95),
         tokens=sum(exchange.input_tokens + exchange.output_tokens for exchange in exchanges),
-        cost=math.fsum(exchange.cost or 0.0 for exchange in exchanges),
+        cost=math.fsum(costs) if costs else None,
+        unpriced=sum(exchange.cost is None and exchange.input_tokens > 0 for exchange in exchanges),
     )
 
 

@@ -239,7 +239,8 @@ class Service:
         if reservation is not None:
             return reservation
         spent = self.budget.spent()
-        told = f"the budget of the day is spent: {spent.tokens} tokens, ${spent.cost:.2f}"
+        cost = f", ${spent.cost:.2f}" if spent.cost else ""
+        told = f"the budget of the day is spent: {spent.tokens} tokens{cost}"
         self._warn_once(told, once=f"spent {self.budget.today}")
         raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
 

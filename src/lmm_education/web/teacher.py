@@ -130,12 +130,14 @@ class TeacherReport:
         shares = (f"{say.number(getattr(total, name))} {say[name]}" for name, _ in _SHARES if getattr(total, name))
         wait = "–" if total.first_word_median is None else say.number(total.first_word_median, 1)
         p95 = "" if total.first_word_p95 is None else f"{say['p95']}: {say.number(total.first_word_p95, 1)}"
+        used = [f"{say['tokens']}: {say.number(total.tokens)}"]
+        used += [say["unpriced"].format(count=say.number(total.unpriced))] if total.unpriced else []
         return [
             (say["questions"], say.number(total.questions), ", ".join(shares)),
             (say["students_a_day"], say.number(total.students / total.days, 1), say["students_help"]),
             (say["up"], say.number(total.up), f"{say['down']}: {say.number(total.down)}"),
             (say["wait"], wait, p95),
-            (say["cost"], say.number(total.cost, 2), f"{say['tokens']}: {say.number(total.tokens)}"),
+            (say["cost"], "–" if total.cost is None else say.number(total.cost, 2), ", ".join(used)),
         ]
 
     def plots(self, say: Wording) -> list[TeacherTable]:

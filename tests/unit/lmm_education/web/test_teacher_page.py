@@ -92,6 +92,14 @@ def test_what_is_on_it(language: str) -> None:
     assert {"svg", "table", "rect", "circle"} <= shown.tags
 
 
+def test_what_is_not_known_is_not_nothing() -> None:
+    """Answers of a model whose price nobody knows did not cost 0.00."""
+    free = Elements(page([asked("1", "Why?", input_tokens=5)])).words
+    assert "0.00" not in free
+    assert "answers without a known price: 1" in free
+    assert "0.25" in Elements(page([asked("1", "Why?", input_tokens=5), asked("2", "Why?", cost=0.25)])).words
+
+
 @given(logs())
 def test_no_text_becomes_markup(held: list[LoggedExchange]) -> None:
     """Whatever students and models write; styles and scripts in the page would be refused by its policy."""
