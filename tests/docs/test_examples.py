@@ -19,13 +19,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fakes.forked import python
 
 from lmm.markdown import TextBlock, parse_markdown_text
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_OF_A_SHELL = frozenset("|&;<>()$`*?[]{}~#!=\n")
 _FENCE = re.compile(r"(?:^|\n)(?P<fence>```+)(?P<info>[^\n]*)\n(?P<code>.*?)(?<=\n)(?P=fence)\s*(?=\n|\Z)", re.DOTALL)
 
 
@@ -76,14 +79,24 @@ def check_console(code: str, folder: Path, environment: dict[str, str], where: s
     """Run the commands of a console block in turn; compare output, standard error included."""
     for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
-        result = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment, check=False, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
-        )  # fmt: skip
+        start = _bash if _OF_A_SHELL.intersection(command) or not command.startswith("lmm ") else _lmm
+        with start(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ) as process:  # fmt: skip
+            printed = process.communicate(timeout=100)[0]
         pattern = ".*?".join(re.escape(piece) for piece in expected.strip().split("…"))
-        assert re.fullmatch(pattern, result.stdout.strip(), re.DOTALL), (
-            f"{where}: $ {command}\n--- expected\n{expected}\n--- got (exit {result.returncode})\n{result.stdout}"
+        assert re.fullmatch(pattern, printed.strip(), re.DOTALL), (
+            f"{where}: $ {command}\n--- expected\n{expected}\n--- got (exit {process.returncode})\n{printed}"
         )
+
+
+def _lmm(command: str, **options: Any) -> subprocess.Popen[str]:
+    return python("-m", *shlex.split(command), **options)
+
+
+def _bash(command: str, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(["bash", "-c", command], **options)
 
 
 def run_python(code: str, namespace: dict[str, object], where: str) -> None:

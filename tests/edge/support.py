@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fakes.forked import python
 
 from lmm.cli.main import main
 from lmm.markdown.blocks import MetadataBlock
@@ -30,8 +30,8 @@ class Ran:
 
 def lmm(*words: str | Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
     """Run the real command to its end in a process of its own."""
-    done = subprocess.run(_line(words), input=stdin, capture_output=True, env=_environment(env), timeout=PATIENCE)
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    with start(*words, env=env, stdin=subprocess.PIPE) as process:
+        return finish(process, stdin)
 
 
 def run_here(capsys: pytest.CaptureFixture[str], *words: str) -> Ran:
@@ -41,23 +41,22 @@ def run_here(capsys: pytest.CaptureFixture[str], *words: str) -> Ran:
     return Ran(code, out, err)
 
 
-def start(*words: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+def start(
+    *words: str | Path, env: Mapping[str, str] | None = None, stdin: int | None = None
+) -> subprocess.Popen[bytes]:
     """Start the real command."""
-    return subprocess.Popen(_line(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(env))
+    pipe = subprocess.PIPE
+    return python("-m", "lmm", *words, env={**os.environ, **(env or {})}, stdin=stdin, stdout=pipe, stderr=pipe)
 
 
-def finish(process: subprocess.Popen[bytes]) -> Ran:
+def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Ran:
     """Wait until a started command ends."""
-    out, err = process.communicate(timeout=PATIENCE)
+    try:
+        out, err = process.communicate(stdin, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     return Ran(process.returncode, out.decode(), err.decode())
-
-
-def _line(words: tuple[str | Path, ...]) -> list[str]:
-    return [sys.executable, "-m", "lmm", *map(str, words)]
-
-
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    return {**os.environ, "PYTHONIOENCODING": "utf-8", **(more or {})}
 
 
 def exchanges(text: str) -> list[tuple[str, str]]:

@@ -7,13 +7,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 from edge.conftest import write_config
 from edge.support import Ran, files_in, finish, lmm, run_here, start, wait_until
+from fakes.forked import python
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
 
 from lmm.cli.main import main
@@ -390,8 +390,7 @@ def test_a_progress_bar_on_a_terminal(server: ScriptedServer, document: Path) ->
     pty = pytest.importorskip("pty")
     server.answer = named
     main, end = pty.openpty()
-    line = [sys.executable, "-m", "lmm", "annotate", "d.md", "--summaries"]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=end)
+    process = python("-m", "lmm", "annotate", "d.md", "--summaries", stdout=subprocess.PIPE, stderr=end)
     out, _ = process.communicate(timeout=60)
     os.close(end)
     shown = os.read(main, 100_000).decode()

@@ -7,13 +7,12 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from edge.support import PATIENCE, lmm
+from fakes.forked import python
 
 from chatmd.tools import registry
 
@@ -125,7 +124,7 @@ class Terminal:
 
     def __init__(self, *words: str) -> None:
         self.descriptor, its = pty.openpty()
-        self.process = subprocess.Popen([sys.executable, *words], stdin=its, stdout=its, stderr=its)
+        self.process = python(*words, stdin=its, stdout=its, stderr=its)
         os.close(its)
         self.shown = ""
 

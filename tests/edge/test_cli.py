@@ -11,16 +11,14 @@ from pathlib import Path
 
 import click
 import pytest
+from fakes.forked import run_python
 
 from lmm.cli.main import COMMANDS, CommandRow, load, main
 
 
 def lmm(*words: str, cwd: Path | None = None, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     """Run the real command."""
-    return subprocess.run(
-        [sys.executable, "-m", "lmm", *words], cwd=cwd, env=os.environ | env, input=stdin,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return run_python("-m", "lmm", *words, cwd=cwd, env=os.environ | env, given=stdin)
 
 
 def with_subcommands(words: list[str], command: click.Command) -> Iterator[list[str]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from importlib import resources
 from pathlib import Path
 
 import pytest
+from fakes.forked import run_python
 
 
 @pytest.mark.timeout(60)
@@ -23,10 +22,7 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
         "LMM_CONFIG": str(tmp_path / "config.toml"),
         "HOME": str(tmp_path / "home"),
     }
-    result = subprocess.run(
-        [sys.executable, "-m", "lmm", "demo", "--folder", "course"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    result = run_python("-m", "lmm", "demo", "--folder", "course", cwd=tmp_path, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
     commands = re.findall(r"^\$ lmm (\w+)", result.stdout, re.MULTILINE)
     changes = ["messages", "messages", "messages", "clear", "messages", "reject"]
@@ -51,13 +47,7 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path) -> None:
 def test_the_demo_does_not_write_into_a_folder_that_is_in_use(tmp_path: Path) -> None:
     """A folder with files in it is refused."""
     (tmp_path / "mine.md").write_text("x")
-    result = subprocess.run(
-        [sys.executable, "-m", "lmm", "demo", "--folder", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = run_python("-m", "lmm", "demo", "--folder", ".", cwd=tmp_path)
     assert result.returncode == 1
     assert result.stderr == "lmm: .: this folder is not empty (name a new one)\n"
     assert [p.name for p in tmp_path.iterdir()] == ["mine.md"]

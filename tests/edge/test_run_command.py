@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from edge.conftest import write_config
 from edge.support import finish, lmm, run_here, start, wait_until
+from fakes.forked import python
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from fakes.web_server import WebServer, page
 
@@ -147,9 +147,9 @@ def test_in_a_plain_terminal_ctrl_c_cancels_the_turn_only(server: ScriptedServer
     path = write(folder, "<user>Hi</user>\n")
     server.queue(Action("I begin to speak, and then I", hold=threading.Event(), hold_after=2))
     parent, child = pty.openpty()
-    line = [sys.executable, "-m", "lmm", "run", "-i", "a.chatmd"]
+    line = ("-m", "lmm", "run", "-i", "a.chatmd")
     dumb = {**os.environ, "TERM": "dumb"}
-    with subprocess.Popen(line, stdin=child, stdout=child, stderr=child, start_new_session=True, env=dumb) as process:
+    with python(*line, stdin=child, stdout=child, stderr=child, start_new_session=True, env=dumb) as process:
         os.close(child)
         read_until(parent, b"speak")
         process.send_signal(signal.SIGINT)

@@ -7,12 +7,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forked import run_python
 from fakes.qdrant_server import QdrantServer
 
 from lmm.cli.main import main
@@ -36,8 +36,7 @@ MANIFEST = Manifest("hybrid", "test", 2, "Builtin/bm25", annotations={"own": ["a
 
 def lmm(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the real command."""
-    command = [sys.executable, "-m", "lmm", "store", *words]
-    return subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True, check=False)
+    return run_python("-m", "lmm", "store", *words, cwd=cwd, env=os.environ | env)
 
 
 def fill(store: Store, names: str = "ab", chunks: int = 30) -> None:

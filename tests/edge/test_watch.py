@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import IO
 
 import pytest
 from edge.support import PATIENCE, Ran, exchanges_of, start, wait_until, waiting
+from fakes.forked import python
 from fakes.openai_server import Action, ScriptedServer, fail, hang
 
 QUIET = "0.2"
@@ -336,12 +336,8 @@ def test_a_line_for_everything_that_happens(
     (folder / "a.md").write_text(asks("a question that is much longer than the terminal is wide"))
     (folder / "b.md").write_text(asks("bad"))
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "lmm", "watch", "--quiet", QUIET, "a.md", "b.md"],
-        stdout=theirs,
-        stderr=theirs,
-        stdin=subprocess.DEVNULL,
-    ) as process:
+    line = ("-m", "lmm", "watch", "--quiet", QUIET, "a.md", "b.md")
+    with python(*line, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL) as process:
         os.close(theirs)
         seen = b""
         while b"a.md:2 answered (" not in seen or b"b.md:2: " not in seen:

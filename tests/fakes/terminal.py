@@ -14,8 +14,6 @@ import re
 import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 import unicodedata
@@ -24,12 +22,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from fakes.forked import python
+
 # As from a window: a SIGHUP that the tests were started to ignore (nohup) would stay ignored.
 _LAUNCH = """
 import os, signal, sys
+from lmm.cli.main import main
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.login_tty(0)
-os.execv(sys.executable, [sys.executable, "-m", "lmm", *sys.argv[1:]])
+sys.exit(main())
 """
 _SEQUENCE = re.compile(r"\x1b(?:\[(?P<mark>[?>]?)(?P<numbers>[0-9;]*)(?P<space> ?)(?P<kind>[A-Za-z])|(?P<other>[^\[]))")
 _IGNORED = frozenset("mhlqt")  # styles, modes, the cursor's shape
@@ -130,10 +131,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         self._resize(columns, rows)
         env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        env |= {"TERM": "xterm-256color", "PYTHONUTF8": "1", "COLUMNS": "", "LINES": ""} | environment
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _LAUNCH, *map(str, arguments)], stdin=slave, stdout=slave, stderr=slave, env=env
-        )
+        env |= {"TERM": "xterm-256color", "COLUMNS": "", "LINES": ""} | environment
+        self.process = python("-c", _LAUNCH, *arguments, stdin=slave, stdout=slave, stderr=slave, env=env)
         os.close(slave)
 
     def __enter__(self) -> Self:
