@@ -19,6 +19,9 @@ from edge.serving import serving
 from edge.support import finish, lmm, run_here, start
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
+from lmm_education.cli.serve import _check_course
+from lmm_education.course import Course
+
 
 @pytest.fixture
 def address(folder: Path, server: ScriptedServer, ingested: Path) -> Iterator[str]:
@@ -320,6 +323,18 @@ def test_a_lecture_hall_is_shown_where(ingested: Path, folder: Path) -> None:
     process.send_signal(2)
     ended = finish(process)
     assert (ended.code, "without a model the chat quotes" in ended.err) == (0, True)
+
+
+def test_a_budget_in_money_wants_a_price(
+    ingested: Path, folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That it will limit nothing is told at the start."""
+    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    with (folder / "config.toml").open("a") as config:
+        config.write("[serve]\ndaily_cost = 1.0\n")
+    with Course.open() as course:
+        _check_course(course)
+    assert "the price of OpenAICompatible/test is not known: daily_cost does not count it" in capsys.readouterr().err
 
 
 def test_others_are_let_in_only_when_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

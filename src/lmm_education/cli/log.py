@@ -250,7 +250,8 @@ def table_text(exchanges: Sequence[LoggedExchange]) -> str:
 def exchange_text(exchange: LoggedExchange) -> str:
     """All of an exchange."""
     waited = "" if exchange.first_word is None else f", first word after {exchange.first_word:.1f} s"
-    price = "" if exchange.cost is None else f", {exchange.cost:.4f} $"
+    known = "" if exchange.cost is None else f", {exchange.cost:.4f} $"
+    price = ", price unknown" if exchange.is_unpriced else known
     tokens = exchange.input_tokens + exchange.output_tokens
     rows = [
         ("id", exchange.id),

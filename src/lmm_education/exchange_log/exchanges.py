@@ -79,6 +79,15 @@ class LoggedExchange:
     cached: bool = False
 
     @property
+    def is_unpriced(self) -> bool:
+        """Whether a model was asked whose price is not known.
+
+        >>> LoggedExchange("1", 0.0, "Why?", input_tokens=9).is_unpriced, LoggedExchange("1", 0.0, "Why?").is_unpriced
+        (True, False)
+        """
+        return self.cost is None and self.input_tokens + self.output_tokens > 0
+
+    @property
     def is_answered(self) -> bool:
         """Whether there is an answer from the course: one that cites something.
 

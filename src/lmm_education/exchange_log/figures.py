@@ -70,7 +70,7 @@ def figures(exchanges: Sequence[LoggedExchange]) -> Figures:
         first_word_p95=quantile(waits, 0.95),
         tokens=sum(exchange.input_tokens + exchange.output_tokens for exchange in exchanges),
         cost=math.fsum(costs) if costs else None,
-        unpriced=sum(exchange.cost is None and exchange.input_tokens > 0 for exchange in exchanges),
+        unpriced=sum(exchange.is_unpriced for exchange in exchanges),
     )
 
 

@@ -43,7 +43,9 @@ class Metrics:
             "lmm_answer_seconds", "From question to the end of the answer.", buckets=_TOTAL, registry=all_
         )
         self.tokens = Counter("lmm_tokens", "Tokens of models.", ["direction"], registry=all_)
-        self.cost = Counter("lmm_cost_dollars", "US dollars, as far as prices are known.", registry=all_)
+        self.cost = Counter("lmm_cost_dollars", "US dollars, where the price is known.", ["model"], registry=all_)
+        told = "Questions to a model whose price is not known: not in lmm_cost_dollars."
+        self.unpriced = Counter("lmm_unpriced_exchanges", told, ["model"], registry=all_)
         self.reactions = Counter(
             "lmm_reactions", "Students' reactions, every change of one.", ["reaction"], registry=all_
         )
@@ -62,7 +64,10 @@ class Metrics:
             self.first_word.observe(exchange.first_word)
         self.tokens.labels("input").inc(exchange.input_tokens)
         self.tokens.labels("output").inc(exchange.output_tokens)
-        self.cost.inc(exchange.cost or 0.0)
+        if exchange.is_unpriced:
+            self.unpriced.labels(exchange.model).inc()
+        elif exchange.cost is not None:  # no series says 0 where nothing is known
+            self.cost.labels(exchange.model).inc(exchange.cost)
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format; the store is read.
