@@ -68,7 +68,7 @@ class Catalogue:
     @property
     def types(self) -> tuple[str, ...]:
         """The types of passages that there are, most frequent first."""
-        return self.once("types", lambda: tuple(self.reader.facet("kind", limit=_ALL)))
+        return self.once("types", lambda: tuple(self.reader.facet("kind", limit=_ALL)), before_asking=True)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -96,7 +96,11 @@ class Catalogue:
     @property
     def names(self) -> tuple[StoredName, ...]:
         """The documents, as they can be named in a question."""
-        return self.once("names", lambda: tuple(StoredName(each.id, each.file) for each in self.documents))
+        return self.once("names", self._names, before_asking=True)
+
+    def _names(self) -> tuple[StoredName, ...]:
+        documents = self.once("documents", self._documents, before_asking=True)
+        return tuple(StoredName(each.id, each.file) for each in documents)
 
     @property
     def frequencies(self) -> Frequencies:

@@ -14,6 +14,7 @@ import pytest
 from fakes.qdrant_server import QdrantServer, real_course, remove_course
 
 from lmm.errors import ConfigError
+from lmm.models.testing import HashEmbedder
 from lmm_education import Course
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
@@ -382,6 +383,55 @@ def test_a_question_goes_there_and_back_twice(server: QdrantServer, tmp_path: Pa
             assert [(hit.id, hit.score) for hit in now.hits] == [(hit.id, hit.score) for hit in wanted.hits]
             assert now.relevance != found.relevance
             assert now.sections == wanted.sections
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_marked_question_too_and_one_whose_legs_find_different_passages(shards: int, tmp_path: Path) -> None:
+    """Sentences have vectors, each leg finds four passages only; after an ingest, what words weigh is read between."""
+    text = "# Note {0}\n\n{1}\n\n---\ntype: exercise\n---\n\n{2}\n"
+    for number in range(30):
+        one, other = (" ".join(_sentence(number, i) for i in range(begin, begin + 5)) for begin in (0, 5))
+        (tmp_path / f"note{number}.md").write_text(text.format(number, one, other))
+    embedder, options = HashEmbedder(64), SearchOptions(sections=True)
+    with QdrantServer(shards=shards) as server:
+        (tmp_path / "config.toml").write_text(f'[storage]\nurl = "{server.url}"\n[search]\nprefetch = 4\nlimit = 3\n')
+        with Course.open(tmp_path, embedder=embedder) as course, Course.open(tmp_path, embedder=embedder) as another:
+            course.ingest()
+            searcher = Searcher(course.catalogues, course.encoder, course.settings.search)
+            assert searcher.search("the *exercise* in @note2").hits
+            for question, first in (("mitosis of the spindle", 2), ("an *exercise* on mitosis in @note3", 3)):
+                searcher.search(question, options)
+                server.seen.clear()
+                server.hold(first, 2)
+                assert searcher.search(question, options).hits
+                assert len(server.seen) == first + 2
+            (tmp_path / "new.md").write_text("# New\n\n---\ntype: exercise\n---\n\nSugar for the spindle.\n")
+            another.ingest()
+            server.seen.clear()
+            server.hold(3, 4, 2, 3)
+            found = searcher.search("an *exercise* on sugar in @new", options)
+            assert [hit.place.file for hit in found.hits] == ["new.md"]
+            assert len(server.seen) == 3 + 4 + 2 + 3
+
+
+def _sentence(note: int, number: int) -> str:
+    words = [
+        "mitosis",
+        "phases",
+        "spindle",
+        "cells",
+        "leaves",
+        "green",
+        "roots",
+        "water",
+        "sugar",
+        "light",
+        "stems",
+        "flowers",
+        "seeds",
+    ]
+    chosen = (words[(note * number + note + i * i * (number + 1)) % len(words)] for i in range(14))
+    return f"Of {' '.join(chosen)}."
 
 
 # -- several machines ---------------------------------------------------------------------------------

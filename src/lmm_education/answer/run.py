@@ -175,13 +175,14 @@ class Answering:
 
     def _quotation(self, result: SearchResult, sources: Sources) -> str:
         """What is quoted; empty where no passage comes near the question."""
-
-        def fits(texts: Sequence[str]) -> list[float]:
-            return self.searching.searcher.fits(result.text, texts, result.languages)
-
         passages = list(_passages(result, sources))
-        near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
-        return quote(result.text, passages, fits) if near >= LEAST else ""
+        with self.searching.searcher.view() as view:
+
+            def fits(texts: Sequence[str]) -> list[float]:
+                return view.fits(result.text, texts, result.languages)
+
+            near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
+            return quote(result.text, passages, fits) if near >= LEAST else ""
 
     def _nothing(self, result: SearchResult) -> Answer:
         """The answer where nothing relevant was found."""

@@ -66,11 +66,11 @@ class CourseSearch:
             found = await asyncio.to_thread(view.look_up, plan, questions)
             if score is not None and plan.text:
                 try:
-                    found = LookedUp(await rerank(found.hits, plan.text, score))
+                    found = LookedUp(found.plan, await rerank(found.hits, plan.text, score))
                 except ModelError as error:
                     notices.append(_without(f"the reranker {name}", error, options))
                     name = "none"
-            result = await asyncio.to_thread(lambda: view.result(plan, found, questions=questions, reranker=name))
+            result = await asyncio.to_thread(lambda: view.result(found, questions=questions, reranker=name))
             return dataclasses.replace(result, notices=(*result.notices, *notices), usage=client.usage)
 
     def _asks_a_model(self, options: SearchOptions) -> bool:

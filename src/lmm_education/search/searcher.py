@@ -58,6 +58,8 @@ MEANING = 0.4
 """What meaning weighs beside words where a text is compared with a question (SQuAD's answers, see docs/ask.md)."""
 COVERING = 3
 """How many passages that have most of a question's words may cover it."""
+_AMONG = 1000  # candidates at most that a store says of how near they are
+_TIES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ class Plan:
 
 
 class LookedUp(NamedTuple):
-    """Passages, best first, and what each leg weighed for the question."""
+    """Passages, best first, and what each leg weighed for the question; with the plan as it was carried out."""
 
+    plan: Plan
     hits: Sequence[Hit]
     weights: Mapping[str, float] = MappingProxyType({})
 
@@ -139,11 +142,6 @@ class Searcher:
         with self.view() as view:
             return view.fetch(ids, fields=fields)
 
-    def fits(self, question: str, texts: Sequence[str], languages: Collection[str]) -> list[float]:
-        """See `SearchView.fits`."""
-        with self.view() as view:
-            return view.fits(question, texts, languages)
-
 
 class SearchView:
     """One state of a store that can be asked in words. `fitting` gives the encoder for a store that was made so."""
@@ -168,12 +166,26 @@ class SearchView:
             ModelError: the question cannot be embedded.
         """
         plan = self.plan(question, options)
-        return self.result(plan, self.look_up(plan))
+        return self.result(self.look_up(plan))
 
     # -- the steps ---------------------------------------------------------------------------------
 
     def plan(self, question: str, options: SearchOptions) -> Plan:
-        """Read the question and the options against what the store holds."""
+        """Read the question and the options against what the store holds, as far as that is known without asking.
+
+        Raises:
+            SearchError: they name what is not in it.
+        """
+        known = self._store.known_stamp
+        try:
+            return self._planned(question, options)
+        except SearchError:
+            if self._store.stamp == known:
+                raise
+            return self._planned(question, options)
+
+    def _planned(self, question: str, options: SearchOptions) -> Plan:
+        self._read_names(question, options)
         names, settings = self.catalogue, self.settings
         marked = has_marks(question)
         asked = read_question(question, names.types if marked else (), names.names if marked else ())
@@ -210,12 +222,13 @@ class SearchView:
             SearchError: there is neither a letter nor a digit in the question.
         """
         if not plan.text:
-            return LookedUp(self._listed(plan))
+            return LookedUp(plan, self._listed(plan))
         if not any(map(str.isalnum, plan.text)):
             raise SearchError(f"there is nothing to look up in '{plan.text}'", hint="ask in words")
         self._check_can_be_asked()
         while True:
             found, more = self._found(plan, [plan.text, *questions])
+            plan = found.plan
             if not plan.companion or not more or len({hit.section for hit in found.hits}) >= plan.limit:
                 return found
             plan = replace(plan, depth=plan.depth * 4)  # too many passages of too few sections
@@ -230,11 +243,10 @@ class SearchView:
         (best,) = self._store.search([Leg(SPARSE, weighed, COVERING, held=COVERING)], where=plan.where, fields=False)
         return self._coverage(plan, plan.text, [found.vector for found in best if found.vector is not None])
 
-    def result(
-        self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
-    ) -> SearchResult:
+    def result(self, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none") -> SearchResult:
         """The result from passages in their final order, and what else was asked to find them."""
-        hits, words = found.hits, len(self._words(plan.text, plan.languages))
+        plan, hits = found.plan, found.hits
+        words = len(self._words(plan.text, plan.languages))
         fixed = self._fixed_weights(self._encoder.vectors)
         in_order = plan.text and not (plan.boosted or questions or reranker != "none")
         fits = [relevance(hit, words, found.weights) for hit in hits] if in_order else []
@@ -299,7 +311,7 @@ class SearchView:
 
     def _found(self, plan: Plan, texts: Sequence[str]) -> tuple[LookedUp, bool]:
         """The passages to go on with, and whether there may be more candidates."""
-        fused, leg_weights = self._fused(plan, texts)
+        plan, fused, leg_weights = self._fused(plan, texts)
         chosen = fused if plan.companion else fused[: plan.pool]
         hits = list[Hit]()
         self._store.together(
@@ -307,7 +319,7 @@ class SearchView:
         )
         if self._weighs_by_question:
             hits = [*self._ranked_by_text(texts[0], hits[:VOTERS], leg_weights), *hits[VOTERS:]]
-        return LookedUp(hits, leg_weights), len(fused) >= plan.depth
+        return LookedUp(plan, hits, leg_weights), len(fused) >= plan.depth
 
     def _reads_of_sections(self, plan: Plan, found: Sequence[Fused]) -> list[Callable[[], object]]:
         """What reads the sections that passages vote for, and the headings around them, where the store is far."""
@@ -337,29 +349,43 @@ class SearchView:
         found = [replace(hit, score=hit.score + more) for hit, more in zip(hits, gained, strict=True)]
         return sorted(found, key=lambda hit: -hit.score)
 
-    def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
-        """The candidates of all questions, and what the legs weighed for the first."""
-        (first, leg_weights), *more = [self._fused_for(plan, text) for text in texts]
+    def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[Plan, list[Fused], Mapping[str, float]]:
+        """The candidates of all questions, and what the legs weighed for the first; by the plan, which is another where
+        the store has changed since it was made."""
+        while True:
+            known = self._store.known_stamp
+            asked = [partial(self._fused_now, plan, text, known) for text in texts]
+            (first, leg_weights), *more = self._store.together(*asked)
+            if self._store.stamp == known:
+                break
+            plan = self._planned_again(plan)
         if not more:
-            return first, leg_weights
+            return plan, first, leg_weights
         each = [first, *(fused for fused, _ in more)]
         rankings: dict[str, Ranking] = {str(i): [(f.id, f.score) for f in fused] for i, fused in enumerate(each)}
         halves = {name: 1.0 if name == "0" else 1.0 / len(more) for name in rankings}
         legs = {f.id: f.legs for fused in reversed(each) for f in fused}
-        return [f._replace(legs=legs[f.id]) for f in fuse(rankings, halves)], leg_weights
+        return plan, [f._replace(legs=legs[f.id]) for f in fuse(rankings, halves)], leg_weights
 
-    def _fused_for(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
-        """The candidates of one question, out of all legs, and what each leg weighed."""
-        while True:
-            known = self._store.known_stamp
-            found = self._fused_now(plan, text)
-            if self._store.stamp == known:
-                return found
-            self._encoder = self._fitting(self._store.manifest() or self.catalogue.manifest)
-            plan = replace(plan, languages=self.catalogue.languages)
+    def _planned_again(self, plan: Plan) -> Plan:
+        """The plan for the store as it is now; what it needs to know is asked for side by side."""
+        self._encoder = self._fitting(self._store.manifest() or self.catalogue.manifest)
+        now = self._planned(plan.question, plan.options)
+        return replace(now, depth=plan.depth, reranked=plan.reranked)
 
-    def _fused_now(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
-        """The same by what words weigh as far as that is known."""
+    def _read_names(self, question: str, options: SearchOptions) -> None:
+        """Ask side by side for what will be needed and is not known yet, where the store is far."""
+        names, reads = self.catalogue, list[Callable[[], object]]()
+        if self._store.far:
+            reads += [lambda: names.languages]
+            reads += [lambda: names.frequencies] if self._encoder.weighs_words else []
+            reads += [lambda: names.names] if options.sections or options.documents or has_marks(question) else []
+            reads += [lambda: names.types] if options.types or has_marks(question) else []
+        self._store.together(*reads)
+
+    def _fused_now(self, plan: Plan, text: str, known: str) -> tuple[list[Fused], Mapping[str, float]]:
+        """The candidates of one question, out of all legs, and what each leg weighed; nothing where the store turns out
+        to be another than was `known`."""
         vectors = self._encoder.encode_query(text, languages=plan.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
@@ -372,6 +398,8 @@ class SearchView:
             if fixed[name] > 0
         ]
         rankings, boosted, held = self._candidates(plan, legs)
+        if self._store.known_stamp != known:
+            return [], {}
         leg_weights = self._weights(plan, text, rankings, held) if by_question else fixed
         fused = fuse(rankings, leg_weights, method=settings.fusion, boost=settings.boost, boosted=boosted)
         return fused, leg_weights
@@ -394,20 +422,30 @@ class SearchView:
         finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in scores)]
         if not finding:
             return {}, frozenset(), ()
+        # What BM25 did not find has hardly a word of the question: 0 will do, and asking costs as much as finding.
+        near = [leg for leg in legs if leg.vector != SPARSE]
+        scoring = [self._among(leg, [each for each in finding if each.vector != leg.vector]) for leg in near]
+        scoring = [leg for leg in scoring if leg.among and self._store.far]
         fields = ("section", "document") if self._store.far else False
         # Of a type that is asked for: instead of a very long list of candidates, in which it may still be missing.
         boost = [[*plan.where, Match("kind", plan.boosted)]] if plan.boosted else []
         found, *typed = self._store.together(
-            *(partial(self._store.search, finding, where=where, fields=fields) for where in (plan.where, *boost))
+            *(
+                partial(self._store.search, [*finding, *scoring], where=where, fields=fields)
+                for where in (plan.where, *boost)
+            )
         )
+        scored = [(leg, lists.pop()) for lists in (found, *typed) for leg in reversed(scoring)]
         self._places |= {s.id: s.payload for each in (found, *typed) for leg in each for s in leg}
         boosted = frozenset[str]().union(*(take(finding, lists) for lists in typed))
         ids = take(finding, found) | boosted
-        # What BM25 did not find has hardly a word of the question: 0 will do, and asking costs as much as finding.
-        near = [leg for leg in legs if leg.vector != SPARSE]
-        if missing := frozenset(id for leg in near for id in ids - scores[leg.vector].keys()):
-            every = [replace(leg, limit=len(missing)) for leg in near]
-            take(near, self._store.search(every, where=[Among(missing)], fields=False))
+        for leg, points in scored:
+            scores[leg.vector] |= {s.id: s.score for s in points if s.id in ids}
+        # Passages of which nothing was said then have no sentences of their own.
+        left = [leg for leg in near if not (scoring and leg.vector == MULTI)]
+        if missing := frozenset(id for leg in left for id in ids - scores[leg.vector].keys()):
+            every = [replace(leg, limit=len(missing)) for leg in left]
+            take(left, self._store.search(every, where=[Among(missing)], fields=False))
         if MULTI in scores and DENSE in scores:  # a passage that has no sentences of its own is one itself
             scores[MULTI] = scores[DENSE] | scores[MULTI]
         rankings: dict[str, Ranking] = {
@@ -415,6 +453,12 @@ class SearchView:
             for name, said in scores.items()
         }
         return rankings, boosted, [s.vector for each in found for s in each if s.vector is not None]
+
+    @staticmethod
+    def _among(leg: Leg, others: Sequence[Leg]) -> Leg:
+        """A leg that says of what others find how near it is, and of some more: what is as near as the last one."""
+        among = tuple(replace(each, limit=each.limit + _TIES, held=0) for each in others)
+        return replace(leg, limit=_AMONG, among=among)
 
     @property
     def _weighs_by_question(self) -> bool:

@@ -24,7 +24,18 @@ from lmm_education.store.folders import check_space, copy_folder, files_of, link
 from lmm_education.store.generations import Generation, Generations, Lease, check_files, remove_generation
 from lmm_education.store.layout import COLLECTIONS, as_stored, check_same, vectors_of
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import CollectionName, Fields, Leg, Match, Point, Scored, Stored, StoreStatus, Where
+from lmm_education.store.port import (
+    CollectionName,
+    Fields,
+    Leg,
+    Match,
+    Point,
+    Scored,
+    Stored,
+    StoreStatus,
+    Waits,
+    Where,
+)
 from lmm_education.store.shard import NEVER_WRITTEN, PAGE, ROOM, Shard
 from lmm_education.store.view import View, telling_of_files, write_frequencies, write_manifest
 
@@ -252,7 +263,7 @@ class EdgeWriter(EdgeReader):
             shard.close()
 
 
-class EdgeStore(EdgeReader):
+class EdgeStore(Waits, EdgeReader):
     """The store in a folder, which need not exist before something is written.
 
     Threads may share it. After a fork, the child opens its own files. Between `root` and `folder`, links are refused.
@@ -263,7 +274,6 @@ class EdgeStore(EdgeReader):
         self._view: View | None = None
         self._lock, self._process, self._closed = threading.Lock(), os.getpid(), False
         self._sweeper: threading.Thread | None = None
-        self._on_wait: Callable[[str], None] = lambda sentence: None
 
     @property
     def location(self) -> str:
@@ -287,15 +297,6 @@ class EdgeStore(EdgeReader):
         """See `port.Reader.frequencies`."""
         with self._viewing() as view:
             return view.frequencies if view else Frequencies()
-
-    @contextmanager
-    def telling(self, told: Callable[[str], None]) -> Iterator[None]:
-        """See `port.Store.telling`."""
-        before, self._on_wait = self._on_wait, told
-        try:
-            yield
-        finally:
-            self._on_wait = before
 
     @contextmanager
     def view(self) -> Iterator[EdgeView]:
@@ -349,7 +350,7 @@ class EdgeStore(EdgeReader):
         """
         self.settled()
         reading = nullcontext() if anew else self._viewing()  # what is made anew may be damaged: it is not opened
-        with self._generations.writer_lock(self._timeout, self._on_wait), reading as view:
+        with self._generations.writer_lock(self._timeout, self._tell), reading as view:
             if view:
                 check_same(manifest, view.manifest, self.location)
                 if self._generations.kept() > 1:

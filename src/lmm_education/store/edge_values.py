@@ -113,9 +113,18 @@ def from_vector(vector: Any) -> Vector:
 
 def to_request(leg: Leg, where: Where, fields: Fields) -> engine.QueryRequest:
     """One search."""
-    query = engine.Query.Nearest(to_vector(leg.query), using=leg.vector)
+    condition = to_filter(where)
+
+    def nearest(leg: Leg) -> engine.Query:
+        return engine.Query.Nearest(to_vector(leg.query), using=leg.vector)
+
     return engine.QueryRequest(
-        limit=leg.limit, query=query, filter=to_filter(where), with_payload=to_selector(fields), with_vector=False
+        limit=leg.limit,
+        query=nearest(leg),
+        prefetches=[engine.Prefetch(each.limit, query=nearest(each), filter=condition) for each in leg.among],
+        filter=condition,
+        with_payload=to_selector(fields),
+        with_vector=False,
     )
 
 

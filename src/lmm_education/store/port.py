@@ -9,7 +9,7 @@ whoever reads is never disturbed by a writer, and sees all of a run's changes or
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -56,12 +56,16 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One vector search: nearest points by the vector of that name. Of the first `held`, that vector comes along."""
+    """One vector search: nearest points by the vector of that name. Of the first `held`, that vector comes along.
+
+    With `among`, only what these legs find is compared; on several shards, what they find on each.
+    """
 
     vector: str
     query: Vector
     limit: int
     held: int = 0
+    among: tuple[Leg, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,25 @@ class Writer(Reader, Protocol):
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """Remove points; ids that do not exist are no error."""
         ...
+
+
+class Waits:
+    """What may wait for something, and tells for what: how a store does it."""
+
+    _on_wait: Callable[[str], None] | None = None
+
+    @contextmanager
+    def telling(self, told: Callable[[str], None]) -> Iterator[None]:
+        """See `Store.telling`."""
+        before, self._on_wait = self._on_wait, told
+        try:
+            yield
+        finally:
+            self._on_wait = before
+
+    def _tell(self, sentence: str) -> None:
+        if self._on_wait:
+            self._on_wait(sentence)
 
 
 class Store(Reader, Protocol):

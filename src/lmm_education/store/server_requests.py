@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm_education.errors import StoreError, StoreMismatch, StoreUnavailable
+from lmm_education.store.port import Waits
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -46,7 +47,7 @@ class StoreNode:
     look_after: float = _FIRST_LOOK
 
 
-class Requests:
+class Requests(Waits):
     """Clients of one server, or of several nodes of a cluster, each connected when it is first needed. Threads may
     share them.
 
@@ -59,21 +60,11 @@ class Requests:
     ) -> None:
         self._connect, self._nodes, self._at_once = connect, [StoreNode(address) for address in addresses], at_once
         self._lock, self._closed = threading.Lock(), False
-        self._on_wait: Callable[[str], None] | None = None
 
     @property
     def address(self) -> str:
         """All addresses, for messages."""
         return ", ".join(node.address for node in self._nodes)
-
-    @contextmanager
-    def telling(self, told: Callable[[str], None]) -> Iterator[None]:
-        """See `port.Store.telling`."""
-        before, self._on_wait = self._on_wait, told
-        try:
-            yield
-        finally:
-            self._on_wait = before
 
     def call(self, name: str, **arguments: Any) -> Any:
         """Call a method of the client; None where the collection, or what it names, does not exist.
@@ -103,8 +94,7 @@ class Requests:
                     if not trouble.passing or not (left or others):
                         raise self._told(trouble) from error
                     self._failed(node, trouble)
-            if self._on_wait:
-                self._on_wait(f"waiting for {self.address}: {trouble.in_words}")
+            self._tell(f"waiting for {self.address}: {trouble.in_words}")
             pause(trouble.wait or _backoff(TRIES - 1 - left))
         raise AssertionError("unreachable")
 

@@ -152,11 +152,25 @@ def to_requests(leg: Leg, where: Where, fields: Fields) -> list[models.QueryRequ
 
     query, condition = to_vector(leg.query), to_filter(where)
     limit, selector = min(leg.limit, AT_ONCE), to_selector(fields)
-    whole = models.QueryRequest(query=query, using=leg.vector, limit=limit, filter=condition, with_payload=selector)
+    whole = models.QueryRequest(
+        query=query,
+        using=leg.vector,
+        limit=limit,
+        prefetch=[_prefetch(each, condition) for each in leg.among] or None,
+        filter=condition,
+        with_payload=selector,
+    )
     held = models.QueryRequest(
         query=query, using=leg.vector, limit=leg.held or 1, filter=condition, with_vector=[leg.vector]
     )
     return [whole, held] if leg.held else [whole]
+
+
+def _prefetch(leg: Leg, condition: models.Filter | None) -> models.Prefetch:
+    from qdrant_client import models
+
+    limit = min(leg.limit, AT_ONCE)
+    return models.Prefetch(query=to_vector(leg.query), using=leg.vector, limit=limit, filter=condition)
 
 
 def to_scored(responses: Sequence[models.QueryResponse]) -> list[Scored]:
