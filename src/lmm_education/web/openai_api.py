@@ -46,6 +46,7 @@ _OWN = ("system", "developer")
 _PARTS = ("text", "input_text", "output_text")
 _LEFT = 499  # nobody reads it
 _MOST_TEXTS = 100  # of a request for vectors
+_OF_VECTORS = {"model", "input", "encoding_format", "dimensions", "user"}
 _OWNER = "lmm"
 
 
@@ -487,13 +488,16 @@ def _texts(body: Mapping[str, Any], longest: int) -> list[str]:
     texts = given if isinstance(given, list) else [given]
     if not texts or len(texts) > _MOST_TEXTS:
         raise RequestError(f"'input' must have 1 to {_MOST_TEXTS} texts", param="input")
+    if not isinstance(texts[0], str):  # LangChain cuts texts into the tokens of OpenAI's models by default
+        hint = "with LangChain: check_embedding_ctx_length=False"
+        raise RequestError("'input' must be texts, not numbers of tokens", hint=hint, param="input")
     return [checked_question(text, longest) for text in texts]
 
 
 def _is_base64(body: Mapping[str, Any]) -> bool:
-    for name in body.keys() - {"model", "input", "encoding_format", "dimensions", "user"}:
+    for name in {name for name, value in body.items() if value is not None} - _OF_VECTORS:
         raise RequestError(f"a course does not do '{name}'", param=name)
-    form = body.get("encoding_format", "float")
+    form = body.get("encoding_format") or "float"
     if form not in ("float", "base64"):
         raise RequestError("'encoding_format' must be float or base64", param="encoding_format")
     return bool(form == "base64")
