@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from edge.serving import LEAVES
+from fakes.chromium import Browser
 from fakes.openai_server import ScriptedServer
 
 import lmm_education
@@ -30,6 +31,13 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         lmm_education.ingest("notes")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests of a file."""
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from fakes.chromium import Browser
 
 from lmm_education import Course
 from lmm_education.cli.serve import server_options
@@ -66,3 +67,10 @@ def serving(config: Path, hosts: Sequence[str] = LOOPBACK, patience: float = 20.
         finally:
             server.should_exit = True
             thread.join(20)
+
+
+def type_question(page: Browser, question: str) -> None:
+    """Type a question into the course's page, and press Enter."""
+    page.click("#question")
+    page.type(question)
+    page.press("Enter", 13)

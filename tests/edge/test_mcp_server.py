@@ -19,6 +19,7 @@ from typing import Any
 import httpx2
 import pytest
 from edge.support import PATIENCE, lmm
+from fakes.forked import AT_START, forking, python
 from fakes.openai_server import Action, Recorded, ScriptedServer
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -73,7 +74,7 @@ async def connected(
     *words: str, mode: str = "auto", told: list[str] | None = None, errors: Path | None = None
 ) -> AsyncGenerator[Client]:
     """A client of `lmm mcp`; `told` collects its notifications, `errors` what it writes to standard error."""
-    environment = {name: value for name, value in os.environ.items() if name.startswith("LMM_")}
+    environment = {name: value for name, value in os.environ.items() if name.startswith(("LMM_", *AT_START))}
     parameters = StdioServerParameters(
         command=sys.executable, args=["-m", "lmm", "mcp", *words], env={**environment, "OPENAI_API_KEY": KEY}
     )
@@ -82,7 +83,7 @@ async def connected(
         if told is not None:
             told.append(type(message).__name__)
 
-    with (errors or Path(os.devnull)).open("a") as log:
+    with (errors or Path(os.devnull)).open("a") as log, forking():
         transport = stdio_client(parameters, errlog=log)
         async with Client(transport, mode=mode, cache=None, message_handler=hear) as client:
             yield client
@@ -445,8 +446,8 @@ def test_no_secret_is_written_or_sent(place: Path, server: ScriptedServer) -> No
 @contextmanager
 def listening_server(*words: str, env: dict[str, str] | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """`lmm mcp --http`; yields its URL."""
-    line = [sys.executable, "-m", "lmm", "mcp", "--http", *words]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}) as process:
+    line = ("-m", "lmm", "mcp", "--http", *words)
+    with python(*line, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}) as process:
         try:
             assert process.stderr is not None
             found = re.search(r"http://\S+", process.stderr.readline())
@@ -555,9 +556,9 @@ def test_what_makes_no_sense_is_refused(place: Path, words: list[str], says: str
 
 def command() -> Any:
     """The server as a process, its streams as pipes."""
-    line = [sys.executable, "-m", "lmm", "mcp", "--prompts", "prompts", "--no-course"]
+    line = ("-m", "lmm", "mcp", "--prompts", "prompts", "--no-course")
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(line, text=True, **pipes)
+    return python(*line, text=True, **pipes)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from edge.support import Ran, exchanges_of, files_in, lmm, run_here
+from fakes.forked import python
 from fakes.openai_server import ScriptedServer
 
 DOCUMENT = "---\n?: q\n---\nText.\n"
@@ -158,11 +159,13 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def as_nobody(public: Path, *words: str) -> Ran:
     """Run the command as a user without rights, in `public`."""
     out, err = public / "out", public / "err"
-    with out.open("w+b") as out_file, err.open("w+b") as err_file:
-        done = subprocess.run(
-            [sys.executable, "-c", _AS_NOBODY, *words], cwd=public, stdout=out_file, stderr=err_file, timeout=60
-        )
-    return Ran(done.returncode, out.read_text(), err.read_text())
+    with (
+        out.open("w+b") as out_file,
+        err.open("w+b") as err_file,
+        python("-c", _AS_NOBODY, *words, cwd=public, stdout=out_file, stderr=err_file) as process,
+    ):
+        code = process.wait(60)
+    return Ran(code, out.read_text(), err.read_text())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX")

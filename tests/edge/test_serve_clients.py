@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 import urllib.error
@@ -20,7 +19,6 @@ from edge.serving import serving
 from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import Action, ScriptedServer
 
-PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
 WHY = "Why is a leaf green?"
 
 
@@ -167,8 +165,7 @@ def test_the_link_of_a_citation_opens_its_source(
     with Browser(tmp_path / "profile") as browser:
         browser.open(done.output[0].content[0].annotations[0].url)
         browser.wait_for("document.querySelector('dialog[open] .passage')")
-        if PICTURES:
-            browser.picture(Path(PICTURES) / "linked.png")
+        browser.keep("linked")
 
 
 def loaded(address: str) -> int:
@@ -194,8 +191,7 @@ def test_a_frame_in_another_sites_page(
         browser.open(site(elsewhere))
         browser.wait_for(f"document.querySelector('iframe')?.title === 'Ask' && {framed}")
         assert browser.run(asks).startswith("Because of chlorophyll [1].")
-        if PICTURES:
-            browser.picture(Path(PICTURES) / "framed.png")
+        browser.keep("framed")
         assert not browser.problems
         assert (shown := loaded(address)) > 2  # with style and scripts
         browser.open(f"http://127.0.0.1:{elsewhere.server_port}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from edge.conftest import write_config
-from edge.serving import LEAVES, serving
+from edge.serving import LEAVES, serving, type_question
 from edge.support import lmm
 from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import ScriptedServer
@@ -20,7 +19,6 @@ from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
 from lmm_education.exchange_log.log_file import LogFile, read_log
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
-PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
 MOSS = """---
 title: Moss
 ---
@@ -83,13 +81,6 @@ def address(course: Path) -> Iterator[str]:
             yield running
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests."""
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
-
-
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Browser]:
     """The page, opened anew; at its end, nothing was refused, and no other host was asked for anything."""
@@ -107,21 +98,8 @@ def page(browser: Browser, address: str) -> Iterator[Browser]:
 
 def ask(page: Browser, question: str) -> None:
     """Type a question, press Enter and wait for the answer."""
-    page.click("#question")
-    page.type(question)
-    page.press("Enter", 13)
+    type_question(page, question)
     page.wait_for("document.querySelector('article:last-child .reaction')")
-
-
-def text(page: Browser, selector: str) -> str:
-    """What a reader sees of an element."""
-    return str(page.run(f"document.querySelector({selector!r}).innerText"))
-
-
-def keep(page: Browser, name: str) -> None:
-    """Take a picture, where they are wanted."""
-    if PICTURES:
-        page.picture(Path(PICTURES) / f"{name}.png")
 
 
 # -- reactions and the conversation ----------------------------------------------------------------
@@ -139,17 +117,17 @@ def test_a_reaction_survives_a_reload(page: Browser, course: Path, address: str,
     page.press("Enter", 13)
     page.wait_for("Object.values(sessionStorage).join().includes('Too short.')")
     assert read_log(course / "log.sqlite")[-1].comment == "Too short."
-    assert text(page, ".reaction .note") == "Thank you."
-    keep(page, "reaction")
+    assert page.text(".reaction .note") == "Thank you."
+    page.keep("reaction")
     page.open(f"{address}/")
     page.wait_for("document.querySelector('.thumb.down')?.ariaPressed === 'true'")
     assert page.run("document.querySelector('.comment textarea').value") == "Too short."
     assert page.run("document.querySelectorAll('.answer math').length") == 1
-    assert "Because of chlorophyll" in text(page, ".answer")
+    assert "Because of chlorophyll" in page.text(".answer")
     page.click("aside button")
     page.wait_for("document.querySelector('#section').open")
     page.press("Escape", 27)
-    keep(page, "reloaded")
+    page.keep("reloaded")
     page.click(".thumb.up")
     page.wait_for("document.querySelector('.thumb.up').ariaPressed === 'true'")
     assert read_log(course / "log.sqlite")[-1].reaction == 1
@@ -185,17 +163,17 @@ def test_reactions_by_keyboard(page: Browser, model: ScriptedServer) -> None:
 def test_the_plan_opens_sections(page: Browser) -> None:
     """From the beginning of the chat; a section opens above it. Solutions are no type to ask for."""
     page.wait_for("document.querySelectorAll('.chip').length")
-    assert text(page, "#chips") == "exercise"
+    assert page.text("#chips") == "exercise"
     page.click("#starters button")
     page.wait_for("document.querySelectorAll('.plan li').length === 3")
-    keep(page, "plan")
+    page.keep("plan")
     page.run("[...document.querySelectorAll('.plan button')].find(e => e.innerText === 'Moss').click()")
     page.wait_for("document.querySelector('#section').open")
-    assert "rhizoids" in text(page, "#section")
+    assert "rhizoids" in page.text("#section")
     assert page.run("document.querySelector('#section details').open") is False
-    assert "grows out" not in text(page, "#section")
+    assert "grows out" not in page.text("#section")
     page.click("#section summary")
-    assert "grows out" in text(page, "#section")
+    assert "grows out" in page.text("#section")
     page.press("Escape", 27)
     page.wait_for("!document.querySelector('#section').open && document.querySelector('#study').open")
 
@@ -206,16 +184,16 @@ def test_cards_by_keyboard(page: Browser) -> None:
     page.wait_for("document.querySelectorAll('.plan li').length")
     page.run("document.querySelector('#study [data-kind=cards]').click()")
     page.wait_for("document.querySelector('.card-text')?.innerText")
-    assert text(page, ".card-text") == "What has moss instead of roots?"
+    assert page.text(".card-text") == "What has moss instead of roots?"
     page.press(" ", 32)
     page.wait_for("document.querySelector('.answer-side')")
     assert page.run("document.querySelectorAll('.card-text math').length") == 1
-    keep(page, "card")
+    page.keep("card")
     page.screen(390, 800)
     heights = "[...document.querySelectorAll('.choices button')].slice(0, 4).map(each => each.offsetHeight)"
     assert max(page.run(f"({heights})")) < 45  # words in one line
     assert page.run("document.querySelector('#study').scrollWidth <= document.querySelector('#study').clientWidth")
-    keep(page, "card-phone")
+    page.keep("card-phone")
     page.press("ArrowRight", 39)
     page.wait_for("!document.querySelector('.answer-side')")
 
@@ -231,7 +209,7 @@ def test_solutions_when_one_asks(page: Browser) -> None:
     page.wait_for("document.querySelector('#study').innerText.includes('Through the whole surface')")
     page.screen(390, 800, dark=True)
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
-    keep(page, "exercises")
+    page.keep("exercises")
 
 
 # -- the teacher's page ----------------------------------------------------------------------------
@@ -268,16 +246,16 @@ def test_the_teachers_page(page: Browser, course: Path, address: str, width: int
     page.problems.clear()  # the console tells of the 401
     assert page.run("document.querySelectorAll('svg.plot rect').length") > 5
     assert page.run("getComputedStyle(document.querySelector('svg.plot polyline')).fill") == "none"
-    body = text(page, "main")
+    body = page.text("main")
     for words in ("When is the exam?", "<b>Wrong</b>", "ModelTimeout", "Botany > Leaves", "Never found"):
         assert words in body
     assert page.run("document.title") == "Plants: What students ask"
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
-    keep(page, f"teacher-{width}")
+    page.keep(f"teacher-{width}")
     assert page.run("document.querySelector('figure table').rows.length") == 31
     page.click("td [data-section]")
     page.wait_for("document.querySelector('#section').open")
-    assert text(page, "#section-title")
+    assert page.text("#section-title")
     page.press("Escape", 27)
     page.click(".range a")
     page.wait_for(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,6 @@ from lmm_education.web.accounts import Accounts
 from lmm_education.web.state import open_state
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
-PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
 SERVE = """
 [answer]
 history = "none"
@@ -51,17 +49,6 @@ def page(
         yield browser, address
 
 
-def text(page: Browser, selector: str) -> str:
-    """What a reader sees of an element."""
-    return str(page.run(f"document.querySelector({selector!r}).innerText"))
-
-
-def keep(page: Browser, name: str) -> None:
-    """Take a picture, where they are wanted."""
-    if PICTURES:
-        page.picture(Path(PICTURES) / f"{name}.png")
-
-
 def focused(page: Browser) -> str:
     """The id of what has the focus."""
     return str(page.run("document.activeElement.id"))
@@ -71,7 +58,7 @@ def test_from_the_login_to_an_answer_and_out(page: tuple[Browser, str], server: 
     """By keyboard: a wrong password is told, the right one leads to the page; consent is asked for once."""
     browser, address = page
     browser.wait_for("location.pathname === '/login' && document.activeElement?.id === 'name'")
-    keep(browser, "login")
+    browser.keep("login")
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     browser.type("Ada")
     browser.press("Tab", 9)
@@ -79,7 +66,7 @@ def test_from_the_login_to_an_answer_and_out(page: tuple[Browser, str], server: 
     browser.type("Bobs Passwort")
     browser.press("Enter", 13)
     browser.wait_for("document.querySelector('#told').textContent")
-    assert text(browser, "#told") == "Das stimmt nicht. Bitte versuchen Sie es noch einmal."
+    assert browser.text("#told") == "Das stimmt nicht. Bitte versuchen Sie es noch einmal."
     assert focused(browser) == "password"
     browser.type("Adas Passwort")  # what was wrong is selected
     browser.press("Enter", 13)
@@ -89,8 +76,8 @@ def test_from_the_login_to_an_answer_and_out(page: tuple[Browser, str], server: 
     browser.type("Why is a leaf green?")
     browser.press("Enter", 13)
     browser.wait_for("document.querySelector('#consent').open")
-    keep(browser, "consent")
-    assert text(browser, "#consent strong") == "ExampleAI"
+    browser.keep("consent")
+    assert browser.text("#consent strong") == "ExampleAI"
     browser.press("Escape", 27)  # not now: the question stays
     browser.wait_for("!document.querySelector('#consent').open")
     assert browser.run("document.querySelector('#question').value") == "Why is a leaf green?"
@@ -99,7 +86,7 @@ def test_from_the_login_to_an_answer_and_out(page: tuple[Browser, str], server: 
     browser.wait_for("document.querySelector('#consent').open")
     browser.press("Enter", 13)  # the first button has the focus
     browser.wait_for("document.querySelector('aside li')")
-    keep(browser, "logged-in")
+    browser.keep("logged-in")
     assert len(server.requests) == 1
     browser.open(f"{address}/")
     assert browser.run("document.body.dataset.consent") == ""
@@ -124,7 +111,7 @@ def test_a_session_that_ended_leads_to_the_login(page: tuple[Browser, str], serv
     browser.type("Why is a leaf green?")
     browser.press("Enter", 13)
     browser.wait_for("document.querySelector('.note a')")
-    assert text(browser, ".note") == "Bitte melden Sie sich an. Anmelden"
+    assert browser.text(".note") == "Bitte melden Sie sich an. Anmelden"
     assert browser.run("document.querySelector('#question').value") == "Why is a leaf green?"
     browser.click(".note a")
     browser.wait_for("location.pathname === '/login'")

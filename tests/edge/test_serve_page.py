@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from edge.conftest import write_config
-from edge.serving import LEAVES, TRICKS, serving
+from edge.serving import LEAVES, TRICKS, serving, type_question
 from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import Action, ScriptedServer, fail
 
@@ -31,7 +30,6 @@ $$
 x <- lm(y ~ x)  # a comment
 ```
 """
-PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +57,6 @@ def address(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> 
             yield running
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests."""
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
-
-
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Browser]:
     """The page, opened anew; at its end, nothing was refused, and no other host was asked for anything."""
@@ -80,42 +71,24 @@ def page(browser: Browser, address: str) -> Iterator[Browser]:
     assert browser.problems == []
 
 
-def ask(page: Browser, question: str) -> None:
-    """Type a question and press Enter."""
-    page.click("#question")
-    page.type(question)
-    page.press("Enter", 13)
-
-
-def text(page: Browser, selector: str) -> str:
-    """What a reader sees of an element."""
-    return str(page.run(f"document.querySelector({selector!r}).innerText"))
-
-
-def keep(page: Browser, name: str) -> None:
-    """Take a picture, where they are wanted."""
-    if PICTURES:
-        page.picture(Path(PICTURES) / f"{name}.png")
-
-
 def test_an_answer_streams_with_formula_and_sources(page: Browser, model: ScriptedServer) -> None:
     """The text as it arrives, in blocks; in the end formula, table, coloured code, and sources beside it."""
     go_on = threading.Event()
     model.queue(Action(pieces=("Because of *chlorophyll* [1].\n\nAnd then", ANSWER[29:]), hold=go_on, hold_after=1))
-    ask(page, "Why is a leaf green?")
+    type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('.done em')")
     page.wait_for("document.querySelector('.tail').textContent.startsWith('And then')")
-    assert text(page, "#ask") == "Stop"
+    assert page.text("#ask") == "Stop"
     go_on.set()
     page.wait_for("document.querySelector('aside li')")
     assert page.run("document.querySelectorAll('.answer math mtr').length") == 1
     assert page.run("getComputedStyle(document.querySelector('td.align-right')).textAlign") == "right"
     assert page.run("document.querySelectorAll('pre .c1').length") == 1
-    assert "Botany › Leaves" in text(page, "aside")
+    assert "Botany › Leaves" in page.text("aside")
     assert page.run("document.querySelector('aside').offsetLeft > document.querySelector('.answer').offsetWidth")
-    assert text(page, "#ask") == "Ask"
-    assert text(page, "#status") == "The answer is there."
-    keep(page, "answer")
+    assert page.text("#ask") == "Ask"
+    assert page.text("#status") == "The answer is there."
+    page.keep("answer")
 
 
 def test_who_waits_reads_how_many_are_before_him(
@@ -136,7 +109,7 @@ def test_who_waits_reads_how_many_are_before_him(
                 answer.readline()
             browser.open(f"{address}/")
             browser.wait_for("document.querySelectorAll('.chip').length")
-            ask(browser, "What do roots do?")
+            type_question(browser, "What do roots do?")
             browser.wait_for("document.querySelector('article').innerText.includes('Questions before yours: 1.')")
             go_on.set()
             browser.wait_for("document.querySelector('.answer').innerText.startsWith('They take up water')")
@@ -146,15 +119,15 @@ def test_who_waits_reads_how_many_are_before_him(
 def test_a_source_opens_at_its_passage(page: Browser, model: ScriptedServer) -> None:
     """From the list, and from the number in the text; Escape closes it."""
     model.queue("Because of chlorophyll [1].")
-    ask(page, "Why is a leaf green?")
+    type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('aside li')")
     for selector in ("aside button", "a.cite"):
         page.click(selector)
         page.wait_for("document.querySelector('#section').open")
-        assert text(page, "#section-title") == "1 Botany › Leaves"
-        assert "chlorophyll absorbs" in text(page, "#section .passage")
+        assert page.text("#section-title") == "1 Botany › Leaves"
+        assert "chlorophyll absorbs" in page.text("#section .passage")
         assert page.run("document.querySelectorAll('#section math').length") == 1
-        keep(page, "section")
+        page.keep("section")
         page.press("Escape", 27)
         page.wait_for("!document.querySelector('#section').open")
 
@@ -163,30 +136,30 @@ def test_the_contents_open_sections(page: Browser) -> None:
     """Chapters and their headings, each title once."""
     page.click("#open-contents")
     page.wait_for("document.querySelectorAll('nav li').length >= 3")
-    assert text(page, "nav .chapter").split() == ["1", "Botany", "2", "sections", "Leaves", "Roots"]
-    keep(page, "contents")
+    assert page.text("nav .chapter").split() == ["1", "Botany", "2", "sections", "Leaves", "Roots"]
+    page.keep("contents")
     page.run("[...document.querySelectorAll('nav button')].find(e => e.innerText === 'Roots').click()")
     page.wait_for("document.querySelector('#section').open")
-    assert "Root hairs" in text(page, "#section")
+    assert "Root hairs" in page.text("#section")
 
 
 def test_the_first_glance(page: Browser, model: ScriptedServer) -> None:
     """What it is, what one could ask, and chapters; a suggestion is asked when it is pressed."""
-    assert "sections of this course" in text(page, ".about")
-    assert text(page, ".chapters li") == "1\nBotany"
-    question = text(page, ".starter")
+    assert "sections of this course" in page.text(".about")
+    assert page.text(".chapters li") == "1\nBotany"
+    question = page.text(".starter")
     assert question == "What matters most in “Botany”?"
-    keep(page, "first-glance")
+    page.keep("first-glance")
     model.queue("Leaves [1].")
     page.click(".starter")
     page.wait_for("document.querySelector('aside li')")
-    assert question in text(page, ".asked")
-    assert ".md" not in text(page, "aside")
+    assert question in page.text(".asked")
+    assert ".md" not in page.text("aside")
 
 
 def test_chips_ask_for_a_type_of_material(page: Browser, model: ScriptedServer) -> None:
     """As the author marked it; pressed again, for all."""
-    assert text(page, "#chips") == "exercise"
+    assert page.text("#chips") == "exercise"
     page.click(".chip")
     assert page.run("document.querySelector('#question').value").strip() == "*exercise*"
     assert page.run("document.querySelector('.chip').ariaPressed") == "true"
@@ -194,9 +167,9 @@ def test_chips_ask_for_a_type_of_material(page: Browser, model: ScriptedServer) 
     assert page.run("document.querySelector('#question').value") == ""
     model.queue("Do this [1].")
     page.click(".chip")
-    ask(page, "chlorophyll")
+    type_question(page, "chlorophyll")
     page.wait_for("document.querySelector('aside li')")
-    assert "exercise" in text(page, "aside .place")
+    assert "exercise" in page.text("aside .place")
 
 
 def test_a_new_chat_forgets(page: Browser, model: ScriptedServer) -> None:
@@ -206,13 +179,13 @@ def test_a_new_chat_forgets(page: Browser, model: ScriptedServer) -> None:
         "(send => { window.sent = []; window.fetch = (to, what) => {"
         " if (to === 'chat') sent.push(JSON.parse(what.body)); return send(to, what); } })(fetch)"
     )
-    ask(page, "Why is a leaf green?")
+    type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('aside li')")
     page.click("#new-chat")
     page.wait_for("!document.querySelector('article')")
     assert page.run("document.activeElement.id") == "question"
     assert page.run("!document.querySelector('#intro').hidden")
-    ask(page, "And why?")
+    type_question(page, "And why?")
     page.wait_for("document.querySelector('aside li')")
     assert page.run("sent.map(body => body.history.length)") == [0, 0]
 
@@ -220,10 +193,10 @@ def test_a_new_chat_forgets(page: Browser, model: ScriptedServer) -> None:
 def test_a_model_that_is_down(page: Browser, model: ScriptedServer) -> None:
     """A polite sentence, and the next question is answered."""
     model.queue(fail(500, "secret"), "Because of chlorophyll [1].")
-    ask(page, "Why is a leaf green?")
+    type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('.failure')")
-    assert "try again" in text(page, ".failure")
-    assert "secret" not in text(page, "body")
+    assert "try again" in page.text(".failure")
+    assert "secret" not in page.text("body")
     page.press("Enter", 13)  # the question stands in the box again
     page.wait_for("document.querySelector('aside li')")
 
@@ -236,7 +209,7 @@ def test_a_question_without_an_answer_comes_back(page: Browser, model: ScriptedS
     )
     for typed, left in (("", "Why is a leaf green?"), ("And roots?", "And roots?")):
         page.run("document.querySelector('#question').value = ''")
-        ask(page, "Why is a leaf green?")
+        type_question(page, "Why is a leaf green?")
         page.wait_for("document.querySelector('#ask').innerText === 'Stop'")
         page.type(typed)
         page.run("cut()")
@@ -248,22 +221,22 @@ def test_what_came_before_an_answer_was_stopped_stays(page: Browser, model: Scri
     """With its sources, over a reload, and the next answer knows it; a question without a word of answer comes back."""
     said = ("Because of *chlorophyll* [1].\n\n", "And <b>then")
     model.queue(Action(pieces=(*said, "nothing"), hold=threading.Event(), hold_after=2))
-    ask(page, "Why is a leaf green?")
+    type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('.tail')?.textContent.includes('then')")
     page.click("#ask")
     for _ in range(2):
         page.wait_for("document.querySelector('.tools button')")
-        assert text(page, "article .note") == "Stopped."
-        assert text(page, ".answer").split("\n\n") == ["Because of chlorophyll 1.", "And <b>then"]
-        assert text(page, "aside .number") == "1"
+        assert page.text("article .note") == "Stopped."
+        assert page.text(".answer").split("\n\n") == ["Because of chlorophyll 1.", "And <b>then"]
+        assert page.text("aside .number") == "1"
         page.open(f"{address}/")
     model.queue("Green [1].")
-    ask(page, "And why is that?")
+    type_question(page, "And why is that?")
     page.wait_for("document.querySelectorAll('.tools button').length > 3")
     page.wait_for("document.querySelector('article:last-child .tools button')")
     assert "Answer: Because of *chlorophyll*.\n\nAnd <b>then" in model.requests[-1].last
     model.queue(Action(pieces=("x",), hold=threading.Event(), hold_after=0))
-    ask(page, "And roots?")
+    type_question(page, "And roots?")
     page.wait_for("document.querySelector('#ask').innerText === 'Stop'")
     page.click("#ask")
     page.wait_for("document.querySelector('.withdrawn')")
@@ -273,24 +246,24 @@ def test_what_came_before_an_answer_was_stopped_stays(page: Browser, model: Scri
 def test_tricks_in_documents_and_answers_stay_text(page: Browser, model: ScriptedServer) -> None:
     """In the answer, its sources, the section and the contents."""
     model.queue(f"{TRICKS.rpartition('---')[2]}\n\nTrickery [1].")
-    ask(page, "What is trickery?")
+    type_question(page, "What is trickery?")
     page.wait_for("document.querySelector('aside li')")
     page.click("aside button")
     page.wait_for("document.querySelector('#section').open")
-    assert "Trickery: picture link" in text(page, "#section .text")
-    assert "pwned'</script>" not in text(page, "#section .text")  # as a reader of the book would see it
-    assert "<script>document.title = 'pwned'</script>" in text(page, "#conversation")
+    assert "Trickery: picture link" in page.text("#section .text")
+    assert "pwned'</script>" not in page.text("#section .text")  # as a reader of the book would see it
+    assert "<script>document.title = 'pwned'</script>" in page.text("#conversation")
     page.press("Escape", 27)
     page.click("#open-contents")
     page.wait_for("document.querySelectorAll('nav details').length >= 2")
-    assert "Heading <img src=x" in text(page, "nav")
+    assert "Heading <img src=x" in page.text("nav")
     assert page.run("document.title") == "Plants & <b>more</b>"
     assert page.run("document.querySelectorAll('body script, body style, img, svg, iframe').length") == 0
     assert (
         page.run("[...document.querySelectorAll('a[href]')].filter(a => a.href.startsWith('javascript')).length") == 0
     )
     page.press("Escape", 27)
-    keep(page, "tricks")
+    page.keep("tricks")
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -298,9 +271,9 @@ def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
     """Nothing is wider than the screen, sources are below the answer, by day and by night."""
     page.screen(390, 800, dark=dark)
     model.queue(ANSWER + "\n$$\n" + "a + " * 60 + "b\n$$\n")
-    ask(page, "Why is a leaf green?")
+    type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('aside li')")
-    keep(page, f"phone-{'dark' if dark else 'light'}")
+    page.keep(f"phone-{'dark' if dark else 'light'}")
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
     place = "document.querySelector({!r}).getBoundingClientRect().{}"
     assert page.run(place.format("aside", "top") + " >= " + place.format(".answer", "bottom"))
@@ -308,14 +281,14 @@ def test_a_phone(page: Browser, model: ScriptedServer, dark: bool) -> None:
     assert colour == ("rgb(22, 24, 27)" if dark else "rgb(255, 255, 255)")
     page.click("aside button")
     page.wait_for("document.querySelector('#section').open")
-    keep(page, f"phone-section-{'dark' if dark else 'light'}")
+    page.keep(f"phone-section-{'dark' if dark else 'light'}")
 
 
 def test_the_passage_begins_below_the_heading(page: Browser, model: ScriptedServer) -> None:
     """Also where the heading takes several lines of a small screen."""
     page.screen(390, 800)
     model.queue("Because of chlorophyll [1].")
-    ask(page, "Why is a leaf green?")
+    type_question(page, "Why is a leaf green?")
     page.wait_for("document.querySelector('aside li')")
     page.run(
         "(send => { window.fetch = async (...to) => { const found = await (await send(...to)).json();"
@@ -328,7 +301,7 @@ def test_the_passage_begins_below_the_heading(page: Browser, model: ScriptedServ
     bar = page.run("document.querySelector('#section .bar').getBoundingClientRect().bottom")
     assert bar > 100
     assert bar <= top <= bar + 20
-    keep(page, "phone-passage")
+    page.keep("phone-passage")
 
 
 def test_without_javascript(page: Browser, address: str) -> None:
@@ -337,7 +310,7 @@ def test_without_javascript(page: Browser, address: str) -> None:
     try:
         page.open(f"{address}/")
         page.wait_for("document.querySelector('noscript p')?.innerText.includes('JavaScript')")
-        keep(page, "no-script")
+        page.keep("no-script")
     finally:
         page.call("Emulation.setScriptExecutionDisabled", value=False)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from fakes.openai_server import ScriptedServer
 
 import lmm_education
 
-PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
 NOTES = """---
 title: Botany
 ---
@@ -106,8 +104,7 @@ def test_pictures_on_the_page(address: str, server: ScriptedServer, tmp_path_fac
         assert page.run("document.querySelectorAll('.answer img').length") == 1
         page.click("aside button")
         page.wait_for("document.querySelector('#section img')?.naturalWidth === 120")
-        if PICTURES:
-            page.picture(Path(PICTURES) / "picture.png")
+        page.keep("picture")
         assert page.run("document.title") == "Botany"
         page.open(page.run("document.querySelector('#section img').src"))
         assert page.run("document.title") != "pwned"

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+PICTURES = os.environ.get("LMM_TEST_PICTURES")  # a folder: the pictures are kept there, to be looked at
 PATIENCE = 30.0  # seconds
 # A container has no sandbox of its own; what is not needed here would look for servers of the vendor.
 _OPTIONS = (
@@ -24,6 +25,21 @@ _OPTIONS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps"),
     *("--disable-extensions", "--password-store=basic", "--remote-debugging-pipe"),
 )
+
+
+# The middle of an element, if it is the same as it was a moment before: what arrives meanwhile may have moved it.
+_STILL = """(async (selector) => {
+  const middle = () => {
+    const found = document.querySelector(selector);
+    found?.scrollIntoView({ block: "center", behavior: "instant" });
+    const box = found?.getBoundingClientRect();
+    return box?.width ? [box.x + box.width / 2, box.y + box.height / 2] : null;
+  };
+  const before = middle();
+  await new Promise((done) => setTimeout(done, 20));
+  const after = middle();
+  return before && after && before.join() === after.join() ? after : null;
+})(%s)"""
 
 
 class Browser:
@@ -97,13 +113,16 @@ class Browser:
             time.sleep(0.03)
 
     def click(self, selector: str) -> None:
-        """A click of the mouse on the middle of an element, whatever lies there."""
-        found = f"const found = document.querySelector({json.dumps(selector)})"
-        middle = "found.scrollIntoView({block: 'center'}); const box = found.getBoundingClientRect()"
-        middle += "; return [box.x + box.width / 2, box.y + box.height / 2]"
-        x, y = self.run(f"(() => {{ {found}; {middle} }})()")
+        """A click of the mouse on the middle of an element, whatever lies there, once it is shown and stands still."""
+        end = time.monotonic() + PATIENCE
+        while not (middle := self.run(_STILL % json.dumps(selector))):
+            assert time.monotonic() < end, f"never shown: {selector}; problems: {self.problems}"
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            self.call("Input.dispatchMouseEvent", type=kind, x=middle[0], y=middle[1], button="left", clickCount=1)
+
+    def text(self, selector: str) -> str:
+        """What a reader sees of an element."""
+        return str(self.run(f"document.querySelector({json.dumps(selector)}).innerText"))
 
     def type(self, text: str) -> None:
         """Text into what has the focus."""
@@ -126,6 +145,11 @@ class Browser:
     def picture(self, file: Path) -> None:
         """A picture of the window, as PNG."""
         file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+    def keep(self, name: str) -> None:
+        """Such a picture, where they are wanted."""
+        if PICTURES:
+            self.picture(Path(PICTURES) / f"{name}.png")
 
     # -- the protocol ------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ from typing import Any
 # Beside the commands themselves: what they import when they need it.
 _LATER = (
     *("chatmd.chat", "lmm.models.pydantic_ai_adapter", "openai", "httpx2", "jsonschema", "watchfiles"),
-    *("prompt_toolkit", "numpy", "safetensors", "tokenizers"),
+    *("chatmd.mcp_server.serving", "mcp.server.stdio", "prompt_toolkit", "numpy", "safetensors", "tokenizers"),
     *("lmm_education.store.edge", "lmm_education.ingestion.run", "lmm_education.answer.run"),
 )
 _FILES = ("p2cread", "c2pwrite", "errwrite")  # what Popen calls a process's standard files; -1 if they are ours
-_WHEN_PYTHON_STARTS = ("PYTHON", "LANG", "LC_", "TZ")  # a process with others of these is started anew
+AT_START = ("PYTHON", "LANG", "LC_", "TZ")  # a process with others of these is started anew
 _PR_SET_CHILD_SUBREAPER = 36
 _UTF8 = {"PYTHONIOENCODING": "utf-8"}  # in a locale with UTF-8, that is what Python does anyway
+_Popen = subprocess.Popen  # as it is without `forking`
 _lock = threading.Lock()
 
 
@@ -41,7 +43,7 @@ def python(*words: str | Path, env: Mapping[str, str] | None = None, **options: 
     """`subprocess.Popen` of this Python with these words: a script, ``-c`` and code, or ``-m`` and a module."""
     env = os.environ if env is None else env
     forked = sys.platform == "linux" and _UTF8 | _at_start(env) == _server()[1]
-    return (_Forked if forked else subprocess.Popen)([sys.executable, *map(str, words)], env=env, **options)
+    return (_Forked if forked else _Popen)([sys.executable, *map(str, words)], env=env, **options)
 
 
 def run_python(
@@ -57,11 +59,25 @@ def run_python(
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
-class _Forked(subprocess.Popen[Any]):
+@contextmanager
+def forking() -> Iterator[None]:
+    """While this is open, whoever starts this Python through `subprocess`, such as a library, gets a fork."""
+
+    def start(line: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        return python(*line[1:], **options) if line[0] == sys.executable else _Popen(line, **options)
+
+    subprocess.Popen = start  # type: ignore[assignment,misc]
+    try:
+        yield
+    finally:
+        subprocess.Popen = _Popen  # type: ignore[misc]
+
+
+class _Forked(_Popen[Any]):
     """A process that the server forks and this process adopts."""
 
     def _execute_child(self, *given: Any) -> None:
-        values = dict(zip(list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:], given, strict=True))  # type: ignore[attr-defined]
+        values = dict(zip(list(inspect.signature(_Popen._execute_child).parameters)[1:], given, strict=True))  # type: ignore[attr-defined]
         asked = {"words": values["args"][1:], "env": dict(values["env"]), "session": values["start_new_session"]}
         asked["folder"] = os.fsdecode(values["cwd"] or Path.cwd())
         files = [number if values[name] == -1 else values[name] for number, name in enumerate(_FILES)]
@@ -81,7 +97,7 @@ def _adopting(on: bool) -> None:
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name.startswith(_WHEN_PYTHON_STARTS)}
+    return {name: value for name, value in env.items() if name.startswith(AT_START)}
 
 
 @cache
@@ -89,7 +105,7 @@ def _server() -> tuple[socket.socket, dict[str, str]]:
     """What forks, and the environment that it was started with."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     env = {**os.environ, **_UTF8}
-    process = subprocess.Popen([sys.executable, __file__], stdin=theirs.fileno(), env=env, start_new_session=True)
+    process = _Popen([sys.executable, __file__], stdin=theirs.fileno(), env=env, start_new_session=True)
     theirs.close()
     atexit.register(process.wait)
     atexit.register(ours.close)  # called first: the server ends
