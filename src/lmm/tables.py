@@ -55,6 +55,7 @@ OLD: Mapping[str, str] = {
     "RAG.annotation_model.filters": "",
     "textSplitter.splitter": "text_splitter.splitter",
     "textSplitter.threshold": "",
+    "answer.budget": "answer.context_tokens",
     "database.collection_name": "storage.course",
     "database.companion_collection": "",
     "server.mode": "",

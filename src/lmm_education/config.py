@@ -138,7 +138,7 @@ class AnswerSettings(Table, frozen=True):
 
     ABOUT: ClassVar = {"answer": "How questions are answered."}
 
-    budget: Annotated[Count, Key("tokens of context")] = 4000
+    context_tokens: Annotated[Count, Key("of the material that the model is shown")] = 4000
     history: Annotated[
         Literal["none", "summary", "extraction", "rewrite"],
         Key("none summary extraction rewrite: what follow-up questions know"),

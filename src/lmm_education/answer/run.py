@@ -215,7 +215,7 @@ class Answering:
             request = dataclasses.replace(request, messages=(*request.messages, *said))
 
     async def _chosen(self, result: SearchResult) -> Sources:
-        tokens = self.options.context_tokens or min(self.course.settings.answer.budget, await self._room())
+        tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
         # Counting tokens lets other threads work.
         return await asyncio.to_thread(choose_sources, result.sections, tokens, count_tokens)
 
@@ -223,7 +223,7 @@ class Answering:
         """The tokens of its window that the model may read of the material."""
         model = self.course.models.major
         if self._model.name != str(model.model):  # one that a program gave
-            return self.course.settings.answer.budget
+            return self.course.settings.answer.context_tokens
         return int((await window_of(model)).tokens * _SHARE)
 
     async def _search_again(self, query: str, limit: int) -> Sequence[Hit]:

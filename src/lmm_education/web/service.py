@@ -578,7 +578,7 @@ def _budget(course: CourseParts, database: Database) -> Budget | None:
     settings = course.settings.serve
     if not settings.daily_tokens and not settings.daily_cost:
         return None
-    expected = Spent(course.settings.answer.budget + _BESIDES)
+    expected = Spent(course.settings.answer.context_tokens + _BESIDES)
     budget = Budget(database, settings.daily_tokens, settings.daily_cost, expected)
     budget.spent()  # that it can be counted at all
     return budget
