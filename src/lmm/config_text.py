@@ -4,15 +4,19 @@ what of a file is in force, all made from the fields of `lmm.tables.TABLES`.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import textwrap
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
-from lmm.tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of
+from lmm.errors import ConfigError
+from lmm.tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of, line_of
 
 _HEAD = """\
 # Settings of LM Markdown. Every line that is commented out shows its default or an example.
@@ -44,6 +48,66 @@ def in_force(config: Config) -> Iterator[tuple[str, str, str]]:
         for name, value in written.items() if isinstance(written, Mapping) else ():
             if value != {}:  # a table of which nothing is set
                 yield f"[{table}] {name}", _toml(value), config.where(table, name)
+
+
+def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = "config.toml") -> str:
+    """The configuration with other values of some keys: whatever else stands in it, and comments, stay as they are.
+
+    Raises:
+        ConfigError: it is no TOML, or a key is written in a way that cannot be changed here.
+
+    >>> text = '[serve] # ours\\ntitle = "Old"  # short\\n'
+    >>> print(with_values(text, {"serve": {"log": "l", "title": "New"}}), end="")
+    [serve] # ours
+    log = "l"
+    title = "New"  # short
+    """
+    for table, values in tables.items():
+        for key, value in reversed(list(values.items())):  # new ones go below the table's head
+            text = _with_value(text, table, key, value, name)
+    return text
+
+
+def _with_value(text: str, table: str, key: str, value: Any, name: str) -> str:
+    written, hint = f"{key} = {_toml(value)}", f"write it yourself, under [{table}]: {key} = {_toml(value)}"
+    try:
+        before = tomllib.loads(text)
+        wanted = before | {table: {**before.get(table, {}), key: json.loads(json.dumps(value))}}
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"this cannot be changed here: {error}", where=name, hint=hint) from error
+    for changed in _candidates(text, table, key, written):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            if tomllib.loads(changed) == wanted:
+                return changed
+    raise ConfigError("this is written in a way that cannot be changed here", where=name, hint=hint)
+
+
+def _candidates(text: str, table: str, key: str, written: str) -> Iterator[str]:
+    """What the text may become: with the key's lines replaced, below its table's head, or in a table at the end."""
+    lines, at = re.split(r"(?<=\n)", text), line_of(text, table, key)
+    if at:
+        head, (line, end) = lines[: at - 1], re.fullmatch(r"(.*?)(\r?\n|)", lines[at - 1], re.DOTALL).groups()  # type: ignore[union-attr]
+        end = end or "\n"
+        indent = line[: len(line) - len(line.lstrip())]
+        yield "".join((*head, f"{indent}{written}{_comment_of(line)}{end}", *lines[at:]))
+        for last in range(at + 1, len(lines) + 1):  # a value of several lines
+            yield "".join((*head, f"{indent}{written}{end}", *lines[last:]))
+        yield "".join((*head, f"{line}{end}", f"{written}{end}", *lines[at:]))
+    space = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    yield f"{text}{space}[{table}]\n{written}\n"
+
+
+def _comment_of(line: str) -> str:
+    """What stands behind the value in a line.
+
+    >>> _comment_of('title = "C # and so on"  # short'), _comment_of("title = 1")
+    ('  # short', '')
+    """
+    for found in re.finditer(r"[ \t]*#", line):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            tomllib.loads(line[: found.start()])
+            return line[found.start() :]
+    return ""
 
 
 def _tables() -> Iterator[tuple[str, str, list[Declared]]]:

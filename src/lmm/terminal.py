@@ -164,6 +164,19 @@ def confirm(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def ask(question: str, default: str = "") -> str:
+    """Ask on the terminal; an empty line is `default`.
+
+    Raises:
+        LmmError: nobody is there any more.
+    """
+    say(f"{question} [{default}]: " if default else f"{question}: ", err=True, end="")
+    line = sys.stdin.readline()
+    if not line:
+        raise LmmError("there is no answer", where=question)
+    return line.strip() or default
+
+
 def forget_what_was_typed() -> None:
     """What was typed before a question was shown is no answer to it."""
     try:

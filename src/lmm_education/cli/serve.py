@@ -64,6 +64,7 @@ def serve() -> None:
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Where to listen.")
 @click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any that is free.")
 @options.flag("--public", help="Let others in without a login.")
+@options.flag("--setup", help="Ask for model, title, login, limits and log; write them into config.toml.")
 @options.flag("--share", help="Listen on all addresses; print one for the lecture hall, and its QR code.")
 @click.option("--workers", metavar="NUMBER", type=click.IntRange(1, 64), default=1, help="Processes, each with a core.")
 @options.model
@@ -74,6 +75,7 @@ def run(
     host: str,
     port: int,
     public: bool,
+    setup: bool,
     share: bool,
     workers: int,
     model: str | None,
@@ -93,6 +95,8 @@ def run(
     if courses and (config or course):
         raise ConfigError("name the courses, or use --config and --course", where="--config")
     _check_installed()
+    if setup:
+        return _set_up(courses, config)
     host = "0.0.0.0" if share and host == "127.0.0.1" else host
     work = _Work(courses, host, public, workers, model, course, config)
     with ExitStack() as closing:
@@ -116,6 +120,15 @@ def run(
                 other.terminate()
                 other.join()
     return DONE
+
+
+def _set_up(courses: Sequence[Path], config: Path | None) -> int:
+    from lmm_education.cli.serve_setup import set_up
+
+    files: list[Path | None] = [*course_files(courses)] or [config]
+    if len(files) > 1:
+        raise ConfigError("one course is set up at a time", where="--setup")
+    return set_up(files[0])
 
 
 @dataclass(frozen=True, slots=True)

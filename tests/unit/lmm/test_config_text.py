@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from chatmd.context import Rules
 from lmm.config import load_settings
-from lmm.config_text import reference, template
+from lmm.config_text import reference, template, with_values
 from lmm.errors import ConfigError
 from lmm.tables import OLD, TABLES, Config, Declared, check_tables, keys_in, keys_of, old_variables
 from lmm_education.config import CourseSettings, course_settings
@@ -150,3 +151,42 @@ def test_what_the_environment_asks_for_needs_no_approval() -> None:
     variables = old_variables({"LMMEDU_STORAGE": '{"url": "http://192.0.2.1:6333"}'})
     config = Config(Path("/course/config.toml"), "", own=False, variables=variables)
     assert course_settings(config).storage.powers == ()
+
+
+# -- keys of a file that is there ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        'title = "top"',
+        "[serve]",
+        "[serve] # ours\r\nlog = 'a # b'   # kept\r\n[study]\r\n",
+        '[ serve ]\n  log = """\nlong\n"""\n# a note\nlanguage = "en"\n',
+        '[serve]\nwithhold = [\n  "a", # one\n  "b",\n]\n[serve.texts]\nask = "Go"\n',
+    ],
+)
+def test_other_values_of_some_keys(text: str) -> None:
+    """Whatever else is in the file stays: values, comments, ends of lines."""
+    wanted: dict[str, dict[str, object]] = {"serve": {"log": 'x"#', "withhold": ["c"]}, "major": {"model": "OpenAI/x"}}
+    changed = with_values(text, wanted)
+    before, after = tomllib.loads(text), tomllib.loads(changed)
+    assert after == before | {"serve": before.get("serve", {}) | wanted["serve"], "major": wanted["major"]}
+    kept = [line for line in text.splitlines() if line.startswith(("#", "[", "language", "ask"))]
+    assert [line for line in changed.splitlines() if line in kept] == kept
+    assert with_values(changed, wanted) == changed
+    assert "# kept" in changed or "# kept" not in text
+
+
+@pytest.mark.parametrize("text", ['serve = { title = "x" }\n', "serve.title = 'x'\n", "[serve"])
+def test_what_cannot_be_changed_is_refused_with_the_line_to_write(text: str) -> None:
+    """Nothing is guessed at."""
+    with pytest.raises(ConfigError, match=r"under \[serve\]: log = \"a\""):
+        with_values(text, {"serve": {"log": "a"}})
+
+
+def test_the_template_takes_every_key() -> None:
+    """Comments that explain a key are no value of it."""
+    changed = with_values(template(), {"serve": {"title": "T"}})
+    assert changed.replace('title = "T"\n', "", 1) == template()

@@ -1,0 +1,77 @@
+"""`lmm serve --setup`: what is asked, tried, and written."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from edge.support import run_here
+from fakes.openai_server import ScriptedServer, fail
+
+from lmm import terminal
+from lmm_education.course import Course
+
+OWN = '# Ours\n[major]  # the model\ntemperature = 0.2\n\n[serve]\ntitle = "Old"  # as in the catalogue\n'
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """Somebody sits at the terminal, and types this."""
+    monkeypatch.setattr(terminal, "can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+
+def test_a_course_is_set_up(
+    folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model that does not answer is told of and asked for again; passwords are where passwords are."""
+    server.queue(fail(401), "Good morning, class.")
+    (folder / "config.toml").write_text(OWN)
+    answer(
+        monkeypatch,
+        *(server.url, "bad", server.url, "test"),
+        *("Plants", "", "xx", "de", "password", "-5", "1000", "yes", ""),
+        *("short", "leaves and roots", "chalk and talk"),
+    )
+    ran = run_here(capsys, "serve", "--setup")
+    assert ran.code == 0, ran.err
+    assert "it answers: Good morning" in ran.err
+    text = (folder / "config.toml").read_text()
+    for line in ("# Ours\n[major]  # the model\n", 'title = "Plants"  # as in the catalogue\n', 'language = "de"\n'):
+        assert line in text
+    assert f'base_url = "{server.url}"' in text
+    assert "leaves" not in text + ran.out
+    assert '[serve] log = "course-log.sqlite"' in ran.out
+    assert ran.out.endswith("next: lmm ingest PATH; lmm serve\n")
+    with Course.open() as course:
+        assert course.settings.serve.daily_tokens == 1000
+    answer(monkeypatch, *[""] * 12)
+    again = run_here(capsys, "serve", "--setup")
+    assert (again.code, (folder / "config.toml").read_text()) == (0, text)
+    assert "stays as it is" in again.out
+
+
+def test_a_key_is_asked_for_and_written_nowhere(
+    folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has to be exported, which is said."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    answer(monkeypatch, "OpenAI/gpt-4.1-mini", "sk-secret", *[""] * 9)
+    ran = run_here(capsys, "serve", "--setup")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert ran.code == 0, ran.err
+    assert "next: export OPENAI_API_KEY=…" in ran.out
+    written = (folder / "config.toml").read_text()
+    assert "gpt-4.1-mini" in written
+    assert "sk-secret" not in written + ran.out + ran.err
+
+
+def test_nothing_is_written_where_nobody_answers_to_the_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who goes away in the middle has changed nothing."""
+    (folder / "config.toml").write_text(OWN)
+    answer(monkeypatch, "", "Plants")
+    assert run_here(capsys, "serve", "--setup").code == 1
+    assert (folder / "config.toml").read_text() == OWN
