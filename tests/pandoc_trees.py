@@ -41,6 +41,6 @@ def trees(texts: Sequence[str], program: str = "pandoc") -> list[Any]:
         command = [program, "-f", "markdown", "-t", "plain", "-L", str(folder / "many.lua"), os.devnull]
         environment = {**os.environ, "LMM_TEXTS": str(folder / "texts")}
         done = subprocess.run(command, capture_output=True, check=True, timeout=120, env=environment)
-    found = [json.loads(line) for line in done.stdout.decode().splitlines()[: len(texts)]]
+    found = [json.loads(line) for line in done.stdout.decode().split("\n")[: len(texts)]]
     assert len(found) == len(texts)
     return [tree and tree["blocks"] for tree in found]

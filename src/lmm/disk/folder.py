@@ -323,7 +323,10 @@ class Folder:
 
         What an export wrote into a folder below is no document, unless somebody changed it.
         """
-        exported: dict[PurePath, dict[PurePath, str]] = {PurePath(): {}}  # who names an export's folder wants those
+        # Who names the folder of an export wants those, but for one that lies beside its source.
+        exported = {
+            PurePath(): {PurePath(name): hash for name, hash in self.exported().items() if name.startswith("./")}
+        }
         for path in self.walk(suffixes=SUFFIXES, ignore=False, on_skip=on_skip):
             inside = path.relative_to(self.root)
             if not is_document(inside):
@@ -341,7 +344,10 @@ class Folder:
         return known[folder]
 
     def exported(self, relative: str | PurePath = "") -> dict[str, str]:
-        """The files that exports wrote into a folder, by their paths in it, with the `hash_of` what was written."""
+        """The files that exports wrote into a folder, by their paths in it, with the `hash_of` what was written.
+
+        One that lies beside its source has ./ before its path.
+        """
         try:
             lines = (
                 self.read(PurePath(relative, EXPORTED), most=_LARGEST_LIST)

@@ -37,8 +37,13 @@ _FENCE = re.compile(
 )
 _TEXT_STOP_IN_DIV = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|(?P<fence> {{0,3}}:{{3,}}[ \t]*\r?(?:\n|\Z))|{_OPAQUE})")
 _OPAQUE_START = re.compile(_OPAQUE)
-# The rest of a line after which a block may start without a blank line.
-_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|---[ \t]*(?:#[^\n]*)?\r?\n| {{0,3}}:::)")
+# The rest of a line after which a block may start without a blank line: any, or only metadata.
+_METADATA_AHEAD = r"---[ \t]*(?:#[^\n]*)?\r?\n"
+_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|{_METADATA_AHEAD}| {{0,3}}:::)")
+_BEFORE_METADATA = re.compile(rf"[ \t]*\r?\n(?={_METADATA_AHEAD})")
+_NEXT_COMMENT = re.compile(r"[ \t]*<!--")
+# An item of a list: what is indented as far as its text, belongs to it.
+_ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|#)[.)])[ \t]+(?=\S)")
 
 
 def parse_markdown_text(text: str) -> list[Block]:
@@ -62,12 +67,13 @@ def iter_blocks(text: str) -> Iterator[Block]:
 
 
 class _Parser:
-    """One pass over one text: knows which closers are missing, to stay linear, and how many divs are open."""
+    """One pass over one text: knows which closers are missing, to stay linear, how many divs are open, and the list."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.missing: set[str] = set()
         self.divs = 0  # that are open
+        self.item = ""  # the marker of the list's item that we are in, as far as its text
 
     def blocks(self) -> Iterator[Block]:
         """The blocks, each read when it is wanted."""
@@ -85,6 +91,8 @@ class _Parser:
     def _block(self, start: int, at: int, line: int) -> Block:
         """The block whose source begins at `start` and whose content begins at `at`."""
         text = self.text
+        if self.item and not text.startswith((" ", "\t"), at):
+            self.item = ""
         if text[at : at + 1].isalpha():  # prose, mostly: no other rule begins with a letter
             return TextBlock(text[start : self._text_end(at)], line)
         if text.startswith("---", at):
@@ -94,14 +102,18 @@ class _Parser:
             rule = _BEFORE_BLOCK.match(text, at + 3)
             if rule is not None:
                 return TextBlock(text[start : rule.end()], line)
-        elif (heading := _HEADING.match(text, at)) is not None:
+        elif (heading := _HEADING.match(text, at)) is not None and not self._in_item(at):
             return HeadingBlock(text[start : heading.end()], line)
         elif (fence := _FENCE.match(text, at)) is not None:
             self.divs += 1 if fence["opens"] else -1 if self.divs else 0
             return TextBlock(text[start : fence.end()], line)
-        first = _OPAQUE_START.match(text, at)
-        end, done = self._skip_opaque(first) if first is not None else (at, False)
-        return TextBlock(text[start : end if done else self._text_end(end)], line)
+        if (item := _ITEM.match(text, at)) is not None and not self._in_item(at):
+            self.item = item[0]
+        return TextBlock(text[start : self._text_end(at, _OPAQUE_START.match(text, at))], line)
+
+    def _in_item(self, at: int) -> bool:
+        """Whether what stands at `at`, after blank lines, is indented as a part of the list's last item."""
+        return bool(self.item) and self.text.startswith(" " * len(self.item.expandtabs(4)), at)
 
     # -- metadata --------------------------------------------------------------------------------
 
@@ -150,33 +162,42 @@ class _Parser:
 
     # -- text ------------------------------------------------------------------------------------
 
-    def _text_end(self, at: int) -> int:
-        """The end of the text block that goes on at `at`, with the blank lines that follow it."""
+    def _text_end(self, at: int, opening: re.Match[str] | None = None) -> int:
+        """The end of the text block that goes on at `at`, with the blank lines that follow it.
+
+        `opening` is that of the opaque construct with which the block begins.
+        """
         text = self.text
         pattern = _TEXT_STOP_IN_DIV if self.divs else _TEXT_STOP
+        begins = True  # a block of Pandoc's: no paragraph goes on here
         while True:
-            stop = pattern.search(text, at)
-            if stop is None:
-                return len(text)
-            if stop.lastgroup == "fence":
-                return stop.start() + 1
-            if stop["mark"] is None:
-                return stop.end()
-            at, done = self._skip_opaque(stop)
-            if done:
-                return at
+            if opening is None:
+                stop = pattern.search(text, at)
+                if stop is None:
+                    return len(text)
+                if stop.lastgroup == "fence":
+                    return stop.start() + 1
+                if stop["mark"] is None:
+                    return stop.end()
+                begins = begins and not text[at : stop.start()].strip()
+                opening = stop
+            closer = self._closer(opening)
+            begins = closer is not None and self._is_block(opening, begins)
+            at = opening.end() if closer is None else closer
+            after = (_BEFORE_BLOCK if begins else _BEFORE_METADATA).match(text, at) if closer is not None else None
+            if after is not None:
+                return after.end()
+            opening = None
 
-    def _skip_opaque(self, opening: re.Match[str]) -> tuple[int, bool]:
-        """Where to go on after an opaque construct, and whether the text block ends there.
+    def _is_block(self, opening: re.Match[str], begins: bool) -> bool:
+        """Whether Pandoc takes an opaque construct that closes for a block: a heading may stand on the next line.
 
-        A construct that never closes is ordinary text, as in Pandoc. After one that does, a heading or
-        a metadata block may follow without a blank line.
+        Code is one but in the item of a list; a comment is one where it `begins` a block, at the margin.
         """
-        closer = self._closer(opening)
-        if closer is None:
-            return opening.end(), False
-        after = _BEFORE_BLOCK.match(self.text, closer)
-        return (after.end(), True) if after else (closer, False)
+        margin = self.text[opening.start() : opening.start("mark")].lstrip("\r\n")
+        if opening["mark"][0] in "`~":
+            return margin in ("", " ", "  ", "   ")
+        return opening["mark"] == "<!--" and begins and not margin
 
     def _closer(self, opening: re.Match[str]) -> int | None:
         """The end of the construct that `opening` opens, or None."""
@@ -190,7 +211,13 @@ class _Parser:
         if found < 0:
             self.missing.add(closer)
             return None
-        return found + len(closer)
+        end = found + len(closer)
+        while mark == "<!--" and (following := _NEXT_COMMENT.match(text, end)) is not None:
+            found = text.find(closer, following.end())
+            if found < 0:
+                break
+            end = found + len(closer)
+        return end
 
     def _fence_closer(self, opening: re.Match[str], mark: str) -> int | None:
         text = self.text

@@ -118,7 +118,7 @@ def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collecti
             continue
         if not _follows(kind, item, texts, start, at):
             break
-        item = text if _is_item(text) else item
+        item = text if _is_item(text) and not _is_inside(item, text) else item
         at += 1
     return at
 
@@ -156,9 +156,15 @@ def _belongs(item: str, text: str) -> bool:
     marker, other = ITEM.match(item), ITEM.match(text)
     if marker is None:
         return False
-    if text.expandtabs(4).startswith(" " * min(len(marker[0].expandtabs(4)), 4)):
+    if _is_inside(item, text):
         return True
     return other is not None and _is_item(text) and other.group("open", "close") == marker.group("open", "close")
+
+
+def _is_inside(item: str, text: str) -> bool:
+    """Whether a text is indented as far as the text of an item."""
+    marker = ITEM.match(item)
+    return marker is not None and text.expandtabs(4).startswith(" " * min(len(marker[0].expandtabs(4)), 4))
 
 
 def _is_item(text: str | None) -> bool:

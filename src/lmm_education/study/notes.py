@@ -210,9 +210,9 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
         _check_alike(path, target)
     report = ExportReport([_write(path, notes, target, [path])])
     _notice_emptied(report)
+    if _is_in(target, Path.cwd()):
+        _note_exports(Folder(target.parent), report)
     if not _same(path.parent, target.parent):
-        if _is_in(target, Path.cwd()):
-            _note_exports(Folder(target.parent), report)
         lost = [link for link in local_links(notes.text) if (path.parent / link.target).is_file()]
         missing = [link.target for link in lost if not (target.parent / link.target).exists()]
         if missing:
@@ -325,12 +325,17 @@ def _note_exports(output: Folder, report: ExportReport) -> None:
     """Say in the output folder what was written, so that no command takes it for a document of the course."""
     known = output.exported()
     written = {
-        each.target.relative_to(output.root).as_posix(): hash_of(each.notes.text.encode("utf-8", "surrogatepass"))
-        for each in report.documents
+        _name_of(each, output): hash_of(each.notes.text.encode("utf-8", "surrogatepass")) for each in report.documents
     }
     if written.items() - known.items():
         lines = (f"{hash}  {name}\n" for name, hash in sorted({**known, **written}.items()))
         output.write(EXPORTED, "".join(lines).encode("utf-8", "surrogateescape"))  # names may be any bytes
+
+
+def _name_of(exported: Exported, output: Folder) -> str:
+    """A file's name in the list of exports; with ./ before it where it lies beside its source."""
+    beside = "./" if _same(exported.source.parent, exported.target.parent) else ""
+    return beside + exported.target.relative_to(output.root).as_posix()
 
 
 def _is_in(path: Path, folder: Path) -> bool:
