@@ -59,7 +59,7 @@ MEANING = 0.4
 COVERING = 3
 """How many passages that have most of a question's words may cover it."""
 _AMONG = 1000  # candidates at most that a store says of how near they are
-_TIES = 16
+_TIES = 16  # more are asked for than wanted: of what scores the same, stores would take one or the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,11 +431,12 @@ class SearchView:
         boost = [[*plan.where, Match("kind", plan.boosted)]] if plan.boosted else []
         found, *typed = self._store.together(
             *(
-                partial(self._store.search, [*finding, *scoring], where=where, fields=fields)
+                partial(self._store.search, [*map(_with_ties, finding), *scoring], where=where, fields=fields)
                 for where in (plan.where, *boost)
             )
         )
         scored = [(leg, lists.pop()) for lists in (found, *typed) for leg in reversed(scoring)]
+        found, *typed = ([_as_good(each, plan.depth) for each in lists] for lists in (found, *typed))
         self._places |= {s.id: s.payload for each in (found, *typed) for leg in each for s in leg}
         boosted = frozenset[str]().union(*(take(finding, lists) for lists in typed))
         ids = take(finding, found) | boosted
@@ -456,8 +457,8 @@ class SearchView:
 
     @staticmethod
     def _among(leg: Leg, others: Sequence[Leg]) -> Leg:
-        """A leg that says of what others find how near it is, and of some more: what is as near as the last one."""
-        among = tuple(replace(each, limit=each.limit + _TIES, held=0) for each in others)
+        """A leg that says of what others find how near it is."""
+        among = tuple(replace(_with_ties(each), held=0) for each in others)
         return replace(leg, limit=_AMONG, among=among)
 
     @property
@@ -592,3 +593,13 @@ def _value(payload: Mapping[str, Any], path: str) -> Any:
         if isinstance(parent, Mapping) and last in parent:
             return parent[last]
     return None
+
+
+def _with_ties(leg: Leg) -> Leg:
+    return replace(leg, limit=leg.limit + _TIES)
+
+
+def _as_good(found: Sequence[Scored], limit: int) -> list[Scored]:
+    """The first of what was found, and what scores as the last of them."""
+    least = found[limit - 1].score if len(found) > limit else 0.0
+    return [each for each in found if len(found) <= limit or each.score >= least - 1e-6 * abs(least)]

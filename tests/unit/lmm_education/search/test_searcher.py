@@ -388,3 +388,12 @@ def test_without_letters_there_is_nothing_to_look_up(open_search: Open, question
     with pytest.raises(SearchError, match="nothing to look up"):
         searcher.search(question)
     assert {hit.kind for hit in searcher.search(f"*exercise* {question}").hits} == {"exercise"}
+
+
+def test_of_passages_as_good_as_the_last_candidate_every_store_takes_all(open_search: Open) -> None:
+    """Which of them a store would give first is another one in each, and on each number of shards."""
+    same = {f"gate{number}": "The gate is open." for number in range(9)}
+    found = open_search(documents=[Writing("park").section("A", **same).made()], prefetch=1).search(
+        "the open gate", SearchOptions(limit=2)
+    )
+    assert [hit.id for hit in found.hits] == sorted(map(id_of, same))[:2]
