@@ -118,14 +118,20 @@ REDUCED = {
     "a heading in an item": "1. one\n\n   ## A\n\n   a\n\n2. two\n",
     "a list in an item, and more of the item (a licence)": "b. one\n\n   1. a\n\n   2. b\n\n   more\n\nc. two\n\na\n",
     "code that shows its fence (quarto-web)": "````\n```{{r}}\n1\n```\n````\n\n```{{r}}\n# x\n```\n\n## A\n\na\n",
+    "a div that is shown as code (quarto-web)": "    ::: a\n\n    ## A\n\n    a\n\n    :::\n\na\n",
 }  # fmt: skip
+BEGINS = (
+    "\n\n- a\n\n- b\n\n- c\n\na\n",
+    "\n| a |\n|---|\n| 1 |\n\n: A caption\n\na\n",
+)  # after blank lines (quarto-web)
 
 
 @pytest.mark.parametrize("which", ["path", "newest"])
 def test_what_was_read_otherwise(which: str, tmp_path: Path) -> None:
     """What the chapters brought to light, in short."""
     program = "pandoc" if which == "path" else newest()
-    paths = [tmp_path / f"{number}.md" for number in range(len(REDUCED))]
-    for path, text in zip(paths, REDUCED.values(), strict=True):
-        path.write_text(f"Start.\n\n{text}")
+    texts = [*(f"Start.\n\n{text}" for text in REDUCED.values()), *BEGINS]
+    paths = [tmp_path / f"{number}.md" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8")
     check(paths, program)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lmm.markdown.blocks import Block, TextBlock
+from lmm.markdown.blocks import PREFIX, Block, TextBlock
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
 
 Texts = Sequence[str | None]
 
 # Where a fence opens or closes is the parser's to know: such a line is a block of its own.
-_FENCE = re.compile(r"\s*:{3,}[ \t]*(?P<opens>[^\s:][^\n]*)?\s*\Z")
+_FENCE = re.compile(r"(?:[ \t]*\r?\n)* {0,3}:{3,}[ \t]*(?P<opens>[^\s:][^\n]*)?\s*\Z")
+_PREFIX = re.compile(rf"\A(?:{PREFIX})")
 _BULLET = r"(?P<bullet>[-*+])"
 _NUMBER = r"(?P<open>\(?)(?:\d{1,9}|#|[A-Za-z]|[ivxIVX]+|@[\w-]*)(?P<close>[.)])"
 ITEM = re.compile(rf"(?P<marker> {{0,3}}(?:{_BULLET}|{_NUMBER})(?:[ \t]+|(?=\r?(?:\n|\Z))))")
@@ -92,6 +93,8 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
     [2, 2, 4, 4]
     """
     divs = div_ends(texts) if divs is None else divs
+    if texts and texts[0]:  # the only one that may have blank lines above it
+        texts = [_PREFIX.sub("", texts[0]), *texts[1:]]
     fences = {*divs, *divs.values()}
     ends = [divs.get(position, position) + 1 for position in range(len(texts))]
     at = 0
