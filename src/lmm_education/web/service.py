@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from limits.storage import Storage
@@ -40,6 +40,7 @@ from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import can_write
 from lmm_education.search.run import CourseSearch
 from lmm_education.web.accounts import Accounts, Sessions, Signer
+from lmm_education.web.answer_cache import CACHED, AnswerCache
 from lmm_education.web.chapters import course_title
 from lmm_education.web.guard import Guard, too_soon
 from lmm_education.web.http import ToldFailure, failure_of
@@ -61,8 +62,6 @@ A_CLASS = 400
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR = 1000  # characters
-_LONGEST_CACHED = 20_000  # characters
-CACHED = "this question was asked before; this is the answer that was given then"
 
 
 @dataclass(slots=True)
@@ -164,14 +163,23 @@ class Service:
             yield TextDelta(known.text)
             yield known
             return
+        make = functools.partial(self._in_turn, asked, history)
+        events = make() if asked.anew or not stamp else self.answers.given_to_all(stamp, question, make)
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Answer) and stamp:
+                    self.answers.put(stamp, question, event)
+                yield event
+
+    async def _in_turn(
+        self, asked: ServedQuestion, history: Sequence[Exchange]
+    ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
         turn = self.queue.enter()
         try:
             while (ahead := await turn.moved()) > 0:
                 yield WaitingAnswer(ahead)
             async with aclosing(self._answer(asked, history)) as events:
                 async for event in events:
-                    if isinstance(event, Answer) and stamp:
-                        self.answers.put(stamp, question, event)
                     yield event
         finally:
             self.queue.leave(turn)
@@ -271,51 +279,6 @@ def service_of(request: Request) -> Service:
     service = request.app.state.service
     assert isinstance(service, Service)
     return service
-
-
-# -- the same question again -----------------------------------------------------------------------
-
-
-class AnswerCache:
-    """The latest `size` answers to questions that follow no others, for as long as the texts are as they were.
-
-    It belongs to one course as it is served, and so to its models, settings and what is withheld; it is in memory,
-    since what students ask is kept nowhere unless a log was asked for.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size, self._stamp = size, ""
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
-
-    def get(self, stamp: str, question: str) -> Answer | None:
-        """The answer to this question, if it was given over the texts in this state; it says that it is not new."""
-        if stamp == self._stamp and (wording := _wording(question)) in self._answers:
-            self._answers.move_to_end(wording)
-            return replace(self._answers[wording], question=question)
-        return None
-
-    def put(self, stamp: str, question: str, answer: Answer) -> None:
-        """Keep an answer for which a model was asked, if it is whole: who was refused, or told half, may ask again.
-
-        >>> cache, used = AnswerCache(1), Usage(requests=1)
-        >>> for asked in ("Why?", "And?"):
-        ...     cache.put("1", asked, Answer(asked, "So.", asked, usage=used))
-        >>> cache.get("1", "Why?") is None, cache.get("1", " And?").notices == (CACHED,), cache.get("2", "And?") is None
-        (True, True, True)
-        """
-        whole = not (answer.refused or answer.cut or answer.stopped)
-        if not whole or not answer.usage.requests or len(answer.text) > _LONGEST_CACHED:
-            return
-        if stamp != self._stamp:
-            self._answers.clear()
-            self._stamp = stamp
-        self._answers[_wording(question)] = replace(answer, usage=Usage(), notices=(CACHED, *answer.notices))
-        while len(self._answers) > self.size:
-            self._answers.popitem(last=False)
-
-
-def _wording(question: str) -> str:
-    return " ".join(question.split())
 
 
 # -- the queue -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from lmm.models.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answers import Answer
 from lmm_education.store.edge import EdgeStore
+from lmm_education.web.answer_cache import CACHED
 from lmm_education.web.service import A_CLASS, Queue, ServedQuestion, Service, open_service
 
 QUESTION = "What makes leaves green?"
@@ -89,6 +90,65 @@ def test_events_and_errors_come_through(botany: Course) -> None:
     assert [source.number for source in answer.cited] == [1]
     with pytest.raises(ModelUnavailable):
         asyncio.run(last(ScriptedModel([ModelUnavailable("no")])))
+
+
+class Gated(ScriptedModel):
+    """Says a word, and the rest when it may."""
+
+    def __init__(self, reply: str | Exception) -> None:
+        super().__init__([reply])
+        self.may = asyncio.Event()
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        yield TextDelta("Chlorophyll")
+        await self.may.wait()
+        async for event in super().stream(request):
+            yield event
+
+
+def test_a_class_that_asks_the_same_at_once_asks_the_model_once(botany: Course) -> None:
+    """All read it from its beginning; it goes on when the first goes away, and says to the others what it is."""
+
+    async def ask() -> list[object]:
+        model = Gated(" [1].")
+        served = service(botany, model)
+        streams = [served.answer(asked(served), ()) for _ in range(3)]
+        for stream in streams:
+            while not isinstance(await anext(stream), TextDelta):
+                pass
+        await streams[0].aclose()
+        model.may.set()
+        rest = await asyncio.gather(*(_all(stream) for stream in streams[1:]))
+        assert len(model.seen) == 1
+        return [events[-1] for events in rest]
+
+    answers = asyncio.run(ask())
+    assert [(each.text, each.notices, each.usage.requests) for each in answers if isinstance(each, Answer)] == [
+        ("Chlorophyll [1].", (CACHED,), 0)
+    ] * 2
+
+
+def test_a_class_hears_that_its_answer_failed(botany: Course) -> None:
+    """Everybody does."""
+
+    async def ask() -> tuple[list[object], int]:
+        model = Gated(ModelUnavailable("no"))
+        served = service(botany, model)
+        all_at_once = asyncio.gather(
+            *(_all(served.answer(asked(served), ())) for _ in range(3)), return_exceptions=True
+        )
+        await asyncio.sleep(0)
+        model.may.set()
+        told = await all_at_once
+        return list(told), len(model.seen)
+
+    told, requests = asyncio.run(ask())
+    assert [type(each) for each in told] == [ModelUnavailable] * 3
+    assert requests == 1
+
+
+async def _all(events: AsyncGenerator[object]) -> list[object]:
+    return [event async for event in events]
 
 
 def test_who_waits_hears_his_place() -> None:
