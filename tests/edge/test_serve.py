@@ -75,10 +75,10 @@ def test_a_completion_has_its_sources(client: openai.OpenAI, server: ScriptedSer
 
 
 def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedServer) -> None:
-    """The text while it is made; the sources at its end."""
+    """The text while it is made; at its end the sources, and what is cited in it, as Open WebUI reads it."""
     go_on = threading.Event()
     server.queue(Action(pieces=("Because ", "of ", "chlorophyll [1]", "."), hold=go_on, hold_after=2))
-    said, sources = "", []
+    said, sources, cited = "", list[Any](), list[Any]()
     with client.chat.completions.create(
         model="course",
         messages=[{"role": "user", "content": "Why is a leaf green?"}],
@@ -89,8 +89,12 @@ def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedS
             said += (chunk.choices[0].delta.content or "") if chunk.choices else ""
             go_on.set()  # the model waits until its first pieces were read here
             sources += (chunk.model_extra or {}).get("sources", [])
+            for choice in chunk.choices:
+                cited += (choice.delta.model_extra or {}).get("annotations", [])
     assert said.startswith("Because of chlorophyll [1].\n\n**Sources**\n\n- [1] Botany")
     assert [source["number"] for source in sources] == [1]
+    (citation,) = [each["url_citation"] for each in cited]
+    assert (said[citation["start_index"] : citation["end_index"]], citation["title"]) == ("[1]", "Botany > Leaves")
     assert chunk.usage is not None
     assert chunk.usage.total_tokens == 18
 

@@ -249,8 +249,7 @@ class CompletionAnswer(ClientAnswer):
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """See `ClientAnswer.whole`."""
-        cited = [{"type": "url_citation", "url_citation": _without_type(each)} for each in self.annotations(answer)]
-        message = {"role": "assistant", "content": self.text(answer), "annotations": cited}
+        message = {"role": "assistant", "content": self.text(answer), "annotations": self._cited(answer)}
         choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
         usage = {"usage": usage_values(answer.usage)}
         return self._head("chat.completion") | {"choices": [choice]} | usage | self.beyond(answer)
@@ -261,7 +260,8 @@ class CompletionAnswer(ClientAnswer):
         yield self._chunk({**role, "content": text}, None)
 
     def _end(self, answer: Answer) -> Iterator[str]:
-        yield self._chunk({}, _finish(answer), **self.beyond(answer))
+        cited = self._cited(answer)
+        yield self._chunk({"annotations": cited} if cited else {}, _finish(answer), **self.beyond(answer))
         if self.include_usage:
             yield server_sent(self._head() | {"choices": [], "usage": usage_values(answer.usage)})
         yield server_sent("[DONE]")
@@ -269,6 +269,9 @@ class CompletionAnswer(ClientAnswer):
     def failed(self, error: Mapping[str, Any]) -> str:
         """See `ClientAnswer.failed`."""
         return server_sent(error)
+
+    def _cited(self, answer: Answer) -> list[dict[str, Any]]:
+        return [{"type": "url_citation", "url_citation": _without_type(each)} for each in self.annotations(answer)]
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None, **more: Any) -> str:
         return server_sent(self._head() | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]} | more)
