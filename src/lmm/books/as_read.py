@@ -156,7 +156,7 @@ def _attributed(piece: str, chapter: BookChapter) -> str:
     """Code with Pandoc's attributes: its language, and its name if it is a listing."""
     found = _ATTRIBUTED.match(piece)
     if found is None:
-        return _without_hidden_lines(piece) if chapter.book and chapter.book.file == "SUMMARY.md" else piece
+        return _as_in_mdbook(piece, chapter.included) if chapter.book and chapter.book.file == "SUMMARY.md" else piece
     attributes = found["attributes"]
     if attributes.startswith("="):
         return ""
@@ -172,10 +172,12 @@ _INCLUDE = re.compile(r"^[ \t]*\{\{#[a-z_]+ [^{}\n]*\}\}[ \t]*\n", re.MULTILINE)
 _HIDDEN_LINE = re.compile(r"^[ \t]*#(?:[ ][^\n]*)?\n", re.MULTILINE)
 
 
-def _without_hidden_lines(piece: str) -> str:
-    """Code of an mdBook without what its pages do not show: lines of Rust that begin with ``#``, inclusions."""
+def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
+    """Code of an mdBook with what it includes, without lines of Rust that begin with ``#``, which pages do not show."""
     first, _, body = piece.partition("\n")
-    shown = _INCLUDE.sub("", body) if "{{#" in body else body
+    shown = body
+    if "{{#" in body:
+        shown = _INCLUDE.sub(lambda m: f"{found}\n" if (found := included.get(m[0].strip())) else "", body)
     if "rust" in first:
         shown = _HIDDEN_LINE.sub("", shown)
     return "" if shown != body and not shown.replace(first.strip()[:1], "").strip() else f"{first}\n{shown}"

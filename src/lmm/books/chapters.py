@@ -11,6 +11,7 @@ from typing import Any
 
 from lmm.books.bibliography import Citations, csl, read_bibliography
 from lmm.books.executed import executed
+from lmm.books.inclusions import included
 from lmm.books.numbers import WORDS, FileNumbers, Numbering
 from lmm.books.project import Book, BookFile, book_of
 from lmm.disk.folder import Folder
@@ -28,8 +29,8 @@ class BookChapter:
 
     `title` is what the contents call it; `labels` are what references to them read, by label, `words` what things are
     called in them; `citations` are who and when, by key. `cells` are what code showed when it was run, by its label or
-    the code itself, `pictures` those that it drew, by label. `echo` tells whether code is shown unless it says
-    otherwise, and `up` leads to the folder that paths in code start from.
+    the code itself, `pictures` those that it drew, by label; `included` is what inclusions show. `echo` tells whether
+    code is shown unless it says otherwise, and `up` leads to the folder that paths in code start from.
     """
 
     book: Book | None = None
@@ -41,6 +42,7 @@ class BookChapter:
     citations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     cells: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    included: Mapping[str, str] = field(default_factory=dict)
     echo: bool = True
     up: str = ""
 
@@ -73,7 +75,7 @@ class BookChapter:
     @property
     def refers(self) -> bool:
         """Whether anything in the text may read in another way where neither the text nor `stamp` has changed."""
-        return bool(self.labels or self.citations or self.cells or self.pictures)
+        return bool(self.labels or self.citations or self.cells or self.pictures or self.included)
 
     @property
     def left_out(self) -> bool:
@@ -110,6 +112,8 @@ class Books:
         up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
         words = _words({**settings[1], **book.settings})
         chapter = BookChapter(book, position, file.title, numbers, labels=labels, words=words, up=up)
+        if book.file == "SUMMARY.md":
+            chapter = replace(chapter, included=included(path, text))
         return _with_sources(chapter, book.folder, path, settings)
 
     def _book(self, path: Path) -> Book | None:

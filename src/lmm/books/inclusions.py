@@ -1,0 +1,54 @@
+"""What code of an mdBook includes: files of the book, some of their lines, or those between two anchors."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from lmm.disk.folder import Folder
+from lmm.errors import LmmError
+
+_MOST = 1_000_000  # bytes of a file
+_INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
+_ANCHOR = re.compile(r"\bANCHOR(?:_END)?:\s*([\w-]+)")
+
+
+def included(path: Path, text: str) -> Mapping[str, str]:
+    """What readers see for each inclusion in a document at a path; nothing for a file that is not in the book's folder.
+
+    That is the nearest folder above with a `book.toml`, else the document's own.
+    """
+    if "{{#" not in text:
+        return {}
+    top = next((folder for folder in path.parents if (folder / "book.toml").is_file()), path.parent)
+    found = {match[0]: (match["path"], match["lines"] or "") for match in _INCLUSION.finditer(text)}
+    shown = {written: lines_of(_read(top, path.parent / name), lines) for written, (name, lines) in found.items()}
+    return {written: lines for written, lines in shown.items() if lines}
+
+
+def _read(top: Path, path: Path) -> str:
+    name = os.path.relpath(path, top)
+    try:
+        return "" if name.startswith("..") else Folder(top).read(name, most=_MOST).decode("utf-8", "replace")
+    except LmmError:
+        return ""
+
+
+def lines_of(text: str, which: str) -> str:
+    """All lines but those of anchors, or a line, a range of them, or those of an anchor.
+
+    >>> code = "fn a() {}\\n// ANCHOR: b\\nfn b() {}\\n// ANCHOR_END: b\\nfn c() {}\\n"
+    >>> lines_of(code, ""), lines_of(code, "b"), lines_of(code, "1"), lines_of(code, "4:"), lines_of(code, ":3")
+    ('fn a() {}\\nfn b() {}\\nfn c() {}', 'fn b() {}', 'fn a() {}', 'fn c() {}', 'fn a() {}\\nfn b() {}')
+    """
+    lines = text.splitlines()
+    first, colon, last = which.partition(":")
+    if not re.fullmatch(r"[0-9]{0,9}(?::[0-9]{0,9})?", which):
+        ends = [number for number, line in enumerate(lines) if (at := _ANCHOR.search(line)) and at[1] == which]
+        lines = lines[ends[0] : ends[1] if len(ends) > 1 else None] if ends else []
+    elif which:
+        start = max(int(first or 1), 1)
+        lines = lines[start - 1 : (int(last) if last else None) if colon else start]
+    return "\n".join(line for line in lines if not _ANCHOR.search(line))
