@@ -1,5 +1,5 @@
 """Python in a process of its own, without the second that imports take: a server imports what commands use, and each
-process is a fork of it. `tests/hostile` still starts every command from nothing.
+process is a fork of it. `tests/hostile` starts every command once from nothing.
 
 `python` is what tests call; `serve` is the server, a process that ends with theirs.
 """

@@ -20,6 +20,13 @@ from lmm.cli.main import COMMANDS, load
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, pipes and limits of processes")
 
 
+# Each command once as it is installed: what the clone offers to be imported counts from the first line on.
+FROM_NOTHING = [
+    *{row.words.split()[0]: row for row in reversed(ROWS)}.values(),
+    *(row for row in ROWS if row.long_running),
+]
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """A fresh clone and the home that it is after."""
@@ -55,7 +62,14 @@ def _run(row: Row, world: World) -> Done:
     if row.prepare is not None:
         row.prepare(world)
     before = listing(world.home, world.neighbour)
-    done = run(world, _words(row, world), row.folder, long_running=row.long_running, poke=row.poke)
+    done = run(
+        world,
+        _words(row, world),
+        row.folder,
+        long_running=row.long_running,
+        poke=row.poke,
+        from_nothing=row in FROM_NOTHING,
+    )
     shown = done.out[-3000:]
     assert listing(world.home, world.neighbour) == before, shown
     assert SECRET not in done.out
@@ -107,6 +121,13 @@ def test_the_watch_sees(code: str, line: str, world: World) -> None:
     environment = variables(world, WATCH, log)
     subprocess.run([sys.executable, "-P", "-c", code], cwd=world.clone, env=environment, check=False)
     assert log.read_text().startswith(line)
+
+
+@pytest.mark.parametrize("from_nothing", [True, False])
+def test_the_watch_sees_what_a_command_does(world: World, from_nothing: bool) -> None:
+    """Also one that had imported `lmm` before."""
+    done = run(world, WEB[0].words.split(), WEB[0].folder, from_nothing=from_nothing)
+    assert done.log[0] == f"contact: socket.getaddrinfo {COLLECTOR}"
 
 
 def test_every_command_is_run() -> None:

@@ -13,12 +13,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from fakes.forked import AT_START, python
 from hostile.clone import SECRET, World, variables
 
 WATCH = Path(__file__).parent / "watch"
 LITTLE = 1.5  # seconds in which what goes on may do its worst
 PATIENCE = 90.0  # seconds; processor time is bounded more tightly, in watch/sitecustomize.py
+_WATCHED = f"""
+import runpy, sys
+del sys.path[0]  # the clone
+runpy.run_path({str(WATCH / "sitecustomize.py")!r})
+from lmm.cli.main import main
+sys.exit(main())
+"""
 LMM = Path(sys.executable).parent / "lmm"
 Listing = dict[str, tuple[object, ...]]
 
@@ -43,14 +52,21 @@ def run(
     *,
     long_running: bool = False,
     poke: Poke = lambda world, said: "",
+    from_nothing: bool = True,
 ) -> Done:
-    """Run the installed command with nothing to read and no terminal; what would go on is poked, and then ended."""
+    """Run the installed command with nothing to read and no terminal; what would go on is poked, and then ended.
+    Not `from_nothing`: in a process that had imported `lmm` before, and is watched from then on.
+    """
     log = world.state / "watch.log"
     log.unlink(missing_ok=True)
-    process = subprocess.Popen(
-        [str(LMM), *words],
+    environment = variables(world, WATCH, log)
+    if not from_nothing:
+        environment = {name: value for name, value in environment.items() if not name.startswith(AT_START)}
+        environment |= {name: value for name, value in os.environ.items() if name.startswith(AT_START)}
+    process = (_installed if from_nothing else _forked)(
+        *map(os.fsdecode, words),
         cwd=world.clone / folder,
-        env=variables(world, WATCH, log),
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -69,6 +85,14 @@ def run(
         said += process.communicate()[0] + b"\n(it did not end)"
     lines = log.read_text().splitlines() if log.exists() else []
     return Done(process.returncode, said.decode("utf-8", "backslashreplace"), lines)
+
+
+def _installed(*words: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([str(LMM), *words], **options)
+
+
+def _forked(*words: str, **options: Any) -> subprocess.Popen[bytes]:
+    return python("-c", _WATCHED, *words, **options)
 
 
 def _begin(process: subprocess.Popen[bytes]) -> bytes:
