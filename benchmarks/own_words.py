@@ -24,9 +24,12 @@ from typing import NamedTuple
 from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
 from benchmarks.retrieval import QUESTIONS, elsewhere
+from lmm import loop
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
 from lmm.models.testing import ScriptedModel
 from lmm.providers import is_static
+from lmm_education.answer.answers import Answer
+from lmm_education.answer.run import Answering, open_answering
 from lmm_education.course import open_course
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Evidence, Level, find_ranks, find_targets
@@ -89,6 +92,7 @@ def rows_of(model: str, courses: Mapping[Path, CourseParts]) -> list[Row]:
         goal = f"≥ {100 * target:.1f}" if target else ""
         met = round(value, 3) >= target if target else None
         found.append(Row(f"nDCG@10, {name}, {len(values):,} questions, {model}", "", ours, "", goal, met))
+    found += [quoted_row(model, asking, courses[asking.documents]) for asking in SETS[3:]]
     for named in (True, False):
         for name, values in recorded(courses, named=named).items():
             what = f"{name} with recorded words{'' if named else ' without names'}"
@@ -97,6 +101,26 @@ def rows_of(model: str, courses: Mapping[Path, CourseParts]) -> list[Row]:
             what = f"nDCG@10, {what}, {len(values)} questions, {model}"
             found.append(Row(what, "", f"{100 * mean(values):.1f}", "", f"≥ {100 * aim:.1f}" if aim else "", met))
     return found
+
+
+def quoted_row(model: str, asking: Asking, course: CourseParts) -> Row:
+    """The share of built-in answers that quote the section that answers the question."""
+    targets, _ = find_targets(questions_of(asking), read_texts(course))
+    answering = open_answering(course)
+    right = 0
+    for target in targets:
+        answer = loop.run(answered(answering, target.question.text))
+        cited = [Evidence(source.place, source.title, source.text) for source in answer.cited]
+        right += find_ranks(target, cited)["section"] is not None
+    share = right / len(targets)
+    return Row(f"gold section quoted, {asking.name}, {model}", "", f"{100 * share:.1f} %", "", "≥ 50 %", share >= 0.5)
+
+
+async def answered(answering: Answering, question: str) -> Answer:
+    """The last event of an answer, which is all of it."""
+    *_, answer = [event async for event in answering.stream(question)]
+    assert isinstance(answer, Answer)
+    return answer
 
 
 class RecordedWords(ScriptedModel):

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from lmm.models.builtin import sentences_of
 from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
 
-PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
-"""How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
+PASSAGES = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
+"""How much the sentences of the first, second, … passage count; from the fifth on, definitions only. Where a learner's
+words are not the book's, the first two are about equally often right."""
 FOUND, SECTIONS = 4, 3
 LEAST = 0.16
 """How well the best of the first `FOUND` passages has to fit (`Searcher.fits`). Of questions that a course answers, one

@@ -31,6 +31,7 @@ from lmm_education.errors import IngestError, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion import report as happened
 from lmm_education.ingestion.ids import document_point_id
+from lmm_education.ingestion.language import foreign_language, foreign_notice
 from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.plan import (
     Changes,
@@ -88,7 +89,8 @@ class IngestRun:
     """What the steps of one ingestion share.
 
     `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
-    those of the documents that were prepared; `model_error` is why the embedding model is not asked any more.
+    those of the documents that were prepared, `foreign` the files that seem to be in another one though nobody said so,
+    by language; `model_error` is why the embedding model is not asked any more.
     """
 
     course: CourseParts
@@ -99,6 +101,7 @@ class IngestRun:
     report: IngestReport = field(default_factory=IngestReport)
     unannotated: int = 0
     languages: set[str] = field(default_factory=set)
+    foreign: dict[str, list[str]] = field(default_factory=dict)
     model_error: ModelError | None = None
 
     def end(self, document: DocumentReport) -> None:
@@ -533,10 +536,20 @@ def is_made_otherwise(course: CourseParts) -> bool:
 
 def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: PreparedDocument) -> None:
     """Keep what is to be told about a document that was prepared."""
-    run.languages.add(language_code(prepared.language))
+    language = language_code(prepared.language)
+    run.languages.add(language)
+    course = language_code(run.course.settings.preparation.language)
+    if language == course and not _says_language(text) and (seems := foreign_language(text, course)):
+        run.foreign.setdefault(seems, []).append(document.source.file)
     if document.shows is None:
         run.report.notices += _warnings(document, text)
         run.unannotated += _missing_annotations(text, run.course)
+
+
+def _says_language(text: str) -> bool:
+    """Whether the header of a document tells its language."""
+    first = parsed(text)[0] if text.startswith("---") else None
+    return isinstance(first, HeaderBlock) and "lang" in first.values()
 
 
 def _warnings(document: DocumentFile, text: str) -> list[str]:
@@ -582,7 +595,9 @@ def tell(run: IngestRun) -> None:
             f"{run.unannotated} annotations that are switched on are missing or out of date: make them with "
             "lmm annotate FILE, or ingest with --annotate"
         )
-    if not run.options.ingest or language_code(run.course.settings.preparation.language) != "en":
+    course = language_code(run.course.settings.preparation.language)
+    run.report.notices += [foreign_notice(code, files, course) for code, files in sorted(run.foreign.items())]
+    if not run.options.ingest or course != "en":
         return
     foreign = sorted(run.languages - {"en"})
     if foreign and run.course.encoder.space.startswith(ENGLISH_ONLY):
