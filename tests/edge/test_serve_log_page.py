@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,7 +219,8 @@ def test_solutions_when_one_asks(page: Browser) -> None:
 def history(count: int) -> list[tuple[LoggedExchange, str]]:
     """What two students asked in the last days."""
     source = LoggedSource(1, "x", "notes/botany.md", ("Leaves",), "Botany", cited=True)
-    base = LoggedExchange("", 0.0, "Why is a leaf green?", sources=(source,), first_word=0.8, cost=0.01, model="m")
+    base = LoggedExchange("", 0.0, "Why is a leaf green?", answer="So *it* is.", sources=(source,),
+                          first_word=0.8, cost=0.01, model="m")  # fmt: skip
     made = [dataclasses.replace(base, id=f"h{i}", time=time.time() - i * 40_000) for i in range(count)]
     made[1] = dataclasses.replace(
         made[1], reaction=-1, comment="<b>Wrong</b> <script>document.title = 'pwned'</script>"
@@ -228,7 +230,7 @@ def history(count: int) -> list[tuple[LoggedExchange, str]]:
     return [(exchange, f"student {i % 2}") for i, exchange in enumerate(made)]
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [(1600, False), (320, True)])
 def test_the_teachers_page(page: Browser, course: Path, address: str, width: int, dark: bool) -> None:
     """A wrong password, the right one; plots and tables, what students write stays text; days, a section; out again."""
     with LogFile(course / "log.sqlite") as log:
@@ -257,6 +259,20 @@ def test_the_teachers_page(page: Browser, course: Path, address: str, width: int
     page.wait_for("document.querySelector('#section').open")
     assert page.text("#section-title")
     page.press("Escape", 27)
+    page.click("[data-kind=latest] summary")
+    page.click("[data-exchange]")
+    page.wait_for("document.querySelector('#section').open && document.querySelector('[data-wrong]')")
+    assert page.text("#section-title") == "Why is a leaf green?"
+    assert "So it is." in page.text("#section .text")
+    page.click("[data-wrong]")
+    page.wait_for("document.querySelector('#section [role=status]').innerText.includes('questions.jsonl')")
+    page.keep(f"teacher-exchange-{width}")
+    assert page.run("document.querySelector('#section').scrollWidth <= document.querySelector('#section').clientWidth")
+    questions = [json.loads(line) for line in (course / "questions.jsonl").read_text().splitlines()]
+    assert [row["question"] for row in questions] == ["Why is a leaf green?"]
+    exported = "fetch(document.querySelector('a[href*=csv]').href).then(answer => answer.text())"
+    assert page.run(exported).count("Why is a leaf green?") >= 10
+    page.press("Escape", 27)
     page.click(".range a")
     page.wait_for(
         "document.querySelector('.range [aria-current]')?.innerText === '7 days' && document.readyState === 'complete'"
@@ -265,3 +281,6 @@ def test_the_teachers_page(page: Browser, course: Path, address: str, width: int
     page.wait_for("location.search.includes('from=') && document.readyState === 'complete'")
     page.click("#log-out")
     page.wait_for("document.querySelector('#password')")
+    for part in ("exchanges/h0", "export/csv"):
+        assert page.run(f"fetch('teacher/{part}').then(answer => answer.status)") == 401
+    page.problems.clear()

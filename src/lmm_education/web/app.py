@@ -22,7 +22,7 @@ from lmm.errors import LmmError
 from lmm_education.answer.answers import AskOptions
 from lmm_education.errors import RequestError, StoreError
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, openai_api, page, teacher
+from lmm_education.web import api, openai_api, page, teacher, teacher_log
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
 from lmm_education.web.identity import Identify
@@ -53,6 +53,9 @@ ROUTES = (
     ("POST", "/reactions", page.react),
     ("GET", "/teacher", teacher.show),
     ("GET", "/teacher/sections/{id}", teacher.section),
+    ("GET", "/teacher/exchanges/{id}", teacher_log.exchange),
+    ("POST", "/teacher/wrong", teacher_log.mark_wrong),
+    ("GET", "/teacher/export/{kind}", teacher_log.export),
     ("POST", "/teacher/login", teacher.log_in),
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),

@@ -41,7 +41,7 @@ from lmm_education.web.words import Wording, theme_of
 
 RANGES = (7, 30, 180)
 """Days up to today that can be chosen at once."""
-_LONGEST = 3660  # days
+_LONGEST, _LATEST = 3660, 100  # days, exchanges
 # What became of questions: names in `Figures` and in the texts, and the colour.
 _SHARES = (
     *(("answered", "series-0"), ("uncited", "series-1"), ("not_found", "series-2")),
@@ -123,6 +123,7 @@ class TeacherReport:
     down: Sequence[LoggedExchange]
     failures: Sequence[Failures]
     uses: Sequence[SectionUse]
+    latest: Sequence[LoggedExchange] = ()
 
     def tiles(self, say: Wording) -> list[tuple[str, str, str]]:
         """The figures at the top: what, how much, and what there is besides."""
@@ -184,6 +185,7 @@ def make_report(
         down=tuple(reversed(down)),
         failures=_failures(exchanges),
         uses=section_uses(exchanges, sections),
+        latest=tuple(reversed(exchanges[-_LATEST:])),
     )
 
 
@@ -217,7 +219,7 @@ async def show(request: Request) -> Response:
         return template("login.html", language=say.language, theme=theme_of(request), title=title, description="",
                         t=service.texts, named=False, address="teacher/login", then="teacher")  # fmt: skip
     async with _reporting:
-        told = await asyncio.to_thread(_told, service, _range(request), say)
+        told = await asyncio.to_thread(_told, service, chosen_days(request), say)
     return _page(service, say, theme=theme_of(request), **told)
 
 
@@ -228,7 +230,8 @@ async def section(request: Request) -> Response:
     return JSONResponse(await page.section_of(request))
 
 
-def _range(request: Request) -> Range:
+def chosen_days(request: Request) -> Range:
+    """The days that a request names."""
     today, asked = datetime.now().date(), request.query_params
     days = asked.get("days", "")
     if days.isascii() and days.isdigit() and 0 < int(days[:5]) < _LONGEST:

@@ -9,16 +9,26 @@ $("#range")?.addEventListener("submit", (event) => {
 });
 
 document.addEventListener("click", async ({ target }) => {
-  const id = target.closest("[data-section]")?.dataset.section;
-  if (!id) return;
-  const response = await fetch(`teacher/sections/${encodeURIComponent(id)}`);
+  const { section, exchange, wrong } = target.closest("[data-section], [data-exchange], [data-wrong]")?.dataset ?? {};
+  if (wrong) return markWrong(wrong, target.nextElementSibling);
+  if (!section && !exchange) return;
+  const address = section ? `sections/${encodeURIComponent(section)}` : `exchanges/${encodeURIComponent(exchange)}`;
+  const response = await fetch(`teacher/${address}`);
   const found = response.ok ? await response.json() : {};
-  $("#section-title").innerHTML = found.title ?? texts.section;
+  if (section) $("#section-title").innerHTML = found.title ?? texts.section;
+  else $("#section-title").textContent = found.title ?? texts.question; // a student wrote it
   $(".place", dialog).textContent = found.place ?? "";
   $(".text", dialog).innerHTML = found.html ?? "";
   if (!found.html) $(".text", dialog).textContent = texts.gone;
-  dialog.showModal();
+  if (!dialog.open) dialog.showModal();
 });
+
+async function markWrong(exchange, told) {
+  const headers = { "Content-Type": "application/json" };
+  const response = await fetch("teacher/wrong", { method: "POST", headers, body: JSON.stringify({ exchange }) });
+  const said = await response.json();
+  told.textContent = said.told ?? said.error?.message ?? "";
+}
 
 $(".close", dialog).addEventListener("click", () => dialog.close());
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
