@@ -92,7 +92,7 @@ def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedS
             for choice in chunk.choices:
                 cited += (choice.delta.model_extra or {}).get("annotations", [])
     assert said.startswith("Because of chlorophyll [1].\n\n**Sources**\n\n- [1] Botany")
-    assert [source["number"] for source in sources] == [1]
+    assert [(source["number"], "document" in source) for source in sources] == [(1, False)]
     (citation,) = [each["url_citation"] for each in cited]
     assert (said[citation["start_index"] : citation["end_index"]], citation["title"]) == ("[1]", "Botany > Leaves")
     assert chunk.usage is not None

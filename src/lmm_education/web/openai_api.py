@@ -225,7 +225,7 @@ class ClientAnswer(ABC):
 
     def beyond(self, answer: Answer) -> dict[str, Any]:
         """Beyond the protocol: clients that do not know these fields pass over them."""
-        sources = [source_as_json(source) for source in answer.cited]
+        sources = [_for_clients(source) for source in answer.cited]
         exchange = {"exchange": self.exchange} if self.exchange else {}
         return exchange | {"sources": sources, "found": answer.found, "notices": list(answer.notices)}
 
@@ -278,6 +278,12 @@ class CompletionAnswer(ClientAnswer):
 
     def _head(self, kind: str = "chat.completion.chunk") -> dict[str, Any]:
         return {"id": f"chatcmpl-{self.id}", "object": kind, "created": self.created, "model": self.model}
+
+
+def _for_clients(source: Source) -> dict[str, Any]:
+    """A source without `document`: the page of Open WebUI takes `sources` for its own, where that is a list."""
+    shown = source_as_json(source)
+    return {"docid": shown.pop("document"), **shown}
 
 
 def _without_type(annotation: Mapping[str, Any]) -> dict[str, Any]:
