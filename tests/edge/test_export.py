@@ -63,6 +63,8 @@ def test_what_was_exported_is_no_document(notes: Path, capsys: Capture) -> None:
     found = [source.file for source in find_sources(["."], Path.cwd()).documents]
     assert found == ["notes/a.md", "notes/agent.md", "notes/part/b.Rmd", "notes/sheet.md"]
     assert [source.file for source in find_sources(["site"], Path.cwd()).documents] == ["site/a.md", "site/part/b.Rmd"]
+    assert run_here(capsys, "export", "notes/a.md", "-o", "notes/.a.md").code == 0
+    assert not Path("notes/.lmm-export").exists()
     for _ in range(2):  # beside its source it is none for who names their folder either
         assert run_here(capsys, "export", "notes/a.md", "-o", "notes/handout.md").code == 0
         for named in (".", "notes"):

@@ -210,7 +210,8 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
         _check_alike(path, target)
     report = ExportReport([_write(path, notes, target, [path])])
     _notice_emptied(report)
-    if _is_in(target, Path.cwd()):
+    # A hidden file is no document anyway: the knit hook writes one beside the source and removes it.
+    if _is_in(target, Path.cwd()) and not target.name.startswith("."):
         _note_exports(Folder(target.parent), report)
     if not _same(path.parent, target.parent):
         lost = [link for link in local_links(notes.text) if (path.parent / link.target).is_file()]
