@@ -72,7 +72,13 @@ class Encoder:
             "dimensions": self.embedder.dimensions if self.embedder else 0,
             "sparse": self.sparse.name if self.sparse else "",
             "language": self.language,
+            "sentences": self.reads_sentences,
         }
+
+    @property
+    def reads_sentences(self) -> bool:
+        """Whether each sentence of a passage has a vector of its own beside the passage's."""
+        return MULTI in self.vectors and "sentences" in self.encoding.multi
 
     @property
     def weighs_words(self) -> bool:
@@ -176,7 +182,13 @@ class Encoder:
         if fitted.sparse and {fitted.sparse.name, manifest.sparse} == {BUILTIN, WITH_GRAMS}:  # the words are the same
             fitted = replace(fitted, sparse=open_sparse(manifest.sparse))
         sparse = fitted.sparse.name if fitted.sparse else ""
-        now = replace(manifest, encoding=fitted.encoding.name, embedding=fitted.space, sparse=sparse)
+        now = replace(
+            manifest,
+            encoding=fitted.encoding.name,
+            embedding=fitted.space,
+            sparse=sparse,
+            sentences=fitted.reads_sentences,
+        )
         if manifest.differences(now):
             raise mismatch(manifest, now, where=location)
         return fitted

@@ -20,7 +20,8 @@ class Manifest:
     `embedding` is the model's name, with everything that changes its vectors (empty where the encoding
     needs none); `dimensions` its length, 0 without one; `sparse` the sparse model; `language` the language
     that it stems in; `annotations` names the annotation model's properties; `chunking` and `documents`
-    the settings of those steps.
+    the settings of those steps; `sentences` whether each sentence of a passage has a vector, which stores of models
+    that read sentences had not at first.
     """
 
     encoding: str
@@ -31,6 +32,7 @@ class Manifest:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     chunking: Mapping[str, Any] = field(default_factory=dict)
     documents: Mapping[str, Any] = field(default_factory=dict)
+    sentences: bool = False
     format: int = FORMAT
 
     def as_json(self) -> dict[str, Any]:
@@ -68,6 +70,7 @@ _KEYS = {
     "annotations": "[RAG.annotation_model]",
     "chunking": "[text_splitter]",
     "documents": "[RAG]",
+    "sentences": "whether sentences have vectors",
 }
 
 _MODELS = ("embedding", "dimensions", "sparse")

@@ -134,6 +134,7 @@ def test_the_default_is_bm25_and_wordllama() -> None:
         "dimensions": 256,
         "sparse": "Builtin/bm25",
         "language": "en",
+        "sentences": False,
     }
     assert not encoder.notices
 
@@ -197,6 +198,15 @@ def test_a_store_made_otherwise_is_refused(field: str, value: str, said: str) ->
     with pytest.raises(StoreMismatch, match="ingest --again PATH") as caught:
         encoder.fit(manifest, location="/store")
     assert said in str(caught.value)
+
+
+def test_a_store_from_before_sentences_had_vectors_is_refused() -> None:
+    """With what to do, not with what the engine says of a vector that is not there."""
+    encoder = open_encoder(course_settings(Config()), DEFAULT, embedder=EMBEDDER)
+    assert encoder.reads_sentences
+    before = {name: value for name, value in encoder.manifest_parts.items() if name != "sentences"}
+    with pytest.raises(StoreMismatch, match=r"sentences have vectors was false, is true.*ingest --again"):
+        encoder.fit(Manifest.from_json(before))
 
 
 def test_a_store_without_dense_vectors_is_asked_without_them() -> None:
