@@ -92,7 +92,7 @@ def logged(config: Path, count: int) -> list[LoggedExchange]:
     return read_log(file)
 
 
-_ORDER = ("via", "outcome", "path", "status", "kind", "direction", "reaction", "le")
+_ORDER = ("via", "outcome", "path", "status", "kind", "direction", "reaction", "le", "model")
 
 
 def measured(text: str) -> dict[tuple[str, ...], float]:
