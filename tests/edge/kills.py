@@ -142,7 +142,7 @@ def kill_ingest(course: Path, kills: int, seed: int) -> Counter[str]:
         for number in range(kills):
             shutil.rmtree(course / ".lmm")
             shutil.copytree(kept, course / ".lmm")
-            _killed(start("ingest", "."), took * (0.3 + 1.3 * (number + chance.random()) / kills))
+            _killed(start("ingest", "."), took * (0.3 + 2.2 * (number + chance.random()) / kills))
             found = contents(course)
             assert found in (old, new)
             seen["new" if found == new else "old"] += 1
