@@ -236,7 +236,8 @@ def test_agent_mode(course: Path, server: ScriptedServer) -> None:
     events: list[object] = []
     answer = lmm_education.query("What comes before the stems?", agent=True, listener=events.append)
     assert answer.text.startswith("Roots take up water")
-    assert (answer.removed, len(answer.cited), answer.usage.requests) == ((42,), 1, 4)  # the course's words, three turns
+    assert (answer.removed, len(answer.cited)) == ((42,), 1)
+    assert answer.usage.requests == 4  # for the course's words, and three turns
     assert "Roots take up" in answer.cited[0].text
     assert [event.call.name for event in events if isinstance(event, Called)] == [
         "mentions", "table_of_contents", "previous_section",

@@ -159,8 +159,8 @@ def _grows_linearly(before: str, piece: str, after: str) -> bool:
         short = _seconds(before + piece * count + after)
     if short < 0.004:
         return True  # 600,000 characters in 4 ms: nothing but linear
-    limit = 3.2 * short
-    return any(_seconds(before + piece * (2 * count) + after) < limit for _ in range(4))
+    one, two = (before + piece * times + after for times in (count, 2 * count))
+    return any(_seconds(two) < 3.2 * _seconds(one) for _ in range(4))
 
 
 @pytest.mark.parametrize("piece", _REPEATS)
