@@ -17,7 +17,7 @@ from edge.support import exchanges_of, files_in
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 Note = Callable[[str, object], None]
-RUNS = 200
+RUNS = 100
 PROMPTS = ("one", "two", "three", "four", "five")
 # Large enough that writing the file takes a moment in which a run can be killed.
 FILLER = "A paragraph of some length, that stands between the questions. " * 20 + "\n\n"
@@ -96,7 +96,7 @@ def test_kill_at_any_moment(
     state_folder: Path,
     record_property: Note,
 ) -> None:
-    """200 processes killed, at moments spread over the whole run; after each, a second run completes the work.
+    """100 processes killed, at moments spread over the whole run; after each, a second run completes the work.
 
     The file is always whole: the old or the new one. What had been journaled is not asked for again. What
     the killed run left in the folder confuses nothing. (A process that had ended before its moment is

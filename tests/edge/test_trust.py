@@ -272,6 +272,15 @@ def test_every_power_has_its_row() -> None:
     assert {row.name for row in ROWS} == {f"{key.table}.{key.name}" for key in declared if key.key.power}
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whom nobody answers is asked again at once."""
+    monkeypatch.setattr("lmm_education.store.server_requests.pause", lambda seconds: None)
+    for module in ("lmm_education.search.rerank", "lmm.models.resilience"):
+        monkeypatch.setattr(f"{module}.backoff", lambda *_: 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_stopped_until_approved_and_again_after_a_change(
     row: Row, folder: Path, ingested: Path, own_model: ScriptedServer, capsys: pytest.CaptureFixture[str],
@@ -545,6 +554,7 @@ def test_the_environment_itself_is_trusted(own_model: ScriptedServer, document: 
     assert own_model.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("model", ["OpenAICompatible/x", "vLLM/x", "Ollama/x", "OpenAI/x", "Anthropic/x"])
 def test_a_documents_header_reaches_no_other_host(
     folder: Path, capsys: pytest.CaptureFixture[str], asked_for: list[str], model: str
