@@ -22,7 +22,7 @@ from lmm.errors import LmmError
 from lmm_education.answer.answers import AskOptions
 from lmm_education.errors import RequestError, StoreError
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, openai_api, page, teacher, teacher_log
+from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_log
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
 from lmm_education.web.identity import Identify
@@ -56,6 +56,9 @@ ROUTES = (
     ("GET", "/teacher/exchanges/{id}", teacher_log.exchange),
     ("POST", "/teacher/wrong", teacher_log.mark_wrong),
     ("GET", "/teacher/export/{kind}", teacher_log.export),
+    ("POST", "/teacher/logins/{kind}", teacher_course.add_login),
+    ("POST", "/teacher/logins/{kind}/remove", teacher_course.remove_login),
+    ("POST", "/teacher/settings", teacher_course.change_settings),
     ("POST", "/teacher/login", teacher.log_in),
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),
@@ -129,6 +132,8 @@ def create_site(apps: Mapping[str, Starlette]) -> Starlette:
 
     async def index(request: Request) -> Response:
         """The courses' titles and descriptions, in the language of the first."""
+        for service in services.values():
+            service.refresh()
         language = next(iter(services.values())).settings.language
         courses = [
             {"address": quote(name), "title": service.settings.title or name, "description": service.description}

@@ -38,7 +38,7 @@ class Guard:
     """The rules of one course."""
 
     def __init__(self, settings: ServeSettings, signer: Signer, storage: Storage) -> None:
-        self._settings, self._signer = settings, signer
+        self.settings, self._signer = settings, signer
         self._asked = MovingWindowRateLimiter(storage)
         self.consent = hashlib.sha256(settings.consent.encode()).hexdigest()[:16] if settings.consent else ""
         self.consent_cookie = cookie_name("consent", signer)
@@ -56,9 +56,9 @@ class Guard:
             raise Denied(self._text(connection, "elsewhere"), status=403, code="cross_site")
         if caller.admitted or route in OPEN or route.startswith(OPEN_UNDER):
             return
-        if route == "/" and self._settings.login != "proxy":
+        if route == "/" and self.settings.login != "proxy":
             raise self._stranger(connection, 303, {"Location": "login"})
-        raise self._stranger(connection, 401, {"WWW-Authenticate": "Bearer"} if self._settings.login != "proxy" else {})
+        raise self._stranger(connection, 401, {"WWW-Authenticate": "Bearer"} if self.settings.login != "proxy" else {})
 
     def _stranger(self, connection: HTTPConnection, status: int, headers: Mapping[str, str]) -> Denied:
         told = self._text(connection, "log_in")
@@ -66,7 +66,7 @@ class Guard:
 
     def _may_script(self, connection: HTTPConnection) -> bool:
         """Whether a script of that site may ask here: the API alone, which reads no cookie that it could bring."""
-        allowed = connection.headers.get("origin", "") in self._settings.allowed_origins
+        allowed = connection.headers.get("origin", "") in self.settings.allowed_origins
         return allowed and route_of(connection.scope).startswith(SCRIPTED)
 
     async def admit(self, request: Request) -> None:
@@ -84,12 +84,12 @@ class Guard:
                 hint=f"GET consent says to what; then send the header {CONSENT_HEADER}",
             )
         own = caller.key.questions_per_minute if caller.key else None
-        limit = self._settings.questions_per_minute if own is None else own
+        limit = self.settings.questions_per_minute if own is None else own
         if limit and (wait := await asyncio.to_thread(self._wait, caller.student, limit)):
             raise too_soon(self._text(request, "too_often"), wait, code="rate_limit_exceeded")
 
     def _text(self, connection: HTTPConnection, name: str) -> str:
-        return texts_of(connection, self._settings)[name]
+        return texts_of(connection, self.settings)[name]
 
     def _wait(self, student: str, limit: int) -> float:
         """Count a question, of which half of a minute's may be asked at once; else the seconds until it may be."""

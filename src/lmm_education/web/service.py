@@ -51,6 +51,7 @@ from lmm_education.web.metrics import Metrics
 from lmm_education.web.openid import LoginProvider, open_provider
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
+from lmm_education.web.settings_file import LIVE, SettingsFile
 from lmm_education.web.state import Budget, Reservation, Spent, open_counts, open_state, secret_key
 from lmm_education.web.topic import TopicCheck
 from lmm_education.web.words import texts_for
@@ -86,6 +87,7 @@ class Service:
     metrics: Metrics
     queue: Queue
     answers: AnswerCache
+    file: SettingsFile
     log: LogWriter | None = None
     budget: Budget | None = None
     topic: TopicCheck | None = None
@@ -108,6 +110,20 @@ class Service:
     @property
     def searching(self) -> CourseSearch:
         return self.answering.searching
+
+    def refresh(self) -> None:
+        """Let count what changed in config.toml, if it is one of the keys that count at once."""
+        if (changed := self.file.changed()) is not None:
+            self.take(changed)
+
+    def take(self, changed: ServeSettings) -> None:
+        """Let texts and limits count, from the next request on."""
+        self.settings = self.settings.replace(**{name: getattr(changed, name) for name in LIVE})
+        self.guard.settings, self.texts = self.settings, texts_for(self.settings)
+        if self.budget is None:
+            self.budget = _budget(self.answering.course, self.students.accounts.database, self.settings)
+        else:  # answers on their way are counted there
+            self.budget.tokens, self.budget.cost = self.settings.daily_tokens, self.settings.daily_cost
 
     async def admit(self, request: Request) -> None:
         """Let a question be asked; one is counted.
@@ -275,9 +291,22 @@ class Service:
 
 
 def service_of(request: Request) -> Service:
-    """The service that a request is for."""
+    """The service that a request is for, with the texts and limits that are in force now."""
     service = request.app.state.service
     assert isinstance(service, Service)
+    service.refresh()
+    return service
+
+
+async def service_of_teacher(request: Request) -> Service:
+    """The service that a request of the teacher is for.
+
+    Raises:
+        Denied: he has not logged in.
+    """
+    service = service_of(request)
+    if await asyncio.to_thread(service.teacher.session, request) is None:
+        raise Denied(service.texts["log_in"], status=401, code="login_required")
     return service
 
 
@@ -482,8 +511,9 @@ def open_service(
         metrics=Metrics(course.store, log),
         queue=Queue(_at_once(course, workers)),
         answers=AnswerCache(settings.cached_answers),
+        file=SettingsFile(course.config),
         log=log,
-        budget=_budget(course, database),
+        budget=_budget(course, database, settings),
         topic=_topic(course, answering, texts["off_topic"]) if settings.allowed_content else None,
         local=all(is_loopback(host) for host in hosts),
     )
@@ -537,8 +567,7 @@ def _check_accounts(settings: ServeSettings, accounts: Accounts) -> None:
         raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
 
 
-def _budget(course: CourseParts, database: Database) -> Budget | None:
-    settings = course.settings.serve
+def _budget(course: CourseParts, database: Database, settings: ServeSettings) -> Budget | None:
     if not settings.daily_tokens and not settings.daily_cost:
         return None
     expected = Spent(course.settings.answer.context_tokens + _BESIDES)

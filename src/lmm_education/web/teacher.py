@@ -32,7 +32,7 @@ from lmm_education.exchange_log.figures import (
     section_uses,
 )
 from lmm_education.exchange_log.log_file import LogWriter, read_log
-from lmm_education.web import page
+from lmm_education.web import page, teacher_course
 from lmm_education.web.http import NO_STORE, read_json, short_text, template
 from lmm_education.web.metrics import MEDIA_TYPE
 from lmm_education.web.plots import Number, Plot, Series, bars, lines
@@ -220,6 +220,7 @@ async def show(request: Request) -> Response:
                         t=service.texts, named=False, address="teacher/login", then="teacher")  # fmt: skip
     async with _reporting:
         told = await asyncio.to_thread(_told, service, chosen_days(request), say)
+    told |= await asyncio.to_thread(teacher_course.shown, service)
     return _page(service, say, theme=theme_of(request), **told)
 
 
@@ -266,7 +267,7 @@ def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
 
 
 def _page(service: Service, say: Wording, status: int = 200, **told: Any) -> Response:
-    values = {"message": "", "failures": [], "report": None} | told
+    values = {"message": "", "failures": [], "report": None, "logins": {}, "fields": [], "no_file": ""} | told
     language, course = say.language, service.title
     return template("teacher.html", status, language=language, course=course, say=say, ranges=RANGES, **values)
 

@@ -12,12 +12,12 @@ from starlette.responses import JSONResponse, Response
 
 from lmm.disk import files
 from lmm.disk.folder import check_named
-from lmm_education.errors import Denied, LogMissing, RequestError
+from lmm_education.errors import LogMissing, RequestError
 from lmm_education.exchange_log.exchanges import WRITERS, LogFilter, LoggedExchange, as_questions
 from lmm_education.exchange_log.log_file import read_log
 from lmm_education.web.http import NO_STORE, read_json, render, short_text
 from lmm_education.web.rendering import to_html
-from lmm_education.web.service import Service, service_of
+from lmm_education.web.service import Service, service_of_teacher
 from lmm_education.web.teacher import chosen_days
 from lmm_education.web.words import Wording
 
@@ -29,7 +29,7 @@ _writing = asyncio.Lock()
 
 async def exchange(request: Request) -> Response:
     """``GET /teacher/exchanges/ID``: a question with its answer and sources, as the page shows them."""
-    service = await _of_the_teacher(request)
+    service = await service_of_teacher(request)
     found = await asyncio.to_thread(_found, service, request.path_params["id"])
     say = Wording(service.settings.language)
     html = render("exchange.html", exchange=found, answer=to_html(found.answer), say=say)
@@ -38,7 +38,7 @@ async def exchange(request: Request) -> Response:
 
 async def mark_wrong(request: Request) -> Response:
     """``POST /teacher/wrong``: the question of the `exchange` becomes one of the evaluation questions."""
-    service = await _of_the_teacher(request)
+    service = await service_of_teacher(request)
     id = short_text(await read_json(request), "exchange")
     found = await asyncio.to_thread(_found, service, id)
     async with _writing:
@@ -49,7 +49,7 @@ async def mark_wrong(request: Request) -> Response:
 
 async def export(request: Request) -> Response:
     """``GET /teacher/export/KIND``: the exchanges of the chosen days, as ``csv``, ``jsonl`` or ``questions``."""
-    service, kind = await _of_the_teacher(request), request.path_params["kind"]
+    service, kind = await service_of_teacher(request), request.path_params["kind"]
     if kind not in WRITERS:
         raise RequestError(f"'{kind}' is none of {', '.join(WRITERS)}", status=404)
     chosen = chosen_days(request).as_filter(None)
@@ -85,13 +85,6 @@ def _question_in(line: str) -> object:
     except ValueError:
         return None
     return row.get("question") if isinstance(row, dict) else None
-
-
-async def _of_the_teacher(request: Request) -> Service:
-    service = service_of(request)
-    if await asyncio.to_thread(service.teacher.session, request) is None:
-        raise Denied(service.texts["log_in"], status=401, code="login_required")
-    return service
 
 
 def _found(service: Service, id: str) -> LoggedExchange:

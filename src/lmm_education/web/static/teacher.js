@@ -30,6 +30,64 @@ async function markWrong(exchange, told) {
   told.textContent = said.told ?? said.error?.message ?? "";
 }
 
+// What the teacher changes: the server says what became of it, and how the list is then.
+async function change(address, values, status) {
+  const headers = { "Content-Type": "application/json" };
+  try {
+    const response = await fetch(`teacher/${address}`, { method: "POST", headers, body: JSON.stringify(values) });
+    const said = await response.json();
+    status.textContent = said.told ?? said.error?.message ?? "";
+    return said;
+  } catch {
+    status.textContent = texts.unreachable;
+    return {};
+  }
+}
+
+for (const part of document.querySelectorAll("[data-logins]")) {
+  const { logins } = part.dataset, status = $("[role=status]", part), field = $("input", part);
+  const send = async (address, values) => {
+    const said = await change(address, values, status);
+    if (said.html) $(".held", part).innerHTML = said.html;
+    if (said.secret) {
+      const secret = document.createElement("code");
+      secret.textContent = said.secret;
+      status.append(" ", secret);
+    }
+    field.focus();
+    return said;
+  };
+  $("form", part).addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const said = await send(`logins/${logins}`, { name: field.value });
+    if (said.secret) field.value = "";
+  });
+  $(".held", part).addEventListener("click", ({ target }) => {
+    const { name, again, remove, sure } = target.dataset;
+    if (name === undefined) return;
+    if (!sure) { // the first press asks
+      target.dataset.sure = "yes";
+      target.textContent = texts.sure;
+      target.ariaLabel = `${texts.sure} ${name}`;
+    } else if (again !== undefined) send(`logins/${logins}`, { name, again: true });
+    else if (remove !== undefined) send(`logins/${logins}/remove`, { name });
+  });
+}
+
+$("#settings")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target, fields = [...form.querySelectorAll("[name]")];
+  const values = Object.fromEntries(fields.filter((field) => field.value !== field.defaultValue)
+    .map((field) => [field.name, field.value])); // what others change meanwhile stays
+  const { told, errors = {} } = await change("settings", values, $("[role=status]", form));
+  for (const field of fields) {
+    if (told && field.name in values) field.defaultValue = values[field.name];
+    $(`#not-${field.name}`).textContent = errors[field.name] ?? "";
+    field.setAttribute("aria-invalid", field.name in errors);
+  }
+  form.querySelector("[aria-invalid=true]")?.focus();
+});
+
 $(".close", dialog).addEventListener("click", () => dialog.close());
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 

@@ -58,6 +58,7 @@ def shown_page(report: TeacherReport, language: str = "en") -> str:
     """The whole page."""
     say = Wording(language)
     return render("teacher.html", language=language, course="Botany", say=say, ranges=RANGES, message="", failures=[],
+                  logins={}, fields=[], no_file="",
                   report=report)  # fmt: skip
 
 
