@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from edge.serving import serving
 from edge.test_serve_log import Visitor
 from fakes.chromium import PROGRAM, Browser
 
+from lmm_education.web import teacher_documents
 from lmm_education.web.accounts import Accounts
 from lmm_education.web.state import open_state
 
@@ -126,6 +128,59 @@ def test_not_a_file_that_may_be_written(address: str, config: Path, monkeypatch:
     assert "may not write" in teacher_at(address).send("/teacher")[1]
 
 
+NAMES = [
+    "", "x.txt", "../x.md", "/tmp/x.md", "a//x.md", ".lmm/x.md", ".git/x.md", "a\\x.md", "C:x.md", "a/../x.md",
+    "x\n.md", "out/x.md", "config.toml", f"{'x' * 200}.md",
+]  # fmt: skip
+
+
+def test_documents(address: str, config: Path) -> None:
+    """One is taken and read in, nothing is overwritten unasked, and what changed is told and read in; only below the
+    course's folder, and no solution reaches a student because the teacher's course has it."""
+    root = config.parent
+    teacher = teacher_at(address)
+    (root / "draft.md").write_text("# Draft\n\nNot for students.\n")
+    leaf = {"name": "notes/leaf.md", "text": "# Leaves\n\nGreen.\n\n---\ntype: solution\n---\nSecret.\n"}
+    assert teacher.send("/teacher/documents", leaf)[0] == 200
+    assert teacher.send("/teacher/documents", {**leaf, "text": "other"})[0] == 409
+    assert (root / "notes/leaf.md").read_text() == leaf["text"]
+    told = teacher.send("/teacher/ingest", {"files": ["notes/leaf.md"]})[1]
+    assert "<td>new" in told["html"]
+    assert "<td>unchanged" in teacher.send("/teacher/ingest", {"look": True})[1]["html"]
+    assert teacher.send("/teacher/documents", {**leaf, "text": leaf["text"] + "More.\n", "replace": True})[0] == 200
+    for _ in range(2):  # to look changes nothing
+        assert "<td>changed" in teacher.send("/teacher/ingest", {"look": True})[1]["html"]
+    told = teacher.send("/teacher/ingest", {})[1]
+    assert "<td>changed" in told["html"]
+    assert "draft" not in told["html"]
+    student = Visitor(address, opens=False)
+    assert student.send("/login", {"name": "Ada", "password": "Adas Passwort"})[0] == 200
+    found = json.dumps(student.send("/search", {"query": "green secret", "limit": 9})[1])
+    assert "Green." in found
+    assert "Secret" not in found
+    (root / "notes/leaf.md").unlink()
+    assert "the file is gone" in teacher.send("/teacher/ingest", {"look": True})[1]["html"]
+
+
+def test_only_documents_below_the_folder(address: str, config: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever the name is; to students, nothing at all."""
+    outside = tmp_path_factory.mktemp("outside")
+    (config.parent / "out").symlink_to(outside)
+    teacher, before = teacher_at(address), sorted(config.parent.rglob("*.md"))
+    for name in NAMES:
+        assert teacher.send("/teacher/documents", {"name": name, "text": "x", "replace": True})[0] in (400, 409), name
+    assert teacher.send("/teacher/documents", {"name": "x.md", "text": "\ud800"})[0] == 400
+    assert teacher.send("/teacher/documents", {"name": "x.md", "text": "x" * 600_000})[0] == 413
+    assert teacher.send("/teacher/ingest", {"files": ["../x.md"]})[0] == 400
+    with teacher_documents._running:
+        assert teacher.send("/teacher/ingest", {})[0] == 409
+    student = Visitor(address, opens=False)
+    assert student.send("/teacher/documents", {"name": "x.md", "text": "x"})[0] == 401
+    assert student.send("/teacher/ingest", {})[0] == 401
+    assert sorted(config.parent.rglob("*.md")) == before
+    assert not any(outside.iterdir())
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")
 def test_by_keyboard_on_a_small_screen(browser: Browser, address: str) -> None:
@@ -166,4 +221,15 @@ def test_by_keyboard_on_a_small_screen(browser: Browser, address: str) -> None:
     browser.type("5000")
     browser.press("Enter", 13)
     browser.wait_for("document.querySelector('#settings [role=status]').textContent.startsWith('Saved')")
+    browser.run("document.querySelector('#documents details').open = true")
+    browser.run(
+        "const files = new DataTransfer(); files.items.add(new File(['# Moss\\n\\nGreen.\\n'], 'moss.md'));"
+        "const chosen = document.querySelector('#documents [type=file]'); chosen.files = files.files;"
+        "chosen.dispatchEvent(new Event('change')); document.querySelector('#documents [name=name]').focus()"
+    )
+    browser.press("Enter", 13)
+    browser.wait_for("document.querySelector('#documents td')?.textContent === 'moss.md'")
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    browser.run("document.querySelector('#documents').scrollIntoView()")
+    browser.keep("teacher-documents")
     assert browser.problems == []

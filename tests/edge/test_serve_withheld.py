@@ -164,6 +164,8 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
         "/teacher/wrong": [("/teacher/wrong", {"exchange": "umbellule"})],
         "/teacher/logins/{kind}": [("/teacher/logins/users", {"name": "umbellule"})],
         "/teacher/logins/{kind}/remove": [("/teacher/logins/users/remove", {"name": "umbellule"})],
+        "/teacher/documents": [("/teacher/documents", {"name": "umbellule.md", "text": "umbellule"})],
+        "/teacher/ingest": [("/teacher/ingest", {"look": True})],
         "/teacher/settings": [("/teacher/settings", {"title": "umbellule"})],
         "/teacher/login": [("/teacher/login", {"password": "umbellule"})],
         "/teacher/logout": [("/teacher/logout", {})],

@@ -22,7 +22,7 @@ from lmm.errors import LmmError
 from lmm_education.answer.answers import AskOptions
 from lmm_education.errors import RequestError, StoreError
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_log
+from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_documents, teacher_log
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
 from lmm_education.web.identity import Identify
@@ -59,6 +59,8 @@ ROUTES = (
     ("POST", "/teacher/logins/{kind}", teacher_course.add_login),
     ("POST", "/teacher/logins/{kind}/remove", teacher_course.remove_login),
     ("POST", "/teacher/settings", teacher_course.change_settings),
+    ("POST", "/teacher/documents", teacher_documents.take),
+    ("POST", "/teacher/ingest", teacher_documents.ingest),
     ("POST", "/teacher/login", teacher.log_in),
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),

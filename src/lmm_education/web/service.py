@@ -69,7 +69,8 @@ _LONGEST_ERROR = 1000  # characters
 class Service:
     """One course as it is served; made by `open_service`, kept in the application's state under ``service``.
 
-    `local`: only this machine is let in. `students` and `teacher` are the two ways to log in.
+    `local`: only this machine is let in. `students` and `teacher` are the two ways to log in. `author` is the course
+    with all its texts, for the teacher alone.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Service:
     queue: Queue
     answers: AnswerCache
     file: SettingsFile
+    author: CourseParts
     log: LogWriter | None = None
     budget: Budget | None = None
     topic: TopicCheck | None = None
@@ -482,7 +484,7 @@ def open_service(
             no model that could check what is asked.
         FileReadError: the server's own database cannot be used.
     """
-    course = course.for_students()
+    author, course = course, course.for_students()
     answering, settings = open_answering(course, options, major=_major(course, workers)), course.settings.serve
     texts, database, log = texts_for(settings), state_of(course), _open_log(course)
     storage = open_counts(database, settings)
@@ -512,6 +514,7 @@ def open_service(
         queue=Queue(_at_once(course, workers)),
         answers=AnswerCache(settings.cached_answers),
         file=SettingsFile(course.config),
+        author=author,
         log=log,
         budget=_budget(course, database, settings),
         topic=_topic(course, answering, texts["off_topic"]) if settings.allowed_content else None,

@@ -88,6 +88,27 @@ $("#settings")?.addEventListener("submit", async (event) => {
   form.querySelector("[aria-invalid=true]")?.focus();
 });
 
+const documents = $("#documents");
+if (documents) {
+  const status = $("[role=status]", documents), form = $("form", documents), { file, name, replace } = form.elements;
+  const ingest = async (values) => {
+    status.textContent = texts.working;
+    const said = await change("ingest", values, status);
+    if (said.html) $(".held", documents).innerHTML = said.html;
+  };
+  $("[data-look]", documents).addEventListener("click", () => ingest({ look: true }));
+  $("[data-ingest]", documents).addEventListener("click", () => ingest({}));
+  file.addEventListener("change", () => { name.value = file.files[0]?.name ?? ""; });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const values = { name: name.value, text: await file.files[0].text(), replace: replace.checked };
+    const { told } = await change("documents", values, status);
+    if (!told) return;
+    replace.checked = false;
+    await ingest({ files: [values.name.trim()] });
+  });
+}
+
 $(".close", dialog).addEventListener("click", () => dialog.close());
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 
