@@ -30,6 +30,10 @@ class Lines(NamedTuple):
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
+KEPT_PASSAGES = 2_000
+"""Passages of which this process remembers what was found out by reading them: about 10 MB."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a text stands: the document's id, its file (relative to the course's folder, with ``/``), lines,

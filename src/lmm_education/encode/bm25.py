@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from qdrant_edge import Bm25, Bm25Config, DisabledStemmer, SnowballLanguage, SnowballParams, StopwordsSet, TokenizerType
 
-from lmm_education.material import SparseVector
+from lmm_education.material import KEPT_PASSAGES, SparseVector
 
 BUILTIN, WITH_GRAMS = "Builtin/bm25", "Builtin/bm25+grams"
 LEAST_GRAMS = 1.5
@@ -89,9 +89,10 @@ def word_id(word: str, language: str) -> int | None:
     return ids[0] if ids else None
 
 
-def word_ids(text: str, language: str) -> list[int | None]:
-    """The ids of the words of a text, in their order."""
-    return [word_id(word, language) for word in _WORD.findall(text.casefold())]
+@functools.lru_cache(maxsize=KEPT_PASSAGES)
+def word_ids(text: str, language: str) -> tuple[int | None, ...]:
+    """The ids of the words of a text, in their order; of the latest texts they are remembered."""
+    return tuple(word_id(word, language) for word in _WORD.findall(text.casefold()))
 
 
 class Bm25Encoder:

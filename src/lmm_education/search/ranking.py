@@ -28,12 +28,13 @@ asked for), ranks count. A hit on a section's summary is a vote like any other.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from lmm_education.material import Hit
+from lmm_education.material import KEPT_PASSAGES, Hit
 
 Fusion = Literal["dbsf", "rrf"]
 Ranking = Sequence[tuple[str, float]]
@@ -173,6 +174,7 @@ _BESIDE = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n\s*\n")
 
 
+@functools.lru_cache(maxsize=KEPT_PASSAGES)
 def prose_of(text: str) -> str:
     """What a passage says in sentences: without code, comments, tags, marks for an index, addresses of links.
 
@@ -218,7 +220,7 @@ class ReadPassage(NamedTuple):
 
 
 def read(
-    text: str, headings: Sequence[str], asked: Mapping[int, float], words: Callable[[str], list[int | None]]
+    text: str, headings: Sequence[str], asked: Mapping[int, float], words: Callable[[str], Sequence[int | None]]
 ) -> ReadPassage:
     """Read a passage for a question with these words and their weights; `words` are those of a text, in their order."""
     prose = prose_of(text)
@@ -245,7 +247,7 @@ def standing(passages: Sequence[ReadPassage], *, words: float) -> list[float]:
     said: set[str] = set()
     found = []
     for prose, headings, near, in_code in passages:
-        sentences = {" ".join(each.split()).casefold() for each in _SENTENCE.split(prose)} - {""}
+        sentences = _sentences(prose)
         value = words * (NEAR * near - CODE * in_code)
         value -= ASIDE if headings and _BESIDE.match(headings[-1]) else 0.0
         value -= EMPTY if len(prose.split()) < _FEW else 0.0
@@ -253,6 +255,11 @@ def standing(passages: Sequence[ReadPassage], *, words: float) -> list[float]:
         said |= sentences
         found.append(value)
     return found
+
+
+@functools.lru_cache(maxsize=KEPT_PASSAGES)
+def _sentences(prose: str) -> frozenset[str]:
+    return frozenset(" ".join(each.split()).casefold() for each in _SENTENCE.split(prose)) - {""}
 
 
 # -- relevance -------------------------------------------------------------------------------------
