@@ -230,6 +230,13 @@ def test_by_keyboard_on_a_small_screen(browser: Browser, address: str) -> None:
     browser.press("Enter", 13)
     browser.wait_for("document.querySelector('#documents td')?.textContent === 'moss.md'")
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.run(
+        "[...document.querySelectorAll('#documents td, #documents input')].every("
+        "each => each.getBoundingClientRect().right <= innerWidth && each.offsetParent)"
+    )
+    assert browser.run(
+        "document.querySelector('#documents .check').innerText.trim() === 'Replace the file that is there'"
+    )
     browser.run("document.querySelector('#documents').scrollIntoView()")
     browser.keep("teacher-documents")
     assert browser.problems == []
