@@ -19,6 +19,7 @@ from edge.test_watch import Watching
 from fakes.courses import folder_in_memory
 
 from lmm.cli.main import main
+from lmm_education.encode.encoder import Encoder
 
 KILLS = 20
 LECTURE = "# Leaves\n\nLeaves are green.\n\n## Why\n\nChlorophyll absorbs red and blue light.\n"
@@ -294,6 +295,17 @@ def test_ctrl_c_leaves_the_store_as_it_was(course: Path) -> None:
     assert (ran.code, "Traceback" in ran.err) == (130, False)
     assert "interrupted; run it again" in ran.err
     assert contents(course)["chunks"] == {}
+
+
+def test_a_store_from_before_sentences_had_vectors(
+    course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Is not called unchanged: the hint that search gives is given here too."""
+    assert run_here(capsys, "ingest", "notes").code == 0
+    monkeypatch.setattr(Encoder, "reads_sentences", property(lambda encoder: True))
+    ran = run_here(capsys, "ingest", "notes")
+    assert (ran.code, "sentences have vectors" in ran.err, "ingest --again" in ran.err) == (1, True, True), ran
+    assert run_here(capsys, "ingest", "--again", "notes").code == 0
 
 
 # -- killed ----------------------------------------------------------------------------------------

@@ -167,7 +167,8 @@ def _stamp_of(course: CourseParts) -> str:
     encoder, preparation = course.encoder, msgspec.to_builtins(course.settings.preparation)
     sparse = encoder.sparse.name if encoder.sparse else ""
     made_by = [FORMAT, version("lmmarkdown")]  # another version may cut in another way
-    return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse], sort_keys=True)
+    sentences = ["sentences"] if encoder.reads_sentences else []
+    return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse, *sentences], sort_keys=True)
 
 
 def _stored(run: IngestRun) -> list[StoredDocument]:
