@@ -177,11 +177,11 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float]) -> list[_Sent
         for i, value in enumerate(own)
     ]
     chosen: list[_Sentence] = []
-    whole = any(_is_whole(sentence) for sentence in sentences)
-    best = max(scores)
-    for i in sorted(range(len(sentences)), key=lambda i: -scores[i]):
+    order = sorted(range(len(sentences)), key=lambda i: -scores[i])
+    order = [i for i in order if _is_whole(sentences[i])] or order
+    for i in order:
         least = _LEAST if any(sentences[i].passage == each.passage for each in chosen) else _LEAST_BEYOND
-        if scores[i] <= least * best or (whole and not _is_whole(sentences[i])):
+        if scores[i] <= least * scores[order[0]]:
             continue
         more = [each for each in sentences[i].all if not any(each is other for other in chosen)]
         together = [*chosen, *more]

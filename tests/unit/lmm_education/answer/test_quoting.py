@@ -70,6 +70,16 @@ def test_marks_for_printing_are_left_out() -> None:
     assert quoted(text, "leaf") == "**Leaves**\n\n> A leaf is green. [1]"
 
 
+def test_a_heading_in_a_list_does_not_outshine_what_is_said() -> None:
+    """Items that are no sentences fit best where they are hardly more than the word that was asked for."""
+    text = "- SIG Apps\n- SIG Auth\n\nEverybody who works on a part of the project meets in the SIG for that part."
+
+    def fits(texts: Sequence[str]) -> list[float]:
+        return [3.0 / len(each.split()) for each in texts]
+
+    assert "Everybody who works" in quote("What is a SIG?", [QuotedPassage(text, "SIGs", 1)], fits)
+
+
 def test_where_nothing_fits_nothing_is_quoted() -> None:
     """Nor where there is no prose."""
     assert quoted("Snow is white.", "leaf") == quoted("```\nleaf\n```\n", "leaf") == ""
