@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from lmm.errors import FetchFailed, FileReadError, FileWriteError, LmmError
 from lmm.importing import import_file
 from lmm.importing import web as importing
 from lmm.importing.web import WEB, Robots, import_site, import_url
+from lmm.loop import Stopped
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import HeaderBlock
 from lmm_education.ingestion.sources import find_sources
@@ -167,8 +170,8 @@ def test_a_site_becomes_a_folder(web: WebServer, folder: Path) -> None:
         "/dot.png": page(DOT, "image/png"),
         "/book/a.pdf": page(b"%PDF-"),
     }
-    asked: list[str] = []
-    reports, notes = import_site(f"{web.url}/book", rules=HERE, tell=asked.append)
+    asked: list[tuple[str, int, int]] = []
+    reports, notes = import_site(f"{web.url}/book", rules=HERE, tell=lambda *told: asked.append(told))
     assert notes == []
     assert [str(report.output) for report in reports] == [
         "book/index.md", "book/two.md", "book/one.md", "book/part/three.md"
@@ -177,7 +180,7 @@ def test_a_site_becomes_a_folder(web: WebServer, folder: Path) -> None:
     assert body(Path("book/one.md")) == "[Home](index.md), [moved](part/three.md) ![d](one_files/image-1.png)\n"
     assert body(Path("book/part/three.md")) == "## X {#x}\n\n## Y\n\n[two](../two.md#t)\n"
     assert Path("book/one_files/image-1.png").read_bytes() == DOT
-    assert asked[0] == f"{web.url}/book"
+    assert (asked[0], asked[-1][1:]) == ((f"{web.url}/book", 1, 1), (5, 5))
     assert not [path for path in web.paths if "print" in path or "else" in path]
     book = book_of(Path("book/index.md").absolute())
     assert book is not None
@@ -256,6 +259,64 @@ def test_a_site_without_an_end(web: WebServer, folder: Path, monkeypatch: pytest
     reports, notes = import_site(web.url, "many", pages=3, rules=HERE)
     assert (len(reports), len(web.requests)) == (3, 4)
     assert notes[0].startswith("left out: ")
+
+
+@dataclass
+class AtOnce:
+    """Answers, and how many of them at once: each waits a moment for `wanted` of them."""
+
+    wanted: int
+    most: int = 0
+    _now: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def __call__(self, answer: web_server.Answer) -> web_server.Answer:
+        def waiting(send: web_server.Send) -> None:
+            with self._changed:
+                self._now += 1
+                self.most = max(self.most, self._now)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self.most >= self.wanted, 30)
+            answer(send)
+            with self._changed:
+                self._now -= 1
+
+        return waiting
+
+
+@pytest.mark.parametrize(("robots", "wanted"), [("", importing.AT_ONCE), ("User-agent: *\nCrawl-delay: 0.001", 1)])
+def test_pages_are_asked_for_at_once(web: WebServer, folder: Path, robots: str, wanted: int) -> None:
+    """Four, where the server wants no pause between them; a picture on all of them comes once, and to all."""
+    names = [f"/p{number}" for number in range(4)]
+    at_once = AtOnce(wanted)
+    links = "".join(f'<a href="{name}">x</a>' for name in names)
+    web.answers |= {name: at_once(html(f"<p>{name}</p><img src=dot.png alt=d>")) for name in names}
+    web.answers |= {"/": html(links), "/dot.png": page(DOT, "image/png"), "/robots.txt": page(robots, "text/plain")}
+    reports, _ = import_site(web.url, "out", rules=HERE)
+    assert [report.output.stem for report in reports] == ["index", "p0", "p1", "p2", "p3"]
+    assert [len(report.images) for report in reports] == [0, 1, 1, 1, 1]
+    assert (at_once.most, web.paths.count("/dot.png")) == (wanted, 1)
+
+
+def test_a_site_that_is_broken_off_keeps_what_had_come(web: WebServer, folder: Path) -> None:
+    """Its links lead to what is there, and to the web for what is not."""
+
+    def interrupt(send: web_server.Send) -> None:
+        signal.raise_signal(signal.SIGINT)
+        web_server.slow(send)
+
+    web.answers |= {
+        "/": html('<a rel=next href=a>A</a>'),
+        "/a": html('<p>A, see <a href="/">the first</a>.</p><a rel=next href=b>B</a>'),
+        "/b": interrupt,
+    }  # fmt: skip
+    with pytest.raises(Stopped) as stopped:
+        import_site(web.url, "out", rules=HERE)
+    reports, notes = stopped.value.report
+    assert notes == ["left out: 1 more page (interrupted)"]
+    assert [report.output.name for report in reports] == ["index.md", "a.md"]
+    assert body(Path("out/a.md")) == f"A, see [the first](index.md).\n\n[B]({web.url}/b)\n"
+    assert Path("out/SUMMARY.md").read_text() == "# Summary\n\n- [T](index.md)\n- [T](a.md)\n"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
-from lmm.terminal import DONE, FAILED, USAGE
+from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
     from lmm.importing import ImportReport
@@ -72,18 +72,23 @@ def _imported(path: str, output: Path | None, *, force: bool, timeout: float) ->
 
 def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force: bool, timeout: float) -> int:
     from lmm.importing.web import import_site
+    from lmm.loop import Stopped
 
     if len(urls) != 1 or "://" not in urls[0]:
         raise ConfigError("--site takes one URL", hint="lmm import --site https://HOST/FOLDER/ -o FOLDER")
 
-    def tell(url: str) -> None:
-        terminal.say(f"reading {url}", err=True)
+    def tell(url: str, number: int, known: int) -> None:
+        terminal.say(f"reading {number} of {known}: {url}", err=True)
 
-    reports, notes = import_site(urls[0], output, pages=pages, force=force, timeout=timeout, tell=tell)
+    code = DONE
+    try:
+        reports, notes = import_site(urls[0], output, pages=pages, force=force, timeout=timeout, tell=tell)
+    except Stopped as stopped:
+        (reports, notes), code = stopped.report, INTERRUPTED
     terminal.say("".join(map(_told, reports)), end="")
     terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")
     terminal.say(f"{terminal.count(len(reports), 'page')}; their order is in SUMMARY.md")
-    return DONE
+    return code
 
 
 def _check_outputs(files: Sequence[str], output: Path | None) -> None:

@@ -1,7 +1,7 @@
 """What lies at a URL as markdown: one document, or the pages of a site with working links between them.
 
-Only public addresses are reached. Of a site, pages on the same host and below the first one's folder are read, one
-after the other, as far as its robots.txt agrees; all that comes is bounded.
+Only public addresses are reached. Of a site, pages on the same host and below the first one's folder are read, a few
+at once, as far as its robots.txt agrees; all that comes is bounded.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import posixpath
 import re
 import tempfile
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from mimetypes import MimeTypes
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -44,6 +45,7 @@ WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more
 MOST_PAGES = 200
 MOST_BYTES = 300_000_000  # of a whole import
 MOST_SECONDS = 1_800.0  # for all pages of a site
+AT_ONCE = 4  # pages of a site that are asked for, where its robots.txt asks for no pause
 _MOST_PICTURES = 500
 _MOST_PICTURE = 10_000_000  # bytes
 _MOST_ROBOTS = 500_000  # bytes
@@ -53,7 +55,8 @@ _NO_NAME = re.compile(r"[^\w.-]+")
 _ID = re.compile(r"[ \t]*\{#([^\s{}]+)\}(?=[ \t]*\r?\n|\Z)")
 _TO_ID = re.compile(r"\]\(<?#([^)>\s]+)")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
-Tell = Callable[[str], None]
+Tell = Callable[[str, int, int], None]
+"""Told of each page of a site that is asked for: its URL, which one it is, and of how many that are known by then."""
 
 
 def import_url(
@@ -91,16 +94,18 @@ def import_site(
     force: bool = False,
     timeout: float = TIMEOUT,
     rules: FetchRules = WEB,
-    tell: Tell = lambda url: None,
+    tell: Tell = lambda url, number, known: None,
 ) -> tuple[list[ImportReport], list[str]]:
     """Turn the pages of a site into a folder of markdown files, in the order of ``SUMMARY.md``; and what is left out.
 
     Read are at most so many `pages`: those that the first one leads to, on its host and below its folder. Without an
-    `output`, the markdown goes to a folder of the same name. `tell` gets the URL of each page that is asked for.
+    `output`, the markdown goes to a folder of the same name.
 
     Raises:
         ConfigError, FetchFailed, FileReadError: as for `import_url`, for the first page.
         FileWriteError: there is something in the folder already, or it cannot be written.
+        Stopped: Ctrl-C came; the pages that had been read by then are written, and its `report` is what would have
+            been returned.
     """
     target = check_named(Path(output or _name_of_site(check_url(url))))
     if not force and target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -123,6 +128,8 @@ def import_site(
     titles = ((page.document.title or name_of(page.url), files[_key(page.url)]) for page in ordered)
     lines = "".join(f"- [{escape.inline(' '.join(title.split())[:200])}]({file})\n" for title, file in titles)
     below.write("SUMMARY.md", f"# Summary\n\n{lines}")
+    if site.interrupted:
+        raise loop.Stopped((reports, site.notes))
     return reports, site.notes
 
 
@@ -145,6 +152,7 @@ class _Reader:
     timeout: float
     left: int = MOST_BYTES
     pictures: dict[str, ImportedImage | None] = field(default_factory=dict)
+    _asking: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     async def fetch(self, url: str, most: int) -> Fetched:
         """Get a document of at most `most` bytes.
@@ -193,10 +201,9 @@ class _Reader:
         address = image.address
         if not address or _origin(address) != _origin(page) or len(self.pictures) >= _MOST_PICTURES:
             return image
-        if address not in self.pictures:
-            self.pictures[address] = None
-            if may(address):
-                self.pictures[address] = await self._fetched_picture(address)
+        async with self._asking[address]:  # another page may be at it
+            if address not in self.pictures:
+                self.pictures[address] = await self._fetched_picture(address) if may(address) else None
         return self.pictures[address] or image
 
     async def _fetched_picture(self, address: str) -> ImportedImage | None:
@@ -254,7 +261,9 @@ def _link(address: str, files: Mapping[str, str], here: str) -> str:
 class _Site:
     """The pages of a site as they are read: `pages` by the keys of their URLs, `known` from other URLs to those keys.
 
-    `below` are the pages to which each led first, `fragments` the ids in each to which others link.
+    `below` are the pages to which each led first, `fragments` the ids in each to which others link, `seen` the keys of
+    all URLs that were met, `asked` how many were asked for, `waiting` those to be read, and what led there, `coming`
+    those of them that are asked for already.
     """
 
     reader: _Reader
@@ -265,47 +274,82 @@ class _Site:
     known: dict[str, str] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
     fragments: dict[str, set[str]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    waiting: deque[tuple[str, str]] = field(default_factory=deque)
+    coming: dict[str, asyncio.Task[_Page]] = field(default_factory=dict)
+    asked: int = 0
     notes: list[str] = field(default_factory=list)
     robots: dict[str, Robots] = field(default_factory=dict)
+    interrupted: bool = False
 
     async def read(self, start: str) -> None:
         """Read the first page, and those that it and they lead to, nearest first.
 
         Raises:
             LmmError: the first page cannot be had.
+            CancelledError: Ctrl-C came before it; after it, this just ends.
         """
-        first = check_url(start)
-        waiting, seen, ends = deque([(first, "")]), {_key(first)}, time.monotonic() + MOST_SECONDS
-        while waiting and len(self.pages) < self.most and time.monotonic() < ends:
-            url, leads = waiting.popleft()
-            try:
-                page = await self._page(url)
-            except LmmError as error:
-                if not self.pages:
-                    raise
-                self.notes.append(f"left out: {error}")
-                continue
+        first, ends = check_url(start), time.monotonic() + MOST_SECONDS
+        self.seen.add(_key(first))
+        self.waiting.append((first, ""))
+        coming = self.coming
+        try:
+            while self.waiting and len(self.pages) < self.most and time.monotonic() < ends:
+                # What is read, and in which order, is as if pages were asked for one by one: these come next as far
+                # as is known.
+                for url, _ in islice(self.waiting, self._at_once()):
+                    if url not in coming:
+                        coming[url] = asyncio.create_task(self._page(url))
+                url, leads = self.waiting.popleft()
+                try:
+                    self._take(await coming.pop(url), url, leads)
+                except LmmError as error:
+                    if not self.pages:
+                        raise
+                    self.notes.append(f"left out: {error}")
+        except asyncio.CancelledError:
             if not self.pages:
-                self.folder = _folder(page.url)
-            key = self.known[_key(url)] = _key(page.url)
-            if key in self.pages or (self.pages and not self._is_inside(page.url)):
-                continue
-            self.pages[key], self.known[key] = page, key
-            self.below.setdefault(leads, []).append(key)
-            self._note_fragments(page)
-            for address in page.document.follows:
-                if self._is_inside(address) and _key(address) not in seen and len(seen) < 50 * self.most:
-                    seen.add(_key(address))
-                    # What is to be read next comes next, so that a bounded number of pages is the beginning.
-                    (waiting.appendleft if address == page.document.next else waiting.append)((address, key))
-        if waiting:
-            self.notes.append(f"left out: {len(waiting)} more page{'s' * (len(waiting) > 1)} (--pages {len(seen)})")
+                raise
+            self.interrupted = True
+            self.waiting.appendleft((url, leads))
+        finally:
+            for task in coming.values():
+                task.cancel()
+            await asyncio.gather(*coming.values(), return_exceptions=True)
+        if more := len(self.waiting):
+            hint = "interrupted" if self.interrupted else f"--pages {len(self.seen)}"
+            self.notes.append(f"left out: {more} more page{'s' * (more > 1)} ({hint})")
+
+    def _at_once(self) -> int:
+        """How many pages may be asked for: one if a pause between them is asked for, and no more than are wanted."""
+        pause = any(robots.pause for robots in self.robots.values())
+        return min(1 if pause else AT_ONCE, self.most - len(self.pages))
+
+    def _take(self, page: _Page, url: str, leads: str) -> None:
+        """Keep a page to which another one led first, and let those wait to which it leads."""
+        if not self.pages:
+            self.folder = _folder(page.url)
+        key = self.known[_key(url)] = _key(page.url)
+        if key in self.pages or (self.pages and not self._is_inside(page.url)):
+            return
+        self.pages[key], self.known[key] = page, key
+        self.seen.add(key)
+        self.below.setdefault(leads, []).append(key)
+        self._note_fragments(page)
+        for address in page.document.follows:
+            if self._is_inside(address) and _key(address) not in self.seen and len(self.seen) < 50 * self.most:
+                self.seen.add(_key(address))
+                # What is to be read next comes next, so that a bounded number of pages is the beginning.
+                is_next = address == page.document.next
+                (self.waiting.appendleft if is_next else self.waiting.append)((address, key))
 
     async def _page(self, url: str) -> _Page:
         await self._ask_robots(_origin(url))
         if not self._may(url):
             raise FetchFailed("its robots.txt asks programs not to read this", where=shown(url))
-        self.tell(url)
+        self.asked += 1
+        known = self.asked + sum(1 for address, _ in self.waiting if address not in self.coming)
+        self.tell(url, self.asked, max(self.asked, min(self.most, known)))
         page = await self.reader.page(url, may=self._may, only=".html")
         await self._ask_robots(_origin(page.url))
         if not self._may(page.url):
