@@ -24,6 +24,7 @@ from benchmarks import (
     round_trip,
     serve,
     store,
+    web_pages,
 )
 from benchmarks.measure import Row, load_average, machine, table
 
@@ -39,6 +40,7 @@ BENCHMARKS = (
     annotate_concurrently,
     embed,
     imports,
+    web_pages,
     ingest,
     merge,
     own_words,

@@ -13,6 +13,7 @@ from lmm.errors import FileReadError
 from lmm.importing.elements import MarkupElement, Node, element, find, rewrite, words_of
 from lmm.importing.html_tree import decode_html, parse_html
 from lmm.importing.imported import IMAGE, LINK, Context, Imported, ImportedImage
+from lmm.importing.main_text import main_text
 from lmm.importing.to_markdown import to_markdown
 from lmm.importing.web_page import links_of, read_page
 
@@ -27,8 +28,10 @@ def read(data: bytes, context: Context) -> Imported:
     Raises:
         FileReadError: there is nothing to read in it.
     """
-    root = parse_html(decode_html(data))
-    page = read_page(root, prefix=context.prefix)
+    html = decode_html(data)
+    root = parse_html(html)
+    text, unused = main_text(html)
+    page = read_page(root, prefix=context.prefix, main_text=text)
     body, images = take_images(page.body, remote=context.online)
     links: tuple[str, ...] = ()
     if context.online:
@@ -43,7 +46,7 @@ def read(data: bytes, context: Context) -> Imported:
         _title(page.title, body) if context.online else page.title,
         page.language,
         images,
-        page.notes,
+        page.notes + ((unused,) if unused else ()),
         values=page.values,
         links=links,
         **(asdict(links_of(root, context.prefix)) if context.online else {}),

@@ -12,6 +12,7 @@ from urllib.parse import urljoin
 
 from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, find, rewrite, tags, text_of, walk, words_of
 from lmm.importing.formulas import to_tex
+from lmm.importing.main_text import part_with
 
 _DROPPED = tags(
     "head script style template noscript nav button select textarea dialog iframe object embed canvas audio video "
@@ -45,10 +46,11 @@ class WebPage:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_page(root: MarkupElement, *, prefix: str = "") -> WebPage:
+def read_page(root: MarkupElement, *, prefix: str = "", main_text: str = "") -> WebPage:
     """The document in a page; relative links get `prefix` before them, which leads to the page's folder.
 
-    With the page's URL for a prefix, they become whole URLs.
+    With the page's URL for a prefix, they become whole URLs. What does not hold the `main_text` is left out, if one is
+    known.
 
     >>> page = read_page(element("html", element("body", element("nav", "Home"), element("main", "Text."))))
     >>> text_of(page.body)
@@ -63,7 +65,11 @@ def read_page(root: MarkupElement, *, prefix: str = "") -> WebPage:
     if drawings:
         notes += (f"left out: {drawings} drawing{'s' * (drawings > 1)} (SVG)",)
     clean = _only(rewrite(formulas, _cleaner(prefix, title)))
-    return WebPage(clean, title, root.get("lang") or root.get("xml:lang"), notes, _values(root))
+    part = part_with(clean, main_text) if main_text else clean
+    if part is not clean:
+        around = len(words_of(clean)) - len(words_of(part))
+        notes += (f"left out: {around:,} characters around the text that trafilatura takes for the main one",)
+    return WebPage(part, title, root.get("lang") or root.get("xml:lang"), notes, _values(root))
 
 
 def _values(root: MarkupElement) -> dict[str, Any]:
