@@ -5,6 +5,7 @@ Everything is read when it is first asked for, and kept until the store changes.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from lmm_education.frequencies import Frequencies
 from lmm_education.material import Hit, Section, reading_order
 from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, place_of, section_of
 from lmm_education.store.manifest import Manifest
-from lmm_education.store.port import Contains, Match, Store, StoreView
+from lmm_education.store.port import HasWords, Match, Store, StoreView
 
 T = TypeVar("T")
 _ALL = 10_000  # more different types or languages than a course has
@@ -130,9 +131,9 @@ class Catalogue:
         return section_of(id, stored[0].payload) if stored else None
 
     def mentions(self, term: str) -> list[Hit]:
-        """The passages that contain a term, in the order of the course."""
-        points = self.reader.scroll("chunks", where=[Contains("text", term)])
-        found = (hit_of(point.id, point.payload) for point in points)
+        """The passages that contain a term, its words side by side, in the order of the course."""
+        points, wanted = self.reader.scroll("chunks", where=[HasWords("text", term)]), _spaced(term)
+        found = (hit_of(point.id, point.payload) for point in points if wanted in _spaced(point.payload["text"]))
         last = len(self._ranks)
         return sorted(found, key=lambda hit: (self._ranks.get(hit.place.document, last), hit.place.lines))
 
@@ -162,6 +163,16 @@ class Catalogue:
             return ""
         other = self.outlines({there.id})[there.id]
         return other[max(other) if step < 0 else min(other)] if other else ""
+
+
+def _spaced(text: str) -> str:
+    """The words of a text, each between spaces.
+
+    >>> _spaced("Die Größe-Klasse.")
+    ' die größe klasse '
+    """
+    words = re.findall(r"[^\W_]+", text.lower())
+    return f" {' '.join(words)} "
 
 
 def _is_same_book(one: str, other: str) -> bool:

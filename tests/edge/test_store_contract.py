@@ -19,7 +19,7 @@ from lmm_education.payloads import WORDS
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
-from lmm_education.store.port import Among, CollectionName, Contains, Fields, Leg, Match, Point, Store, Where, Writer
+from lmm_education.store.port import Among, CollectionName, Fields, HasWords, Leg, Match, Point, Store, Where, Writer
 from lmm_education.store.server import store_on
 
 HYBRID = Manifest("hybrid", "test", 3, "Builtin/bm25", annotations={"own": ("a", "b")})
@@ -216,10 +216,11 @@ CONDITIONS: list[tuple[Where, list[int]]] = [
     ([Match("metadata.nothing", ("x",))], []),
     ([Match("metadata.nothing", ("x",), negate=True)], [1, 2, 3, 4]),
     ([Match("document", ())], []),
-    ([Contains("text", "GREEN Leaf")], [1]),
-    ([Contains("text", "leaf green")], []),
-    ([Contains("text", "größe")], [3]),
-    ([Contains("text", "leaf"), Match("document", ("d2",))], [3]),
+    ([HasWords("text", "GREEN Leaf")], [1]),
+    ([HasWords("text", "leaf green")], [1]),
+    ([HasWords("text", "leaf of greens")], []),
+    ([HasWords("text", "größe")], [3]),
+    ([HasWords("text", "leaf"), Match("document", ("d2",))], [3]),
 ]
 
 

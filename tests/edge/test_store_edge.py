@@ -26,7 +26,7 @@ from lmm_education.store import checksums, shard
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.folders import copy_folder
 from lmm_education.store.manifest import FORMAT
-from lmm_education.store.port import Contains, Match, Point
+from lmm_education.store.port import HasWords, Match, Point
 from lmm_education.store.shard import NEVER_WRITTEN
 
 CHILD = Path(__file__).with_name("store_child.py")
@@ -258,7 +258,7 @@ def test_what_optimized_segments_share_is_never_written(folder: Path, monkeypatc
         assert contents(first) == before
     assert store.count("chunks") == 19_800
     assert store.count("chunks", where=[Match("metadata.learning goal", ("g1",)), Match("metadata.level", (2,))]) > 1000
-    assert store.count("chunks", where=[Match("metadata.done", (True,)), Contains("text", "CHANGED 12")]) == 1
+    assert store.count("chunks", where=[Match("metadata.done", (True,)), HasWords("text", "CHANGED 12")]) == 1
     assert holder.manifest() is not None
     holder.close()
     store.close()

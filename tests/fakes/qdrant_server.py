@@ -297,7 +297,7 @@ def _check_indexes(value: Any, indexes: Mapping[str, str]) -> None:
 
 
 def _kind_of(match: Mapping[str, Any]) -> str:
-    if "phrase" in match:
+    if "text" in match:
         return "text"
     sample = match["value"] if "value" in match else next(iter(match["any"]), "")
     return "bool" if isinstance(sample, bool) else "integer" if isinstance(sample, int) else "keyword"

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreMismatch, StoreOutdated
 from lmm_education.store.manifest import FORMAT, Manifest, mismatch
-from lmm_education.store.port import CollectionName, Contains, Match
+from lmm_education.store.port import CollectionName, HasWords, Match
 
 COLLECTIONS: tuple[CollectionName, ...] = ("chunks", "documents")
 UNUSED = "none"
@@ -139,20 +139,20 @@ def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def index_kinds(condition: Match | Contains) -> set[str]:
+def index_kinds(condition: Match | HasWords) -> set[str]:
     """The kinds of index that a condition needs: one for each kind of its values.
 
-    >>> index_kinds(Match("metadata.week", (3,))), index_kinds(Contains("text", "leaf"))
+    >>> index_kinds(Match("metadata.week", (3,))), index_kinds(HasWords("text", "leaf"))
     ({'integer'}, {'text'})
     """
-    if isinstance(condition, Contains):
+    if isinstance(condition, HasWords):
         return {"text"}
     return {_kind(value) or "keyword" for value in condition.values} or {"keyword"}
 
 
-def fitting(condition: Match | Contains, kind: str) -> Match | Contains:
+def fitting(condition: Match | HasWords, kind: str) -> Match | HasWords:
     """A condition on a field that has values of one kind only: without values of other kinds, if any are left."""
-    if isinstance(condition, Contains):
+    if isinstance(condition, HasWords):
         return condition
     values = tuple(value for value in condition.values if (_kind(value) or "keyword") == kind)
     return replace(condition, values=values) if values else condition

@@ -81,11 +81,11 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Contains:
-    """A condition: the text at `key` contains this phrase, whatever its case."""
+class HasWords:
+    """A condition: the text at `key` has all of these words, whatever their case and order."""
 
     key: str
-    phrase: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Among:
     ids: frozenset[str]
 
 
-Condition = Match | Contains | Among
+Condition = Match | HasWords | Among
 Where = Sequence[Condition]
 """All of these hold; the empty sequence holds everywhere."""
 

@@ -12,8 +12,8 @@ from lmm_education.store.layout import Vectors, engine_path
 from lmm_education.store.port import (
     Among,
     Condition,
-    Contains,
     Fields,
+    HasWords,
     Leg,
     Match,
     Point,
@@ -110,7 +110,6 @@ def index_schema(kind: str) -> Any:
             type=models.TextIndexType.TEXT,
             tokenizer=models.TokenizerType.WORD,
             lowercase=True,
-            phrase_matching=True,
         )
     return models.PayloadSchemaType(kind)
 
@@ -207,8 +206,8 @@ def _condition(condition: Condition) -> Any:
     if isinstance(condition, Among):
         return models.HasIdCondition(has_id=sorted(condition.ids))
     key = engine_path(condition.key)
-    if isinstance(condition, Contains):
-        return models.FieldCondition(key=key, match=models.MatchPhrase(phrase=condition.phrase))
+    if isinstance(condition, HasWords):
+        return models.FieldCondition(key=key, match=models.MatchText(text=condition.words))
     texts = [value for value in condition.values if isinstance(value, str)]
     numbers = [value for value in condition.values if isinstance(value, int) and not isinstance(value, bool)]
     truths = [value for value in condition.values if isinstance(value, bool)]

@@ -147,6 +147,10 @@ def test_mentions_are_all_there_are() -> None:
         assert "leaves.md" in found
         assert re.search(r"\d+ more passages contain it", found)
         assert run(course.mentions("zebra")) == NOTHING
+        assert "upwards" in run(course.mentions("Carry: WATER"))
+        assert (
+            run(course.mentions("water carry")) == run(course.mentions("arry water")) == NOTHING
+        )  # a phrase, whole words
         with pytest.raises(SearchError, match="name a term"):
             run(course.mentions(" "))
 
