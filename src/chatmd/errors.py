@@ -21,8 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmm.errors import LimitReached as LimitReached
-from lmm.errors import LmmError
+from lmm.errors import LimitReached as LimitReached, LmmError
 
 if TYPE_CHECKING:
     from chatmd.language.nodes import Problem

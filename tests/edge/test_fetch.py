@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from fakes import web_server
 from fakes.web_server import WebServer, page, redirect
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm.errors import FetchFailed
 from lmm.fetch import Fetched, FetchRules, Resolve, fetch, resolve_host

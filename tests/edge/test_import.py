@@ -26,8 +26,7 @@ from edge.import_documents import (
 from edge.knit_tools import need
 from edge.support import lmm, run_here
 from fakes.pdf_writer import PdfPage, pdf_of
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from lmm.errors import FileReadError, FileWriteError
 from lmm.importing import import_file, read_html

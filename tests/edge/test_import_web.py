@@ -17,8 +17,7 @@ from fakes.web_server import WebServer, page, redirect
 
 from lmm.books.project import book_of
 from lmm.errors import FetchFailed, FileReadError, FileWriteError, LmmError
-from lmm.importing import import_file
-from lmm.importing import web as importing
+from lmm.importing import import_file, web as importing
 from lmm.importing.web import WEB, Robots, import_site, import_url
 from lmm.loop import Stopped
 from lmm.markdown import parse_markdown_text

@@ -17,8 +17,7 @@ import pytest
 import talking
 from edge.knit_replies import REPLIES, TOKEN, Reply
 from edge.knit_tools import Batch, Job, has_line, need, pandoc, pandoc_all, r_strings
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies import texts
 
 from lmm import Document

@@ -14,8 +14,7 @@ import pytest
 from edge.races import WAYS, race
 from edge.support import exchanges_of, files_in, waiting
 from fakes.openai_server import Action, ScriptedServer, hang
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from lmm.cli.main import main
 from lmm.pipeline import Report

@@ -19,8 +19,7 @@ from fakes.web_server import WebServer, page
 import chatmd
 import lmm_education
 from lmm import config_files, terminal
-from lmm.disk import folder as disk_folder
-from lmm.disk import trust
+from lmm.disk import folder as disk_folder, trust
 from lmm.errors import Untrusted, UntrustedConfig
 from lmm.powers import all_powers
 from lmm.scan import scan_messages

@@ -26,8 +26,7 @@ from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import TypeAdapter
-from qdrant_client import QdrantClient
-from qdrant_client import models as m
+from qdrant_client import QdrantClient, models as m
 from qdrant_client.http.models import QueryResponse
 
 from lmm_education.config import StorageSettings

@@ -6,8 +6,7 @@ import re
 
 import talking
 from fakes.section_model import SectionModel
-from hypothesis import assume, event, given
-from hypothesis import strategies as st
+from hypothesis import assume, event, given, strategies as st
 from strategies import documents
 
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize

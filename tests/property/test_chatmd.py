@@ -6,8 +6,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from chatmd.errors import NotStorable
 from chatmd.language.agent import Img, Item, MessageItem, interpret, read_agent

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 from strategies import documents, written_documents
 
 from lmm_education.config import AnnotationModel, Preparation

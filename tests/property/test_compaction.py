@@ -7,8 +7,7 @@ from collections import deque
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from chatmd.compaction.compact import compacted, foreign_items, rewritten
 from chatmd.compaction.plan import CompactOptions, group_items, is_pinned, plan_compaction

@@ -6,8 +6,7 @@ import re
 
 import pytest
 import talking
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from strategies import documents
 
 from lmm.errors import LmmError

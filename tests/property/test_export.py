@@ -6,8 +6,7 @@ import re
 
 import pytest
 import talking
-from hypothesis import given, reject
-from hypothesis import strategies as st
+from hypothesis import given, reject, strategies as st
 from strategies import PIECES, documents, written_documents
 
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock

@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from fakes.courses import Course, folder_in_memory
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,

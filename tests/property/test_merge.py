@@ -9,8 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 import talking
-from hypothesis import assume, event, given
-from hypothesis import strategies as st
+from hypothesis import assume, event, given, strategies as st
 from strategies import PIECES, documents, texts, written_documents
 
 from lmm.errors import LmmError, MetadataError

@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 import yaml
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from strategies import Body, block_bodies, keys, list_bodies, metadata_bodies, metadata_values, texts
 
 from lmm.errors import MetadataError

@@ -9,8 +9,7 @@ from difflib import SequenceMatcher
 from io import BytesIO
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from chatmd.tools.apply_patch import apply_patch
 from chatmd.tools.patch import UpdateFile, parse_patch, update_text

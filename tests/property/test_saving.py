@@ -9,8 +9,7 @@ from itertools import pairwise
 import pytest
 import talking
 from harmless import authors_keys, others
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from strategies import documents
 
 from lmm import Document

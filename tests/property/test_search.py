@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from lmm_education.catalogue import StoredName
 from lmm_education.search.highlight import excerpt, marked, matching_words

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from chatmd.language.agent import AgentSpec, Item, MessageItem, read_agent
 from chatmd.language.repair import INTERRUPTED, repair

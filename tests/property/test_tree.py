@@ -9,8 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from strategies import documents, keys, metadata_values, written_documents
 
 from lmm.errors import MetadataError

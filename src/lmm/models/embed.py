@@ -15,8 +15,7 @@ from lmm.messages import encodable
 from lmm.models.embedders.dialects import DIALECTS
 from lmm.models.embedders.encoder import Encoder, Took, Vector, identity_of, is_usable
 from lmm.models.embedders.fastembed import open_fastembed
-from lmm.models.embedders.minilm import NAME as MINILM
-from lmm.models.embedders.minilm import open_minilm
+from lmm.models.embedders.minilm import NAME as MINILM, open_minilm
 from lmm.models.embedders.model2vec import open_model2vec
 from lmm.models.embedders.prefixes import Prefixes, prefixes_of
 from lmm.models.embedders.remote import RemoteEncoder

@@ -81,8 +81,7 @@ def price(model: str, usage: Usage) -> float | None:
     if provider == "Builtin":
         return 0.0
     try:
-        from genai_prices import Usage as PricedUsage
-        from genai_prices import calc_price
+        from genai_prices import Usage as PricedUsage, calc_price
     except ImportError:
         return None
     try:

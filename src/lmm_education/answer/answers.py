@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, ToolDefinition, Usage
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.history import LABEL as CONVERSATION
-from lmm_education.answer.history import Asked
+from lmm_education.answer.history import LABEL as CONVERSATION, Asked
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.search.query import SearchOptions
 

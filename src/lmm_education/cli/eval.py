@@ -172,8 +172,7 @@ def _say(text: str, values: dict[str, Any], as_json: bool) -> None:
 
 def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, as_json: bool) -> None:
     from lmm_education.evaluation.report_text import evaluation_text
-    from lmm_education.evaluation.results import as_json as values_of
-    from lmm_education.evaluation.results import failures_json
+    from lmm_education.evaluation.results import as_json as values_of, failures_json
 
     _tell([found])
     more = {"failures": failures_json(found, level)} if failures else {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm.errors import FetchFailed
 from lmm.fetch import GitHubFile, check_url, github_file, redirected, same_host, shown

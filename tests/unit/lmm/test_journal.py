@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm.disk import journal
 from lmm.disk.files import state_folder

@@ -7,8 +7,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from chatmd.content.images import ImageSize, image_from, media_type_of, size_of
 from chatmd.errors import ChatmdError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, SubAgent
 from chatmd.sidecar import Occurrence, occurrences

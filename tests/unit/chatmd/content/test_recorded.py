@@ -7,8 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Img, Item, MessageItem, SubAgent

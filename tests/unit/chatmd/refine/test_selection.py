@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from chatmd.refine.cases import Case, Check, CheckResult, Judging, RunOutcome
 from chatmd.refine.versions import CaseResult, Version, best_of, compare, split

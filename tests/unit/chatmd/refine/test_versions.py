@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from chatmd.errors import RefineError
 from chatmd.language.agent import Doc, MessageItem, read_agent

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies_terminal import markdown_texts
 
 from chatmd.terminal.markdown import Arriving, markdown_lines

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from golden_files import Case, read_cases
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies_terminal import markdown_texts
 
 from chatmd.terminal.markdown import markdown_lines

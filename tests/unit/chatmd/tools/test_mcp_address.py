@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from chatmd.errors import ChatmdError
 from chatmd.tools.mcp_connection import HttpAddress, StdioAddress, read_address

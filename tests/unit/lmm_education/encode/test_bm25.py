@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm_education.encode.bm25 import LANGUAGES, Bm25Encoder, bm25, language_code, sparse_vector
 

@@ -6,8 +6,7 @@ import json
 
 import pytest
 from golden_files import Case, read_cases
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm_education.evaluation.questions import READERS, Question, parse_questions
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, timezone
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.exchange_log.exchanges import LoggedExchange

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm_education.encode.bm25 import bm25
 from lmm_education.exchange_log.exchanges import LoggedExchange

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm_education.ingestion.plan import Changes, StoredState, changes
 from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from lmm_education.errors import StoreError
 from lmm_education.store.folders import check_space, copy_folder, files_of, link_folder, remove_folder, size_on_disk

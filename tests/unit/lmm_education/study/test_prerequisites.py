@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm_education.study.plans import StudyPlan, study_plan
 from lmm_education.study.study_documents import StudyDocument, study_document

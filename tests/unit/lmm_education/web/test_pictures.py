@@ -7,8 +7,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError

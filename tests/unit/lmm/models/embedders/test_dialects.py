@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fakes import embeddings_protocol
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from lmm.models.embedders.dialects import DIALECTS, EmbeddingRequest
 from lmm.models.embedders.encoder import to_vector

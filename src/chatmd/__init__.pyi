@@ -1,0 +1,26 @@
+"""What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
+
+from .chat import Chat as Chat, How as How
+from .language.agent import AgentSpec as AgentSpec, read_agent as read_agent
+from .language.lint import check as check
+from .language.nodes import (
+    Attribute as Attribute,
+    Comment as Comment,
+    Element as Element,
+    Problem as Problem,
+    SyntaxTree as SyntaxTree,
+    Text as Text,
+)
+from .language.syntax import parse as parse, serialize as serialize, write as write
+from .rendering import arender as arender, render as render
+from .runtime.agents import Hooks as Hooks, RunOptions as RunOptions
+from .runtime.events import RunResult as RunResult
+from .runtime.runner import (
+    Agent as Agent,
+    arun as arun,
+    arun_agent as arun_agent,
+    open_run as open_run,
+    run as run,
+    run_agent as run_agent,
+    stream as stream,
+)

@@ -1,0 +1,33 @@
+"""What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
+
+from .document import BatchFailed as BatchFailed, Document as Document
+from .errors import (
+    Changed as Changed,
+    ConfigError as ConfigError,
+    DocumentBusy as DocumentBusy,
+    DocumentError as DocumentError,
+    EmptyReply as EmptyReply,
+    FileReadError as FileReadError,
+    FileWriteError as FileWriteError,
+    Interrupted as Interrupted,
+    LinkOutside as LinkOutside,
+    LmmError as LmmError,
+    MetadataError as MetadataError,
+    ModelBusy as ModelBusy,
+    ModelError as ModelError,
+    ModelKeyMissing as ModelKeyMissing,
+    ModelNotFound as ModelNotFound,
+    ModelNotInstalled as ModelNotInstalled,
+    ModelRejected as ModelRejected,
+    ModelTimeout as ModelTimeout,
+    ModelUnavailable as ModelUnavailable,
+    NoValidReply as NoValidReply,
+    PartlyFailed as PartlyFailed,
+    Place as Place,
+    UntrustedConfig as UntrustedConfig,
+)
+from .extraction.records import Record as Record
+from .messages import Attachment as Attachment
+from .notebook.batch import Batch as Batch, batch_model as batch_model
+from .pipeline import Report as Report
+from .shortcuts import aask as aask, aedit as aedit, aextract as aextract, ask as ask, edit as edit, extract as extract
