@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
+    from lmm_education.evaluation.reword import Rewording
     from lmm_education.evaluation.tuning import Calibration, Tuning
     from lmm_education.search.run import CourseSearch
     from lmm_education.store.transfer import Transfer
@@ -527,6 +528,33 @@ class Course(CourseParts):
 
         with course_of(self, documents, progress=progress) as chosen:
             return calibrate_threshold(chosen, _questions(questions), progress=progress)
+
+    def reword(
+        self,
+        questions: Questions,
+        file: str | Path,
+        *,
+        again: bool = False,
+        budget: str = "",
+        estimate: bool = False,
+        progress: Progress = lambda what, done, total: None,
+    ) -> Rewording:
+        """Let the aux model ask questions in other words, and add those that a ``.jsonl`` file lacks to it.
+
+        Args:
+            again: ask anew what an earlier run got a reply to.
+            budget: what the model may use, as in `aask`; what came after it was used up is among the failures.
+            estimate: ask nobody, write nothing; `usage` is what would be used.
+
+        Raises:
+            SearchError: the aux model has no language to write in.
+            ConfigError: the file holds other questions too.
+        """
+        from lmm.models.client import Client
+        from lmm_education.evaluation.reword import reword_into
+
+        client = Client(self.models, tier="aux", again=again, budget=budget, estimate=estimate)
+        return loop.run(reword_into(Path(file), _questions(questions), client, progress=progress))
 
     # -- doors -------------------------------------------------------------------------------------
 

@@ -121,3 +121,32 @@ def test_sub_questions_and_rerankers_are_settings_like_others(capsys: pytest.Cap
     assert expanded["questions"] == both["questions"] == 12
     asked = [request for request in server.requests if "You rank passages" not in request.last]
     assert len(asked) == 2 * 12, "each question once in two variants"
+
+
+def test_questions_are_asked_in_other_words_and_the_price_is_told_before(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """What both halves say of themselves; `--tune` does not warn of the two together."""
+    asked = Path(QUESTIONS).read_text(encoding="utf-8").splitlines()[:4]
+    (folder / "few.jsonl").write_text("\n".join(asked), encoding="utf-8")
+    with ScriptedServer(lambda request: json.dumps({"question": f"Was ist {hash(request.last)}?"})) as server:
+        (folder / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')
+        words = ("eval", "few.jsonl", "--reword", "other.jsonl")
+        before = run_here(capsys, *words, "--dry-run")
+        assert (before.code, len(server.requests), (folder / "other.jsonl").exists()) == (0, 0, False)
+        assert before.out.startswith("4 questions to ask in other words: 4 calls to OpenAICompatible/m, about ")
+        ran = run_here(capsys, *words)
+        again = run_here(capsys, *words)
+    assert (ran.code, ran.err, len(server.requests)) == (0, "", 4)
+    assert ran.out.startswith("other.jsonl: 4 of 4 questions in other words\n")
+    assert re.search(r"stand in the passages: [5-9]\d %, now 0 %\n", ran.out)
+    assert again.out == "other.jsonl has all questions in other words\n"
+    tuned = run_here(capsys, "eval", "few.jsonl", "other.jsonl", "--tune", *DOCUMENTS)
+    assert (tuned.code, "words stand in the passages" in tuned.err) == (0, False)
+
+
+def test_the_built_in_model_asks_nothing_in_other_words(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run_here(capsys, "eval", QUESTIONS, "--reword", "other.jsonl")
+    assert (ran.code, "set a model under [aux]" in ran.err) == (1, True)
+    ran = run_here(capsys, "eval", QUESTIONS, "--budget", "10")
+    assert (ran.code, "add --reword FILE" in ran.err) == (2, True)

@@ -264,7 +264,7 @@ def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
         counts = ", ".join(f"{field} {count}" for field, count in removed.items())
         parts.append(f"{verb}{'remove' if verb else 'removed'} {counts}, whose text is gone")
     if estimate:
-        parts.append(_cost(report.usage, report.model))
+        parts.append(cost_text(report.usage, report.model))
     elif report.usage.requests:
         parts.append(f"{terminal.count(report.usage.requests, 'call')}, {terminal.usage_text(report.usage)}")
     if otherwise := states[State.OTHERWISE]:
@@ -277,7 +277,8 @@ def _parts(report: Report[Visited], *, estimate: bool) -> list[str]:
     return parts
 
 
-def _cost(usage: Usage, model: str) -> str:
+def cost_text(usage: Usage, model: str) -> str:
+    """What calls to a model would come to, in words; the price where it is known."""
     from lmm.models.tokens import price
 
     if not usage.requests:

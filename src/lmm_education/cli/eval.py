@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError
-from lmm.terminal import DONE, FAILED
+from lmm.terminal import DONE, FAILED, INTERRUPTED
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.report_text import Mean
     from lmm_education.evaluation.results import Evaluation
+    from lmm_education.evaluation.reword import Rewording
 
 _TOLD = 5
 
@@ -41,6 +43,15 @@ _TOLD = 5
     help="Compare settings side by side, such as: --compare encoding=content,hybrid max_size=1000,2000",
 )
 @options.flag("--tune", help="Choose leg weights and chunk sizes, and say whether it matters.")
+@click.option(
+    "--reword",
+    metavar="FILE",
+    type=options.PATH,
+    help="Let the aux model ask the questions in other words, into a .jsonl file.",
+)
+@options.again
+@options.budget()
+@options.dry_run("Say what --reword would cost; ask nothing.")
 @options.flag("--calibrate", help="Find the threshold below which nothing relevant was found.")
 @options.flag("--failures", help="Show the questions that failed, and what was found instead.")
 @click.option(
@@ -58,6 +69,10 @@ def evaluate(
     documents: tuple[Path, ...],
     compare: tuple[str, ...],
     tune: bool,
+    reword: Path | None,
+    again: bool,
+    budget: str,
+    dry_run: bool,
     calibrate: bool,
     failures: bool,
     level: Level | None,
@@ -82,21 +97,28 @@ def evaluate(
     if axes:  # what the shell took for further arguments
         axes += [word for word in words if is_axis(word)]
     files = [Path(word) for word in words if word not in axes]
-    modes = [name for name, on in (("--compare", bool(axes)), ("--tune", tune), ("--calibrate", calibrate)) if on]
+    chosen = {"--compare": axes, "--tune": tune, "--reword": reword, "--calibrate": calibrate}
+    modes = [name for name, on in chosen.items() if on]
     _check(modes, files, failures, plot)
+    if reword is None and (again or budget or dry_run):
+        raise ConfigError("--again, --budget and --dry-run are about --reword", hint="add --reword FILE")
     questions, problems = read_questions(files)
     if problems:
         terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
         terminal.say(f"lmm: {terminal.count(len(problems), 'row')} cannot be used; nothing was measured", err=True)
         return FAILED
     by = Mean(level, MEASURE) if level else best_mean(questions)
-    if level is None and (axes or tune) and (note := left_out(questions, by.level)):
-        terminal.say(note, err=True)
-    if tune and (note := repeats(questions)):
-        terminal.say(note, err=True)
+    notes = [
+        left_out(questions, by.level) if level is None and (axes or tune) else "",
+        repeats(questions) if tune else "",
+    ]
+    terminal.say("".join(f"{note}\n" for note in notes if note), err=True, end="")
     with Course.open(config=config_for(documents, config), course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
+        if reword is not None:
+            found = opened.reword(questions, reword, again=again, budget=budget, estimate=dry_run, progress=_bar)
+            return _say_rewording(found, files, reword, estimate=dry_run, as_json=as_json)
         if axes:
             compared = opened.compare(questions, *axes, documents=documents, progress=_bar)
             _say_comparison(compared, by, plot=plot, as_json=as_json)
@@ -107,8 +129,8 @@ def evaluate(
             calibration = opened.calibrate(questions, documents=documents, progress=_bar)
             _say(calibration_text(calibration), calibration.as_json(), as_json)
         else:
-            found = opened.evaluate(questions, documents=documents, progress=_bar)
-            _say_evaluation(found, level, failures=failures, as_json=as_json)
+            measured = opened.evaluate(questions, documents=documents, progress=_bar)
+            _say_evaluation(measured, level, failures=failures, as_json=as_json)
     return DONE
 
 
@@ -156,7 +178,8 @@ def repeats(questions: Sequence[Question]) -> str:
         return ""
     return (
         f"note: {100 * share:.0f} % of these questions' words stand in the passages that answer them, which favours "
-        "the search by words; students ask in words of their own: add such questions before you tune"
+        "the search by words; students ask in words of their own: add such questions before you tune "
+        "(--reword FILE lets the aux model write them)"
     )
 
 
@@ -179,6 +202,49 @@ def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, a
     _say(evaluation_text(found), values_of(found) | more, as_json)
     if failures and not as_json:
         _say_failures(found, level)
+
+
+def _say_rewording(found: Rewording, files: Sequence[Path], file: Path, *, estimate: bool, as_json: bool) -> int:
+    if not found.waiting:
+        _say(f"{file} has all questions in other words\n", found.as_json(), as_json)
+        return DONE
+    if estimate:
+        from lmm.cli.batch import cost_text
+
+        text = (
+            f"{terminal.count(found.waiting, 'question')} to ask in other words: {cost_text(found.usage, found.model)}"
+        )
+        _say(f"{text}\n", found.as_json(), as_json)
+        return DONE
+    for error, times in Counter(error.message for error in found.failures).items():
+        terminal.tell_error(next(each for each in found.failures if each.message == error))
+        if times > 1:
+            terminal.say(f"{times - 1} more: {error}", err=True)
+    _say(_rewording_text(found, files, file), found.as_json(), as_json)
+    if found.interrupted:
+        terminal.say("lmm: interrupted; what had arrived is kept; run it again for the rest", err=True)
+        return INTERRUPTED
+    return FAILED if found.failures else DONE
+
+
+def _rewording_text(found: Rewording, files: Sequence[Path], file: Path) -> str:
+    """How many came back, what they cost, and whether they are better to tune on."""
+    from lmm_education.evaluation.judge import REPEATING
+
+    lines = [f"{file}: {len(found.pairs)} of {terminal.count(found.waiting, 'question')} in other words"]
+    if found.useless:
+        lines[0] += f"; {found.useless} came back empty, without an end or as a question that is there: left out"
+    if found.usage.requests:
+        lines.append(f"{found.model}: {terminal.usage_text(found.usage)}")
+    if found.before or found.after:
+        lines.append(
+            f"their words that stand in the passages: {100 * found.before:.0f} %, now {100 * found.after:.0f} %"
+        )
+        if found.after > REPEATING:
+            lines.append("that is still much: look at them, or let another model write (under [aux] in config.toml)")
+    if found.pairs:
+        lines.append(f"read them, then: lmm eval {' '.join(map(str, files))} {file} --tune")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _say_failures(found: Evaluation, level: Level | None) -> None:

@@ -109,6 +109,16 @@ def repeated(questions: Iterable[Question]) -> float:
     return sum(shares) / max(len(shares), 1)
 
 
+def repeated_words(question: Question) -> tuple[str, ...]:
+    """The longer words of a question that stand in a passage that answers it, in whatever form, in order.
+
+    >>> repeated_words(Question("How do leaves absorb light?", passages=("A leaf absorbs red light, as leaves do.",)))
+    ('leaves', 'absorb', 'light')
+    """
+    there = set[str]().union(*map(_stems, question.passages))
+    return tuple(dict.fromkeys(word for word in words(question.text) if len(word) > 3 and word[:5] in there))
+
+
 def _stems(text: str) -> set[str]:
     return {word[:5] for word in words(text) if len(word) > 3}
 

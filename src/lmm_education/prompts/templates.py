@@ -12,6 +12,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "history_rewrite": ("question",),
     "history_summary": ("words",),
     "rerank": ("question",),
+    "reword": ("question", "words"),
     "topic_answer": ("allowed",),
     "topic_question": ("allowed",),
 }

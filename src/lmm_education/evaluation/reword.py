@@ -1,0 +1,198 @@
+"""Questions asked anew in other words, by the aux model: the half that a file lacks which repeats its text's words.
+
+A file of them is a question file like others, whose rows say which question they were (``original``). What is in it
+stays, as its author may have mended it: only questions that it lacks are asked, and added to its end.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lmm.disk import files, journal
+from lmm.errors import ConfigError, Interrupted, LmmError
+from lmm.messages import ChatRequest, Message, Usage, render
+from lmm.models.client import Client
+from lmm.models.port import Ask
+from lmm.models.structured import Schema, object_of, with_schema
+from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import Prompts
+from lmm_education.errors import SearchError
+from lmm_education.evaluation.judge import contains, repeated, repeated_words, words
+from lmm_education.evaluation.questions import Question, parse_questions
+from lmm_education.prompts.templates import SLOTS
+from lmm_education.search.expand import can_write
+
+_LONGEST = 400
+"""Characters of a question: a model that does not come to an end is brought to one."""
+_WRITTEN = 40
+"""Tokens that a question takes, where what it will cost is told before."""
+Pair = tuple[Question, Question]
+"""A question, and the same in other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """What came of it.
+
+    `waiting` questions were not in the file; of those that came back, `useless` were empty, had no end, or said what a
+    question of the file says; `failures` have the question's place. An estimate has `waiting` and `usage` only.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    waiting: int = 0
+    useless: int = 0
+    failures: tuple[LmmError, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    interrupted: bool = False
+
+    @property
+    def before(self) -> float:
+        """The share of the questions' words that stand in the passages (see `repeated`)."""
+        return repeated(old for old, _ in self.pairs)
+
+    @property
+    def after(self) -> float:
+        """The same share, of the questions in other words."""
+        return repeated(new for _, new in self.pairs)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "reworded": len(self.pairs),
+            "useless": self.useless,
+            "failures": [str(error) for error in self.failures],
+            "repeated": {"before": self.before, "after": self.after},
+            "usage": {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens},
+            "model": self.model,
+            "interrupted": self.interrupted,
+        }
+
+
+async def reword_into(
+    file: Path,
+    questions: Sequence[Question],
+    client: Client,
+    *,
+    progress: Callable[[str, int, int], None],
+) -> Rewording:
+    """Ask the questions that a file lacks in other words, and add them to it; where the client estimates, only count.
+
+    Raises:
+        ConfigError: the file is no ``.jsonl`` file, or not one of such questions.
+        SearchError: the model has no language to write in.
+        ModelError: it cannot be opened.
+        FileReadError, FileWriteError: the file cannot be read or written; what it held is still there.
+    """
+    if not can_write(client):
+        raise SearchError(f"{client.name} cannot write questions", hint="set a model under [aux] in config.toml")
+    there = files.read_document(file) if file.exists() else ""
+    known = _originals(there, file)
+    waiting = [question for question in questions if not question.unanswerable and question.text not in known]
+    prompts = load_prompts(client.settings.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+    if client.estimate:
+        asks = [ask for each in waiting if not _remembered(ask := ask_for(each, prompts), client)]
+        sent = sum(len(render(message)) for ask in asks for message in ask.request.messages) // 4
+        return Rewording(
+            waiting=len(waiting), usage=Usage(sent, _WRITTEN * len(asks), None, len(asks)), model=client.name
+        )
+    found = await reword(waiting, client, prompts, progress=progress, taken=[each.text for each in questions])
+    if found.pairs:
+        rows = "".join(f"{json.dumps(row_of(*pair), ensure_ascii=False)}\n" for pair in found.pairs)
+        gap = "" if there.endswith("\n") or not there else "\n"
+        files.replace(file, there + gap + rows, expected=there.encode() if there else None)
+    return found
+
+
+def _originals(text: str, file: Path) -> set[str]:
+    """The questions that a file has in other words already."""
+    if file.suffix.lower() != ".jsonl":
+        raise ConfigError("questions in other words are written as .jsonl", where=str(file), hint="name it so")
+    good, bad = parse_questions(text, ".jsonl", name=str(file)) if text.strip() else ([], [])
+    if bad:
+        raise ConfigError(
+            f"a row cannot be used: {bad[0].message}", where=bad[0].where, hint="mend it, or name another"
+        )
+    lines = {int(question.where.rpartition(":")[2]) for question in good}
+    rows = [json.loads(line) for number, line in enumerate(text.split("\n"), 1) if number in lines]
+    if any("original" not in row for row in rows):
+        raise ConfigError("this file holds other questions too", where=str(file), hint="name a new one")
+    return {str(row["original"]) for row in rows}
+
+
+def _remembered(ask: Ask, client: Client) -> bool:
+    return not client.again and journal.get(ask.journal_key(client.name)) is not None
+
+
+async def reword(
+    questions: Sequence[Question],
+    client: Client,
+    prompts: Prompts,
+    *,
+    progress: Callable[[str, int, int], None],
+    taken: Collection[str] = (),
+) -> Rewording:
+    """Ask questions in other words, side by side. Cancelled, what arrived is returned.
+
+    What says the same as one of `taken` says nothing new, and two questions that became one would each judge the
+    other's answer as wrong: only the first is kept.
+
+    Raises:
+        ModelError, ConfigError: the model cannot be opened.
+    """
+    done = 0
+
+    async def one(question: Question) -> str:
+        nonlocal done
+        try:
+            said = await client.value(ask_for(question, prompts), _schema())
+        finally:
+            done += 1
+            progress("questions", done, len(questions))
+        return " ".join(said["question"].split())
+
+    client.open()
+    outcomes = await client.gather(map(one, questions))
+    seen = {words(text) for text in taken} | {()}
+    pairs, failures, useless = list[Pair](), list[LmmError](), 0
+    for question, said in zip(questions, outcomes, strict=True):
+        if isinstance(said, LmmError):
+            if not isinstance(said, Interrupted):
+                failures.append(LmmError(said.message, where=question.where, hint=said.hint))
+        elif (read := words(said)) in seen or len(said) >= _LONGEST or contains(read, words(question.text)):
+            useless += 1
+        else:
+            seen.add(read)
+            pairs.append((question, replace(question, text=said)))
+    return Rewording(
+        tuple(pairs), len(questions), useless, tuple(failures), client.usage, client.name, client.interrupted
+    )
+
+
+def ask_for(question: Question, prompts: Prompts) -> Ask:
+    """What a model is asked: the question, and the words to avoid. The passage is not sent: it would lend its words."""
+    avoided = ", ".join(repeated_words(question)) or "the longer words of the question"
+    prompt = prompts.fill("reword", question=question.text, words=avoided)
+    return Ask(with_schema(ChatRequest((Message("user", prompt),)), _schema()), text=question.text)
+
+
+def row_of(question: Question, reworded: Question) -> dict[str, Any]:
+    """The row of a question in other words: what answers the question, and which one it was."""
+    gold = {
+        "document": question.document,
+        "section": list(question.section),
+        "passage": list(question.passages),
+        "answers": list(question.answers),
+    }
+    given = {key: value for key, value in gold.items() if value}
+    return {"question": reworded.text, **given, "kind": "reworded", "original": question.text}
+
+
+@functools.cache
+def _schema() -> Schema:
+    return object_of(question={"type": "string", "maxLength": _LONGEST})
