@@ -1,4 +1,4 @@
-"""What the code of a document showed when it was run: in Quarto's ``_freeze``, in knitr's markdown and figures.
+"""What the code of a document showed when it was run: in Quarto's ``_freeze``, knitr's markdown and figures, in pages.
 
 Nothing is run here, and no link that leads out of the folder is followed.
 """
@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmm.books.code_cells import CodeCell, code_apart, read_cell
+from lmm.books.rendered import in_pages
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 
@@ -44,7 +45,7 @@ def executed(path: Path, top: Path, settings: Mapping[str, Any]) -> Executed:
         moved = f"{up}_freeze/{stem.as_posix()}/"
         return Executed({key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()})
     knitted = _text(top, inside.with_suffix(".md").as_posix())
-    shown = dict(_of_knitted(source, knitted)) if knitted else {}
+    shown = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
     return Executed(shown, _drawn(top, inside, up, settings))
 
 
@@ -156,10 +157,34 @@ def _position(knitted: str, text: str, at: int, *, last: bool = False) -> int:
     return found + len(lines[-1]) if last and found >= 0 else found
 
 
+# -- rendered pages --------------------------------------------------------------------------------
+
+
+def _of_pages(path: Path, top: Path, settings: Mapping[str, Any], cells: Sequence[CodeCell]) -> dict[str, str]:
+    """What cells showed, from pages that were rendered of the document, or of the book that it is in."""
+    if not cells:
+        return {}
+    languages = {cell.code: cell.language.partition(" ")[0].lower() for cell in cells}
+    own = path.relative_to(top).with_suffix(".html").as_posix()
+    names = [own]
+    for folder in filter(None, (_output(settings), "_site" if path.suffix.lower() == ".qmd" else "")):
+        # bookdown names its pages by their headings
+        names += [f"{folder}/{own}"] if path.suffix.lower() == ".qmd" else _files(top, folder)
+    pages = [name for name in names if name.endswith(".html")]
+    try:
+        found = in_pages(top, pages, path.stat().st_mtime_ns, languages)
+    except OSError:
+        return {}
+    return {cell.label or cell.code: found[cell.code] for cell in cells if cell.code in found}
+
+
+# -- pictures --------------------------------------------------------------------------------------
+
+
 def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The pictures in the folders that knitr, bookdown and Quarto draw into."""
     stem, name = inside.with_suffix("").as_posix(), str(settings.get("book_filename") or "_main")
-    output = str(settings.get("output_dir") or _output_dir(settings) or "_book")
+    output = _output(settings)
     folders = [
         *(
             f"{stem}_files/figure-{kind}"
@@ -181,9 +206,11 @@ def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dic
     return {label: tuple(f"{up}{file}" for file in sorted(files)) for label, files in found.items()}
 
 
-def _output_dir(settings: Mapping[str, Any]) -> str:
+def _output(settings: Mapping[str, Any]) -> str:
+    """The folder that a book is rendered into."""
     project = settings.get("project")
-    return str(project.get("output-dir") or "") if isinstance(project, Mapping) else ""
+    said = project.get("output-dir") if isinstance(project, Mapping) else ""
+    return str(settings.get("output_dir") or said or "_book")
 
 
 def _files(top: Path, folder: str) -> list[str]:
