@@ -52,6 +52,38 @@ def test_the_first_time_and_the_second(capsys: pytest.CaptureFixture[str]) -> No
     assert ran.out.startswith("2 documents: 2 unchanged (")
 
 
+@pytest.mark.parametrize(
+    ("chapter", "included", "files"),
+    [
+        ("a.qmd", "_x.qmd", {"a.qmd": "# A\n\n{{< include _x.qmd >}}\n", "_quarto.yml": "book: {chapters: [a.qmd]}\n"}),
+        ("a.Rmd", "_x.Rmd", {"a.Rmd": "# A\n\n```{r, child='_x.Rmd'}\n```\n", "_bookdown.yml": "rmd_files: [a.Rmd]\n"}),
+        (
+            "a.md",
+            "x.txt",
+            {
+                "a.md": "# A\n\n```text\n{{#include x.txt}}\n```\n",
+                "SUMMARY.md": "# Summary\n\n- [A](a.md)\n- [B](b.md)\n",
+                "b.md": "# B\n",
+            },
+        ),
+    ],
+)
+def test_a_change_in_an_included_file_reaches_the_chapter(
+    capsys: pytest.CaptureFixture[str], course: Path, chapter: str, included: str, files: dict[str, str]
+) -> None:
+    """It is read anew, although not a letter of its own has changed; and only then."""
+    book = course / "book"
+    book.mkdir()
+    for name, text in {**files, included: "Stomata close.\n"}.items():
+        (book / name).write_text(text)
+    run_here(capsys, "ingest", "book")
+    assert " close." in run_here(capsys, "search", "Stomata", "--full").out
+    assert "embedded" not in run_here(capsys, "ingest", "book").out
+    (book / included).write_text("Stomata open.\n")
+    assert f"book/{chapter}: 1 of 1 chunk embedded" in run_here(capsys, "ingest", "book").out
+    assert " open." in run_here(capsys, "search", "Stomata", "--full").out
+
+
 def test_a_dry_run(capsys: pytest.CaptureFixture[str], course: Path) -> None:
     """It says what would be, and makes nothing."""
     ran = run_here(capsys, "ingest", "--dry-run", ".")

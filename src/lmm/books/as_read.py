@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from lmm.books.chapters import NO_BOOK, BookChapter
 from lmm.books.code_cells import CodeCell, code_apart, read_cell
@@ -75,6 +76,8 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     name = cell.language.partition(" ")[0].lower()
     if cell.is_off("include") or name in _NO_TEXT:
         return ""
+    if "child" in cell.options:
+        return "\n\n".join(filter(None, (_document(name, chapter) for name in _names(cell.options["child"]))))
     if name in _TEXT_ENGINES:
         return as_read(cell.code, chapter)
     if name in _ADMONITIONS or name == "admonition":
@@ -92,6 +95,19 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     pictures = list(chapter.pictures.get(cell.label, ())) or _included(cell, chapter)
     parts = [code if ran is None else _ran(ran, chapter), *_captioned(cell, pictures, chapter)]
     return "\n\n".join(filter(None, parts))
+
+
+def _names(child: object) -> list[str]:
+    """The documents that a cell includes: a list in YAML, R's ``c("a", "b")``, or one."""
+    if isinstance(child, list):
+        return [str(name) for name in child]
+    return _QUOTED.findall(str(child)) or [str(child)]
+
+
+def _document(name: str, chapter: BookChapter) -> str:
+    """A document that is included, as readers see it; what includes itself is left out there."""
+    without = {each: text for each, text in chapter.included.items() if each != name}
+    return as_read(chapter.included.get(name, ""), replace(chapter, included=without)).strip("\n")
 
 
 def _ran(shown: str, chapter: BookChapter) -> str:
@@ -368,6 +384,8 @@ def _cited(parts: Iterable[tuple[str, bool, str, str]], chapter: BookChapter) ->
 
 def _shortcode(match: re.Match[str], chapter: BookChapter) -> str:
     name, _, rest = match["call"].strip().partition(" ")
+    if name == "include" and (path := rest.strip(" \"'")) in chapter.included:
+        return _document(path, chapter)
     if name == "video" and rest:
         return f"<{rest.split()[0]}>" if rest.startswith("http") else rest.split()[0]
     return "" if name in ("pagebreak", "lipsum") else match[0]

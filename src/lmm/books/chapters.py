@@ -11,7 +11,7 @@ from typing import Any
 
 from lmm.books.bibliography import Citations, csl, read_bibliography
 from lmm.books.executed import executed
-from lmm.books.inclusions import included
+from lmm.books.inclusions import included, included_documents
 from lmm.books.numbers import WORDS, FileNumbers, Numbering
 from lmm.books.project import Book, BookFile, book_of
 from lmm.disk.folder import Folder
@@ -102,7 +102,7 @@ class Books:
         position = book.position(path) if book is not None else None
         if book is None or position is None:
             alone = BookChapter(book, labels=_labels_of(path, text), words=_words(header))
-            return _with_sources(alone, path.parent, path, [header])
+            return _with_sources(alone, path.parent, path, text, [header])
         file, states = book.files[position], self._look(book, position)
         numbers, labels = _by_place(file, text), _labels_of(path, text)
         if book.counts_headings:
@@ -114,7 +114,7 @@ class Books:
         chapter = BookChapter(book, position, file.title, numbers, labels=labels, words=words, up=up)
         if book.file == "SUMMARY.md":
             chapter = replace(chapter, included=included(path, text))
-        return _with_sources(chapter, book.folder, path, settings)
+        return _with_sources(chapter, book.folder, path, text, settings)
 
     def _book(self, path: Path) -> Book | None:
         if path.parent not in self._of:
@@ -134,8 +134,11 @@ def chapter_of(path: Path) -> BookChapter:
     return Books().chapter(path)
 
 
-def _with_sources(chapter: BookChapter, top: Path, path: Path, settings: Sequence[Mapping[str, Any]]) -> BookChapter:
-    """With bibliographies, what code showed, and whether code is shown; the nearest `settings` come first."""
+def _with_sources(
+    chapter: BookChapter, top: Path, path: Path, text: str, settings: Sequence[Mapping[str, Any]]
+) -> BookChapter:
+    """With bibliographies, included documents, what code showed, and whether code is shown; the nearest `settings` come
+    first."""
     citations: dict[str, tuple[str, str]] = {}
     for values, folder in zip(settings, [path.parent, top, top], strict=False):
         named = values.get("bibliography") or []
@@ -145,6 +148,8 @@ def _with_sources(chapter: BookChapter, top: Path, path: Path, settings: Sequenc
         citations = {**csl(values.get("references")), **citations}
     executes = (values.get("execute") for values in settings)
     echo = next((each["echo"] for each in executes if isinstance(each, Mapping) and "echo" in each), True)
+    if path.suffix.lower() in (".qmd", ".rmd"):
+        chapter = replace(chapter, included=included_documents(path, text, top))
     ran = executed(path, top, chapter.book.settings if chapter.book else {})
     return replace(chapter, citations=citations, echo=echo is not False, cells=ran.cells, pictures=ran.pictures)
 

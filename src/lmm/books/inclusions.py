@@ -1,4 +1,4 @@
-"""What code of an mdBook includes: files of the book, some of their lines, or those between two anchors."""
+"""What documents include: code of an mdBook files, or parts of them; Quarto and knitr other documents."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from pathlib import Path
 
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
+from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
 
 _MOST = 1_000_000  # bytes of a file
 _INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
+_SHORTCODE = re.compile(r"\{\{<\s*include\s+[\"']?(?P<path>[^\s\"'<>]+)[\"']?\s*>\}\}")
+_CHILD = re.compile(r"^[ \t]*(?:`{3,}[ \t]*\{[^\n]*\bchild\s*=|#\|[ \t]*child:)(?P<paths>[^\n]*)", re.MULTILINE)
+_DOCUMENT = re.compile(r"[\w./ -]+\.(?:qmd|[rR]?md|markdown)\b")
+_OF_READERS = frozenset({"type", "solution"})  # keys by which students do not see a text
+_DEEPEST = 4  # documents in each other
 _ANCHOR = re.compile(r"\bANCHOR(?:_END)?:\s*([\w-]+)")
 
 
@@ -26,6 +33,27 @@ def included(path: Path, text: str) -> Mapping[str, str]:
     found = {match[0]: (match["path"], match["lines"] or "") for match in _INCLUSION.finditer(text)}
     shown = {written: lines_of(_read(top, path.parent / name), lines) for written, (name, lines) in found.items()}
     return {written: lines for written, lines in shown.items() if lines}
+
+
+def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapping[str, str]:
+    """The documents that one includes, by their names there: Quarto's ``{{< include a.qmd >}}``, knitr's ``child``.
+
+    Only those below `top` whose metadata say nothing of who may see them: who includes one cannot tell it.
+    """
+    names = {match["path"] for match in _SHORTCODE.finditer(text)}
+    names |= {name.strip() for match in _CHILD.finditer(text) for name in _DOCUMENT.findall(match["paths"])}
+    found: dict[str, str] = {}
+    for name in sorted(names) if depth < _DEEPEST else ():
+        inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
+        inner = inner if inner.is_file() else top / name.lstrip("/")
+        blocks = parse_markdown_text(_read(top, inner)) if _DOCUMENT.fullmatch(name) else []
+        shown = [
+            block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
+        ]
+        if shown and all(isinstance(block, HeadingBlock | TextBlock) for block in shown):
+            found[name] = serialize(shown)
+            found = {**included_documents(inner, found[name], top, depth + 1), **found}
+    return found
 
 
 def _read(top: Path, path: Path) -> str:

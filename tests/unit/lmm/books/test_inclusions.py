@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lmm.books.as_read import as_read
 from lmm.books.chapters import chapter_of
 
@@ -39,3 +41,29 @@ def test_code_shows_what_it_includes(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert as_read(CHAPTER, chapter_of(tmp_path / "book/src/a.md")) == READ
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("a.qmd", "{{< include _x.qmd >}}"),
+        ("a.Rmd", '```{r, child="_x.qmd"}\n```'),
+        ("a.Rmd", "```{r}\n#| child: [_x.qmd]\n```"),
+        ("a.Rmd", '```{r, child=c("_x.qmd", "none.Rmd")}\n```'),
+    ],
+)
+def test_documents_show_those_that_they_include(tmp_path: Path, name: str, written: str) -> None:
+    """One in the other too, but none that is its own part, has metadata (who may see that?), or lies elsewhere."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "_up.qmd").write_text("Secret.\n")
+    (tmp_path / "book/_meta.qmd").write_text("Text.\n\n---\ntype: solution\n---\n\nSecret.\n")
+    (tmp_path / "book/_all.qmd").write_text("---\ntype: solution\n---\n\nSecret.\n")
+    (tmp_path / "book/_y.md").write_text("In it.\n")
+    inner = "---\ntitle: X\n---\n\nLeaves.\n\n{{< include _y.md >}}\n\n{{< include _x.qmd >}}\n"
+    (tmp_path / "book/_x.qmd").write_text(inner)
+    others = "".join(f"{{{{< include {other}.qmd >}}}}\n\n" for other in ("../_up", "_meta", "_all"))
+    text = f"# A\n\n{written}\n\n{others}"
+    (tmp_path / "book" / name).write_text(text)
+    read = as_read(text, chapter_of(tmp_path / "book" / name))
+    assert read.startswith("# A\n\nLeaves.\n\nIn it.\n\n{{< include _x.qmd >}}\n")
+    assert "Secret" not in read
