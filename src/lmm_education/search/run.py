@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lmm import loop
-from lmm.errors import LmmError, ModelError
+from lmm.errors import Interrupted, LmmError, ModelError
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.prompts.load import load_prompts
@@ -59,7 +59,7 @@ class CourseSearch:
             if score is not None and plan.text:
                 plan = dataclasses.replace(plan, reranked=self.course.settings.search.rerank_limit)
             try:
-                questions = await self._sub_questions(view, plan, client)
+                questions = await self._sub_questions(view, plan, client, notices)
             except ModelError as error:
                 questions = ()
                 notices.append(_without("further searches", error, options))
@@ -82,8 +82,11 @@ class CourseSearch:
     def _reranker(self, options: SearchOptions) -> str:
         return (self.course.settings.search.reranker if options.reranker is None else options.reranker) or "none"
 
-    async def _sub_questions(self, view: SearchView, plan: Plan, client: Client) -> Sequence[str]:
-        """What the aux model has looked up as well: as often as was said, else once where it may help."""
+    async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
+        """What the aux model has looked up as well: as often as was said, else once where it may help.
+
+        That it could not where nobody asked for it is among the notices of one search, not of all that follow.
+        """
         count = self._expand(plan.options)
         if plan.text and count:
             return await self._written(view, plan, client, count)
@@ -94,10 +97,20 @@ class CourseSearch:
         known: dict[tuple[str, str], Sequence[str]] = view.catalogue.once("reworded", dict)
         key = client.name, plan.text
         if key not in known:
+            limit = asyncio.timeout(PATIENCE)
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with limit:
                     written = await self._written(view, plan, client, 1, retries=0)
-            except (LmmError, TimeoutError):  # what the question itself finds will do
+            except (LmmError, TimeoutError) as error:  # what the question itself finds will do
+                if isinstance(error, Interrupted) and not limit.expired():
+                    raise asyncio.CancelledError from error
+                client.interrupted = False  # a reranker may be asked all the same
+                told: set[str] = view.catalogue.once("not reworded", set)
+                if client.name not in told:
+                    told.add(client.name)
+                    late = f"{client.name} took more than {PATIENCE:g} s"
+                    why = late if limit.expired() or not isinstance(error, LmmError) else error.message
+                    notices.append(f"searched without the course's words for the question: {why}")
                 return ()
             if len(known) >= KEPT:
                 known.clear()

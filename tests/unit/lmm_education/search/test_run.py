@@ -132,15 +132,57 @@ def test_a_question_in_other_words_is_asked_again_in_those_of_the_course(botany:
     assert len(model.seen) == 1
 
 
-@pytest.mark.parametrize("model", [ScriptedModel([ModelUnavailable("no")]), Silent([])])
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (ScriptedModel([ModelUnavailable("it is down")] * 2), "it is down"),
+        (Silent([]), f"{Silent([]).name} took more than 0.3 s"),
+    ],
+)
 def test_without_other_words_the_question_is_looked_up(
-    botany: Course, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    botany: Course, model: ScriptedModel, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model that fails or is slow makes no answer fail."""
-    monkeypatch.setattr("lmm_education.search.run.PATIENCE", 1.0)
+    """A model that fails or is slow makes no answer fail; the first one says why, and the others do not repeat it."""
+    monkeypatch.setattr("lmm_education.search.run.PATIENCE", 0.3)
     question = "What do spouses owe the state?"
-    assert open_search(botany, chat=model).search(question, ANSWER) == open_search(botany).search(question)
-    assert len(model.seen) == 1
+    first, second = (open_search(botany, chat=model).search(question, ANSWER) for _ in range(2))
+    assert second == open_search(botany).search(question) == replace(first, notices=first.notices[:-1])
+    assert first.notices[-1] == f"searched without the course's words for the question: {why}"
+    assert len(model.seen) == 2
+
+
+def test_who_interrupts_while_other_words_are_written_gets_no_answer(botany: Course) -> None:
+    """Ctrl-C is not taken for a model that is too slow."""
+
+    async def interrupted() -> None:
+        model = Silent([])
+        task = asyncio.create_task(open_search(botany, chat=model).asearch("What do spouses owe the state?", ANSWER))
+        while not model.seen:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(interrupted())
+
+
+def test_a_reranker_is_asked_although_other_words_came_too_late(
+    botany: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are asked of one client."""
+    monkeypatch.setattr("lmm_education.search.run.PATIENCE", 0.3)
+
+    class LateThenRanks(ScriptedModel):
+        async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+            if not self.seen:
+                self.seen.append(request)
+                await asyncio.Event().wait()
+            async for event in super().stream(request):
+                yield event
+
+    model = LateThenRanks(['{"best_first": [2, 1]}'])
+    found = open_search(botany, chat=model).search("What do spouses owe the state?", replace(ANSWER, reranker="model"))
+    assert found.reranker == "model"
 
 
 def test_nothing_is_asked_about_a_list(botany: Course) -> None:
