@@ -299,8 +299,10 @@ def _number(label: str) -> str:
 
 
 def _run(match: re.Match[str], chapter: BookChapter) -> str:
-    """A value in a sentence: what HTML pages get, or a literal; what else it would be is not known."""
+    """A value in a sentence: as it was shown, what HTML pages get, or a literal; else it is not known."""
     expression = match["expression"].strip()
+    if expression in chapter.values:
+        return chapter.values[expression]
     choice = _FOR_HTML.fullmatch(expression)
     if choice:
         html = (choice["kind"] == "html") != ("!" in expression[: choice.start("yes")])

@@ -29,8 +29,9 @@ class BookChapter:
 
     `title` is what the contents call it; `labels` are what references to them read, by label, `words` what things are
     called in them; `citations` are who and when, by key. `cells` are what code showed when it was run, by its label or
-    the code itself, `pictures` those that it drew, by label; `included` is what inclusions show. `echo` tells whether
-    code is shown unless it says otherwise, and `up` leads to the folder that paths in code start from.
+    the code itself, `pictures` those that it drew, by label, `values` those of code in sentences; `included` is what
+    inclusions show. `echo` tells whether code is shown unless it says otherwise, and `up` leads to the folder that
+    paths in code start from.
     """
 
     book: Book | None = None
@@ -42,6 +43,7 @@ class BookChapter:
     citations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     cells: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
     included: Mapping[str, str] = field(default_factory=dict)
     echo: bool = True
     up: str = ""
@@ -75,7 +77,7 @@ class BookChapter:
     @property
     def refers(self) -> bool:
         """Whether anything in the text may read in another way where neither the text nor `stamp` has changed."""
-        return bool(self.labels or self.citations or self.cells or self.pictures or self.included)
+        return bool(self.labels or self.citations or self.cells or self.pictures or self.values or self.included)
 
     @property
     def left_out(self) -> bool:
@@ -151,7 +153,8 @@ def _with_sources(
     if path.suffix.lower() in (".qmd", ".rmd"):
         chapter = replace(chapter, included=included_documents(path, text, top))
     ran = executed(path, top, chapter.book.settings if chapter.book else {})
-    return replace(chapter, citations=citations, echo=echo is not False, cells=ran.cells, pictures=ran.pictures)
+    chapter = replace(chapter, citations=citations, echo=echo is not False)
+    return replace(chapter, cells=ran.cells, pictures=ran.pictures, values=ran.values)
 
 
 @lru_cache(maxsize=32)

@@ -24,10 +24,12 @@ _LINK = re.compile(r"(?P<before>!\[(?:[^\[\]]|\[[^\[\]]*\])*\]\()(?P<path>[^()\s
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """What cells showed, as markdown, by their labels or their code; and the pictures that they drew, by label."""
+    """What cells showed, as markdown, by their labels or their code; the pictures that they drew, by label; and the
+    values of code in sentences."""
 
     cells: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 def executed(path: Path, top: Path, settings: Mapping[str, Any]) -> Executed:
@@ -40,13 +42,15 @@ def executed(path: Path, top: Path, settings: Mapping[str, Any]) -> Executed:
     up = "../" * (len(inside.parts) - 1)
     frozen = _text(top, f"_freeze/{inside.with_suffix('').as_posix()}/execute-results/html.json")
     if frozen:
-        shown = _of_frozen(frozen, cells)
+        markdown = _frozen_markdown(frozen)
+        shown = _of_frozen(markdown, cells)
         stem = inside.with_suffix("")
         moved = f"{up}_freeze/{stem.as_posix()}/"
-        return Executed({key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()})
+        found = {key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()}
+        return Executed(found, values=values_in(source, markdown))
     knitted = _text(top, inside.with_suffix(".md").as_posix())
     shown = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
-    return Executed(shown, _drawn(top, inside, up, settings))
+    return Executed(shown, _drawn(top, inside, up, settings), values_in(source, knitted))
 
 
 def _text(folder: Path, name: str) -> str:
@@ -68,6 +72,50 @@ def _keyed(cells: Sequence[CodeCell], shown: Sequence[str]) -> dict[str, str]:
     return {key: text for key, text in found.items() if key not in doubtful}
 
 
+# -- code in sentences -----------------------------------------------------------------------------
+
+INLINE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
+_TELLING = 12  # characters beside code by which a line is found again
+
+
+def values_in(source: str, shown: str) -> dict[str, str]:
+    """The values of code in sentences of a `source`, from the markdown in which they were `shown`.
+
+    >>> values_in("There are `r nrow(d)` rows, `r 100 * p` % of them new.", "There are 32 rows, 12.5 % of them new.")
+    {'nrow(d)': '32', '100 * p': '12.5'}
+    """
+    found: dict[str, str] = {}
+    doubtful = set[str]()
+    lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.split("\n"))
+    for line in lines:
+        texts = INLINE.split(line)
+        for code, value in zip(texts[1::2], _between(texts[::2], shown), strict=False):
+            if found.setdefault(code.strip(), value) != value:
+                doubtful.add(code.strip())
+    return {code: value for code, value in found.items() if code not in doubtful}
+
+
+def _between(texts: Sequence[str], shown: str) -> list[str]:
+    """What stands between texts in a line of `shown`; nothing where that cannot be told."""
+    longest = max(texts, key=len)
+    place = shown.find(longest) if len(texts) > 1 and len(longest) >= _TELLING else -1
+    if place < 0 or not all(texts[1:-1]):
+        return []
+    end_of_line = shown.find("\n", place)
+    line = shown[shown.rfind("\n", 0, place) + 1 : end_of_line if end_of_line >= 0 else len(shown)]
+    if not (line.startswith(texts[0]) and line.endswith(texts[-1])):
+        return []
+    found, at = list[str](), len(texts[0])
+    for text in texts[1:-1]:
+        end = line.find(text, at)
+        if end < 0:
+            return []
+        found.append(line[at:end])
+        at = end + len(text)
+    last = len(line) - len(texts[-1])
+    return [*found, line[at:last]] if last >= at else []
+
+
 # -- Quarto ----------------------------------------------------------------------------------------
 
 _CELL = re.compile(r"^(:{3,}) \{(?:#\S+ )?\.cell(?:[ \t][^\n]*)?\}[ \t]*$")
@@ -75,12 +123,16 @@ _DIV = re.compile(r"^:{3,}(?:[ \t]*\{[^\n]*\})?[ \t]*$", re.MULTILINE)
 _CELL_CODE = re.compile(r"^(`{3,})\{\.(\w+) \.cell-code[^}\n]*\}", re.MULTILINE)
 
 
-def _of_frozen(text: str, cells: Sequence[CodeCell]) -> dict[str, str]:
-    """What the cells of a Quarto document showed, as its results are frozen."""
+def _frozen_markdown(text: str) -> str:
+    """The markdown of frozen results; none if they cannot be read."""
     try:
-        markdown = str(json.loads(text)["result"]["markdown"])
+        return str(json.loads(text)["result"]["markdown"])
     except (ValueError, KeyError, TypeError):
-        return {}
+        return ""
+
+
+def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
+    """What the cells of a Quarto document showed, as its results are frozen."""
     run = [cell for cell in cells if cell.language in ("r", "python", "julia", "bash", "sql")]
     shown = list(_cells_in(markdown))
     if len(shown) != len(run):

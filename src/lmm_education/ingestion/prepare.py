@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeVar
 
 from lmm.books.as_read import as_read
 from lmm.books.chapters import NO_BOOK, BookChapter
+from lmm.books.code_cells import code_apart
 from lmm.errors import ConfigError
 from lmm_education.config import Preparation, for_document
 from lmm_education.ingestion.annotation import annotate
@@ -134,9 +136,10 @@ def as_written(steps: Steps) -> PreparedDocument:
 
 def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
     """A document as it is stored: with the texts that readers see, without chunks that nobody does."""
-    sections = tuple(_as_read(section, chapter) for section in document.sections)
-    plain = {new.id for new, old in zip(sections, document.sections, strict=True) if new is old}
-    seen = (chunk if chunk.section in plain else _as_read(chunk, chapter) for chunk in document.chunks)
+    notes = footnotes(part.text for part in document.sections or document.chunks)
+    sections = tuple(_as_read(section, chapter, notes) for section in document.sections)
+    plain = {new.id for new, old in zip(sections, document.sections, strict=True) if new is old and not notes}
+    seen = (chunk if chunk.section in plain else _as_read(chunk, chapter, notes) for chunk in document.chunks)
     return replace(
         document,
         sections=sections,
@@ -144,11 +147,46 @@ def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> Prepared
     )
 
 
-def _as_read(of: S, chapter: BookChapter) -> S:
-    shown = as_read(of.text, chapter)
+def _as_read(of: S, chapter: BookChapter, notes: Mapping[str, str]) -> S:
+    shown = with_notes(as_read(of.text, chapter), notes)
     if isinstance(of, Chunk) and of.overlap:
         of = replace(of, overlap=as_read(of.overlap, chapter))
     return of if shown == of.text else replace(of, text=shown, source=of.text)
+
+
+# The first paragraph of a footnote, and what refers to one.
+_FOOTNOTE = re.compile(
+    r"^\[\^(?P<name>[^\]\s]{1,100})\]:[ \t]*(?P<note>[^\n]+(?:\n[ \t]*[^\s\[][^\n]*)*)", re.MULTILINE
+)
+_NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,100})\](:[ \t]*)?")
+
+
+def footnotes(texts: Iterable[str]) -> Mapping[str, str]:
+    """The footnotes in texts, by their names."""
+    found = (match for text in texts if "[^" in text for match in _FOOTNOTE.finditer(text))
+    return {match["name"]: " ".join(match["note"].split()) for match in found}
+
+
+def with_notes(text: str, notes: Mapping[str, str]) -> str:
+    """A passage with the footnotes that stand elsewhere in the document.
+
+    >>> with_notes("Leaves are green[^why] and [^odd].", {"why": "They hold chlorophyll."})
+    'Leaves are green (They hold chlorophyll.) and [^odd].'
+    >>> with_notes("[^why]: They hold chlorophyll.", {"why": "They hold chlorophyll."})
+    'They hold chlorophyll.'
+    """
+    if not notes or "[^" not in text:
+        return text
+    marks = [(name, bool(defines)) for name, defines in _NOTE_MARK.findall(text)]
+    here = {name for name, defines in marks if not defines} & {name for name, defines in marks if defines}
+
+    def shown(mark: re.Match[str]) -> str:
+        name, defines = mark[1], mark[2]
+        if name in here or name not in notes:
+            return mark[0]
+        return "" if defines else f" ({notes[name]})"
+
+    return "".join(piece if is_code else _NOTE_MARK.sub(shown, piece) for is_code, piece in code_apart(text))
 
 
 def _numbers(steps: Steps) -> Mapping[tuple[str, ...], str]:

@@ -351,6 +351,22 @@ def test_what_knitr_wrote_beside_is_shown(tmp_path: Path) -> None:
     assert as_read(text, chapter_of(tmp_path / "one.Rmd")) == knitted.strip()
 
 
+def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> None:
+    """Where the words around them are there still; of code that showed two things, nothing is known."""
+    text = "There are `r nrow(d)` rows, `r 100 * p` % of them new.\n\nOne more line: `r i`.\n\nAnother line: `r i`.\n"
+    (tmp_path / "one.Rmd").write_text(text)
+    (tmp_path / "one.md").write_text(
+        "There are 32 rows, 12.5 % of them new.\n\nOne more line: 1.\n\nAnother line: 2.\n"
+    )
+    chapter = chapter_of(tmp_path / "one.Rmd")
+    assert chapter.values == {"nrow(d)": "32", "100 * p": "12.5"}
+    shown = as_read(text, chapter)
+    assert shown.startswith("There are 32 rows, 12.5 % of them new.\n\nOne more line: ….")
+    changed = text.replace("of them new", "of them old")
+    (tmp_path / "one.Rmd").write_text(changed)
+    assert as_read(changed, chapter_of(tmp_path / "one.Rmd")).startswith("There are … rows, … % of them old.")
+
+
 def test_nothing_outside_of_the_folder_is_looked_at(tmp_path: Path) -> None:
     """Neither a bibliography, nor results, nor figures beyond a link, or where a project file says."""
     book, outside = tmp_path / "book", tmp_path / "outside"

@@ -174,3 +174,20 @@ def test_a_misspelt_size_in_the_header_is_recognised() -> None:
     """Under RAG: stand the keys of [text_splitter], too."""
     with pytest.raises(ConfigError, match=r"did you mean 'max_size'"):
         prepare_document("---\nRAG: {max_sise: 3}\n---\n", docid="d", file="a.md", settings=Preparation())
+
+
+def test_a_footnote_is_read_where_the_text_refers_to_it() -> None:
+    """It may stand at the end of the document; beside its reference it stays a footnote, and code is code."""
+    text = (
+        "# A\n\n## B\n\nLeaves are green[^why].\n\n```\nx[^why]\n```\n\n## C\n\nStems[^stem] carry.\n\n"
+        "[^stem]: Water.\n\n"
+        "## D\n\n[^why]: They hold\n    chlorophyll.\n"
+    )
+    document = prepare_document(text, docid="d", file="a.md", settings=Preparation())
+    shown = [section.text for section in document.sections]
+    assert "green (They hold chlorophyll.)." in shown[1]
+    assert "x[^why]" in shown[1]
+    assert "Stems[^stem] carry.\n\n[^stem]: Water." in shown[2]
+    assert shown[3].endswith("They hold\n    chlorophyll.")
+    assert "green (They hold chlorophyll.)." in document.chunks[0].text
+    assert not any("[^why]" in chunk.text.replace("x[^why]", "") for chunk in document.chunks)
