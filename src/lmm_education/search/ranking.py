@@ -72,9 +72,9 @@ def weights(coverage: float, dense: Collection[str], *, static: bool) -> dict[st
             that has read each sentence of a passage (``multi``) more again.
 
     nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words), weights fixed at .75 and .25,
-    then as here: wordllama 89.3, 26.5, 70.2, 23.0 → 89.6, 39.8, 71.4, 23.2; all-MiniLM-L6-v2, now with its sentences,
-    89.4, 28.5, 74.6, 26.6 → 91.8, 66.4, 76.6, 37.8 (`python -m benchmarks.own_words`). A model that is not known is
-    taken for one that reads.
+    then as here: wordllama 89.3, 26.5, 70.2, 23.0 → 89.6, 39.8, 69.5, 23.8; all-MiniLM-L6-v2, now with its sentences,
+    89.4, 28.5, 74.6, 26.6 → 91.8, 66.4, 76.0, 37.0 (`python -m benchmarks.own_words`; docs/retrieval.md). A model
+    that is not known is taken for one that reads.
 
     >>> weights(0.9, ["dense"], static=True), weights(0.3, ["dense", "multi"], static=False)
     ({'sparse': 0.75, 'dense': 0.25}, {'sparse': 0.05, 'dense': 0.475, 'multi': 0.475})
@@ -237,7 +237,9 @@ def standing(passages: Sequence[ReadPassage], *, words: float) -> list[float]:
 
     nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words) without and with it:
     wordllama 89.1, 40.0, 70.3, 23.1 → 89.6, 39.8, 71.5, 22.9; `Builtin/minilm` 91.3, 66.9, 75.8, 39.5 →
-    91.8, 66.4, 76.6, 37.8. What introductions promise ("In this chapter, we'll") helped one set and hurt another.
+    91.8, 66.4, 76.6, 37.8, on texts as they are written; on texts as readers see them, with it, the Rust book's are
+    69.5, 23.8 and 76.0, 37.0, the others the same. What introductions promise ("In this chapter, we'll") helped one
+    set and hurt another.
 
     >>> text = "Leaves are green because of the chlorophyll that is in all of their many cells, as we know."
     >>> got = [ReadPassage(text, ["A"], 1, 0), ReadPassage("Leaves", ["B"], 0, 0), ReadPassage(text, ["Summary"], 1, 0)]
