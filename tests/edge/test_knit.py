@@ -138,6 +138,14 @@ PLACES = {
     "before list": f"P\n\n---\n{PROMPT}---\n- item\n",
     "before code": f"P\n\n---\n{PROMPT}---\n    code\n",
     "after quotation": f"> q\n\n---\n{PROMPT}---\n> r\n",
+    "after definition": f"T\n\n:   D.\n\n---\n{PROMPT}---\nText.\n",
+    "after definition, dots": f"T\n\n:   D.\n\n---\n{PROMPT}...\nText.\n",
+    "after definition, before div": f"T\n\n:   D.\n\n\n---\n{PROMPT}---\n::: a\n\nx\n\n:::\n",
+    "after tight definition": f"T\n:   D.\n\n---\n{PROMPT}---\nText.\n",
+    "after long definition": f"T\n\n:   D.\n\n    More.\n\n---\n{PROMPT}---\nText.\n",
+    "after caption": f"| a |\n|---|\n| 1 |\n\n: C\n\n---\n{PROMPT}---\nText.\n",
+    "after word caption": f"| a |\n|---|\n| 1 |\n\nTable: C\n\n---\n{PROMPT}---\nText.\n",
+    "after caption without table": f"P\n\nTable: C\n\n---\n{PROMPT}---\nText.\n",
     "end": f"P\n\n---\n{PROMPT}---",
     "title block": f"% T\n\n---\n{PROMPT}---\nText.\n",
 }
@@ -155,6 +163,17 @@ def test_metadata_that_pandoc_takes_for_text_is_reported(place: str) -> None:
     shown = pandoc(text, "json") != pandoc(talking.cleared(text), "json")
     warned = any("as text" in problem.message for problem in Document.from_text(text).problems(gaps=True))
     assert warned == shown == (TOKEN in pandoc(text, "html").text)
+
+
+def test_annotations_after_a_definition_end_with_dots() -> None:
+    """With three hyphens, Pandoc would take the definition for a table's caption, and the annotation for its row."""
+    need("pandoc")
+    text = "---\ntitle: T\n---\n\n# A\n\nLeaf\n\n:   What is green.\n\n## B\n\nWater moves upwards in stems.\n"
+    document = Document.from_text(text)
+    document.annotate("titles")
+    assert "...\n## B" in document.text
+    assert pandoc(document.text, "json").blocks == pandoc(text, "json").blocks
+    assert not document.problems()
 
 
 @settings(max_examples=25)

@@ -107,6 +107,22 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
     return ends
 
 
+def like_captions(texts: Texts) -> set[int]:
+    """The texts that Pandoc would take for the caption of a table that follows, though they are no table's: a loose
+    definition of one paragraph. Metadata after one is a table to it.
+
+    >>> like_captions(["Leaf\n\n", ":   What is green.\n\n", "| a |\n|---|\n\n", ": A table\n\n"])
+    {1}
+    """
+    ends, found, at = unit_ends(texts), set[int](), 0
+    while at < len(texts):
+        first, last = texts[at], texts[ends[at] - 1]
+        if first and last and _CAPTION.match(last) and _kind(first) not in ("table", "ruled"):
+            found.add(ends[at] - 1)
+        at = ends[at]
+    return found
+
+
 def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collection[int]) -> int:
     """The end of what goes on, over blank lines, from the text at `start`."""
     first = texts[start] or ""

@@ -31,10 +31,11 @@ from lmm.errors import (
     Untrusted,
 )
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, insert_blocks, serialize
+from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, insert_blocks, serialize
 from lmm.markdown.merge import look
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, preorder, without_metadata
+from lmm.markdown.units import like_captions
 from lmm.messages import Failed, Progress
 from lmm.models.client import Client
 from lmm.notebook import fingerprints
@@ -531,12 +532,19 @@ def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequ
 def _with_inserted(blocks: Sequence[Block | None], new: Mapping[int, MetadataBlock]) -> list[Block]:
     """`blocks` (None for one that is gone) with metadata blocks put before the given positions."""
     result: list[Block] = []
+    captions = like_captions([block.source if isinstance(block, TextBlock) else None for block in blocks])
     for i, block in enumerate(blocks):
         if i in new:
-            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], new[i])])
+            added = _with_dots(new[i]) if i - 1 in captions else new[i]
+            result[-1:] = insert_blocks(result[-1:], len(result[-1:]), [_apart(result[-1:], added)])
         if block is not None:
             result.append(block)
     return result
+
+
+def _with_dots(new: MetadataBlock) -> MetadataBlock:
+    """A metadata block after which Pandoc does not see a table."""
+    return new.with_source(new.source.removesuffix(f"---{new.newline}") + f"...{new.newline}")
 
 
 def _apart(before: Sequence[Block], new: MetadataBlock) -> MetadataBlock:

@@ -15,6 +15,7 @@ from lmm.errors import ConfigError, MetadataError
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.parse_markdown import unclosed_construct
+from lmm.markdown.units import like_captions, texts_of
 from lmm.notebook.chat_log import logged_warnings
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.notebook.header import missing_keys
@@ -46,6 +47,7 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
     [(3, "quote values that contain ': ' or ' #', or start with a special character")]
     """
     found = [p for before, block in zip((None, *blocks), blocks, strict=False) for p in _block_problems(block, before)]
+    found += _taken_for_tables(blocks)
     found += _edit_problems(blocks)
     return sorted(found, key=lambda p: (p.line, p.column))
 
@@ -66,6 +68,16 @@ def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
         for warning in edit.warnings:
             hint = "lmm accept would lose text: mend the new text, or lmm reject" if warning in losses else _RESOLVE
             yield Problem(edit.line, 1, warning, hint, "warning")
+
+
+def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Problem]:
+    for before in like_captions(texts_of(blocks)):
+        block = blocks[before + 1] if before + 1 < len(blocks) else None
+        if isinstance(block, MetadataBlock) and block.content.rstrip().endswith("---"):
+            message = (
+                "Pandoc reads this metadata, with any replies in it, as text: the definition before it as a caption"
+            )
+            yield Problem(block.line, 1, message, "end it with ... in place of its last ---", "warning")
 
 
 def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
