@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from edge.support import lmm, run_here
 
-from lmm_education.ingestion.sources import find_sources
+from lmm_education.ingestion.source_files import find_sources
 from lmm_education.study import ExportOptions, export_notes
 
 LECTURE = "---\ntitle: T\ndocid: t\n---\n# A\n\n---\ntype: exercise\n---\nWhy?\n\nText. ![x](fig/x%20y.png)\n"

@@ -22,7 +22,7 @@ from lmm.importing.web import WEB, Robots, import_site, import_url
 from lmm.loop import Stopped
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import HeaderBlock
-from lmm_education.ingestion.sources import find_sources
+from lmm_education.ingestion.source_files import find_sources
 
 # The only way to an address that is not public: who calls the function says it. No option and no setting does.
 HERE = replace(WEB, private=True)

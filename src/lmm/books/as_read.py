@@ -259,12 +259,12 @@ def _prose(text: str, chapter: BookChapter) -> str:
 
 
 def _formula(match: re.Match[str], chapter: BookChapter) -> str:
-    return _without_values(match[0])
+    return _with_values(match[0], chapter)
 
 
-def _without_values(formula: str) -> str:
-    """A formula in which values that code gives are dots."""
-    return re.sub(r"`r [^`\n]+`", r"\\ldots{}", formula) if "`r " in formula else formula
+def _with_values(formula: str, chapter: BookChapter) -> str:
+    """A formula in which the values of code are as they were shown, or dots."""
+    return re.sub(r"`r ([^`\n]+)`", lambda code: chapter.values.get(code[1].strip(), r"\ldots{}"), formula)
 
 
 def _as_it_is(match: re.Match[str], chapter: BookChapter) -> str:
@@ -283,7 +283,7 @@ def _display(match: re.Match[str], chapter: BookChapter) -> str:
     if label in chapter.labels:
         numbered = f"{text[:-2].rstrip()} \\qquad ({_number(chapter.labels[label])})"
         text = f"{numbered}\n$$" if "\n" in text else f"{numbered}$$"
-    return _EQUATION_LABEL.sub(lambda found: _equation_number(found[1], chapter), _without_values(text))
+    return _EQUATION_LABEL.sub(lambda found: _equation_number(found[1], chapter), _with_values(text, chapter))
 
 
 _EQUATION_LABEL = re.compile(r"\(\\#(eq:[\w.-]+)\)")

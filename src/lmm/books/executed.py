@@ -86,7 +86,7 @@ def values_in(source: str, shown: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     doubtful = set[str]()
-    lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.split("\n"))
+    lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.splitlines())
     for line in lines:
         texts = INLINE.split(line)
         for code, value in zip(texts[1::2], _between(texts[::2], shown), strict=False):
@@ -98,11 +98,11 @@ def values_in(source: str, shown: str) -> dict[str, str]:
 def _between(texts: Sequence[str], shown: str) -> list[str]:
     """What stands between texts in a line of `shown`; nothing where that cannot be told."""
     longest = max(texts, key=len)
-    place = shown.find(longest) if len(texts) > 1 and len(longest) >= _TELLING else -1
-    if place < 0 or not all(texts[1:-1]):
-        return []
+    if len(texts) < 2 or len(longest) < _TELLING or not all(texts[1:-1]) or shown.count(longest) != 1:
+        return []  # of words that stand there twice, nobody can say which line is meant
+    place = shown.find(longest)
     end_of_line = shown.find("\n", place)
-    line = shown[shown.rfind("\n", 0, place) + 1 : end_of_line if end_of_line >= 0 else len(shown)]
+    line = shown[shown.rfind("\n", 0, place) + 1 : end_of_line if end_of_line >= 0 else len(shown)].removesuffix("\r")
     if not (line.startswith(texts[0]) and line.endswith(texts[-1])):
         return []
     found, at = list[str](), len(texts[0])

@@ -111,7 +111,7 @@ def like_captions(texts: Texts) -> set[int]:
     """The texts that Pandoc would take for the caption of a table that follows, though they are no table's: a loose
     definition of one paragraph. Metadata after one is a table to it.
 
-    >>> like_captions(["Leaf\n\n", ":   What is green.\n\n", "| a |\n|---|\n\n", ": A table\n\n"])
+    >>> like_captions(["Leaf\\n\\n", ":   What is green.\\n\\n", "| a |\\n|---|\\n\\n", ": A table\\n\\n"])
     {1}
     """
     ends, found, at = unit_ends(texts), set[int](), 0

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, ToolDefinition, Usage
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.history import LABEL as CONVERSATION, Asked
+from lmm_education.answer.history import LABEL as CONVERSATION, Understood
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.search.query import SearchOptions
 
@@ -125,7 +125,7 @@ AnswerListener = Callable[[AnswerEvent], None]
 # -- what the model is asked -----------------------------------------------------------------------
 
 
-def answer_request(asked: Asked, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
+def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
     """The question with its sources, and with what was said before as far as it matters."""
     documents = (*_background(asked), *(source.as_document() for source in sources))
     return ChatRequest((Message("system", system), Message("user", _prompt(asked, types), documents)))
@@ -141,20 +141,20 @@ def feedback_request(attempted: Attempted, sources: Sources, system: str) -> Cha
 
 
 def agent_request(
-    asked: Asked, sources: Sources, types: Sequence[str], system: str, tools: tuple[ToolDefinition, ...]
+    asked: Understood, sources: Sources, types: Sequence[str], system: str, tools: tuple[ToolDefinition, ...]
 ) -> ChatRequest:
     """The same, with tools to look further."""
     return replace(answer_request(asked, sources, types, system), tools=tools)
 
 
-def _background(asked: Asked) -> tuple[Attachment, ...]:
+def _background(asked: Understood) -> tuple[Attachment, ...]:
     return (Attachment(asked.background, CONVERSATION),) if asked.background else ()
 
 
-def _prompt(asked: Asked, types: Sequence[str]) -> str:
+def _prompt(asked: Understood, types: Sequence[str]) -> str:
     """The question, and the type of material that is wanted.
 
-    >>> print(_prompt(Asked("On loops?", "On loops?"), ["exercise"]))
+    >>> print(_prompt(Understood("On loops?", "On loops?"), ["exercise"]))
     On loops?
     <BLANKLINE>
     Material of this type is asked for: exercise. Give it as it stands in the sources of that type.

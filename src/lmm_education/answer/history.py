@@ -38,7 +38,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Understood:
     """What a question comes to: `search` is looked up, `question` answered, with `background` from earlier."""
 
     question: str
@@ -46,7 +46,7 @@ class Asked:
     background: str = ""
 
 
-def understanding(mode: str, question: str, history: Sequence[Exchange], prompts: Prompts) -> Flow[Asked]:
+def understanding(mode: str, question: str, history: Sequence[Exchange], prompts: Prompts) -> Flow[Understood]:
     """Ask the aux model what the question means, in any mode but ``none``."""
     if mode == "summary":
         prompt = prompts.fill("history_summary", words=str(_SUMMARY_WORDS))
@@ -58,7 +58,7 @@ def understanding(mode: str, question: str, history: Sequence[Exchange], prompts
     try:
         (said,) = yield from structured(ask, _rewritten(), tier="aux", retries=1)
     except NoValidReply:  # a question that cannot be put in other words is looked up as it is
-        return Asked(question, question)
+        return Understood(question, question)
     return understood(mode, question, said["question"])
 
 
@@ -67,7 +67,7 @@ def _rewritten() -> Schema:
     return object_of(question={"type": "string"})
 
 
-def understood(mode: str, question: str, reply: str) -> Asked:
+def understood(mode: str, question: str, reply: str) -> Understood:
     """What the question comes to, given the aux model's reply.
 
     With a rewritten question comes the one that was asked, and a single word is no rewritten question: small
@@ -76,28 +76,29 @@ def understood(mode: str, question: str, reply: str) -> Asked:
     >>> understood("rewrite", "And why is it green?", "Why is a leaf green?").search
     'Why is a leaf green?'
     >>> understood("rewrite", "And why is it green?", "yes")
-    Asked(question='And why is it green?', search='And why is it green?', background='')
+    Understood(question='And why is it green?', search='And why is it green?', background='')
     >>> understood("extraction", "And why?", "nothing").background
     ''
     """
     reply = reply.strip()
     if not reply:
-        return Asked(question, question)
+        return Understood(question, question)
     if mode == "rewrite":
         first = reply.splitlines()[0].strip()
         if len(first.split()) < 2 or first == question:
-            return Asked(question, question)
-        return Asked(first, first, f"{_AS_ASKED} {question}")
+            return Understood(question, question)
+        return Understood(first, first, f"{_AS_ASKED} {question}")
     if mode == "extraction" and reply.lower().strip(' ".') == "nothing":
-        return Asked(question, question)
-    return Asked(question, f"{question}\n{reply}", reply)
+        return Understood(question, question)
+    return Understood(question, f"{question}\n{reply}", reply)
 
 
-def with_last(asked: Asked, history: Sequence[Exchange]) -> Asked:
+def with_last(asked: Understood, history: Sequence[Exchange]) -> Understood:
     """The same with the last exchange in its background. Its numbers of sources are taken out: they would now stand for
     others.
 
-    >>> print(with_last(Asked("Simpler?", "Simpler?"), [Exchange("Which colour is a leaf?", "Green [1].")]).background)
+    >>> asked = Understood("Simpler?", "Simpler?")
+    >>> print(with_last(asked, [Exchange("Which colour is a leaf?", "Green [1].")]).background)
     Question: Which colour is a leaf?
     <BLANKLINE>
     Answer: Green.

@@ -33,7 +33,7 @@ from lmm_education.answer.answers import (
 )
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
 from lmm_education.answer.context import choose_sources
-from lmm_education.answer.history import Asked, Exchange, latest, understanding, with_last
+from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.quoting import FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
@@ -110,9 +110,9 @@ class Answering:
             async for event in events:
                 yield event
 
-    async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Asked, Usage]:
+    async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Understood, Usage]:
         if not history or not self._reads_back:
-            return Asked(question, question), Usage()
+            return Understood(question, question), Usage()
         client = Client.of(self._aux)
         asked = await client.run(understanding(self._history, question, history, self._prompts))
         return asked, client.usage
@@ -190,7 +190,7 @@ class Answering:
         notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it tells of passages that are shown
         return Answer(result.question, text, result.text, types=result.types, found=False, notices=notices)
 
-    async def _agent(self, asked: Asked, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
+    async def _agent(self, asked: Understood, result: SearchResult) -> AsyncGenerator[AnswerEvent]:
         """The model gets what was found at first, and tools to look further, until it answers or has had its turns."""
         chosen = await self._chosen(result)
         tools = CourseTools(self.course.view, self._search_again, chosen)

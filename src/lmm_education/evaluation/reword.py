@@ -170,7 +170,13 @@ async def reword(
             seen.add(read)
             pairs.append((question, replace(question, text=said)))
     return Rewording(
-        tuple(pairs), len(questions), useless, tuple(failures), client.usage, client.name, client.interrupted
+        tuple(pairs),
+        len(questions),
+        useless=useless,
+        failures=tuple(failures),
+        usage=client.usage,
+        model=client.name,
+        interrupted=client.interrupted,
     )
 
 

@@ -23,7 +23,7 @@ from lmm.markdown.parse_markdown import iter_blocks
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.prepared import is_own_output, read_mark
 from lmm_education.ingestion.report import OUR_OWN
-from lmm_education.ingestion.sources import Source, file_name
+from lmm_education.ingestion.source_files import SourceFile, file_name
 from lmm_education.material import Chunk, PreparedDocument
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, section_payload
 
@@ -43,7 +43,7 @@ class DocumentFile:
     `shows` is set where the file is a prepared one: the path of the document that it shows.
     """
 
-    source: Source
+    source: SourceFile
     id: str
     hash: str
     shows: str | None = None
@@ -63,7 +63,7 @@ class DocumentFile:
 class Skipped:
     """A file that is no document to ingest, and why."""
 
-    source: Source
+    source: SourceFile
     reason: str
 
 
@@ -75,7 +75,7 @@ class Read(NamedTuple):
     chapter: BookChapter
 
 
-def read_file(source: Source, stamp: str, books: Books) -> Read | Skipped:
+def read_file(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
     """The document in a file, which may be a chapter of one of `books`.
 
     Agents' files and our own outputs are skipped, unless they were named.
@@ -91,7 +91,7 @@ def read_file(source: Source, stamp: str, books: Books) -> Read | Skipped:
         raise error_of(error, source.file) from error
 
 
-def _read(source: Source, stamp: str, books: Books) -> Read | Skipped:
+def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
     _check_name(source)
     text = files.read_document(source.path)
     if "\0" in text:
@@ -115,7 +115,7 @@ def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
     return fingerprint(text if shown == text else f"{text}\0{shown}", stamp + chapter.stamp)
 
 
-def _check_name(source: Source) -> None:
+def _check_name(source: SourceFile) -> None:
     try:
         source.file.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -244,7 +244,7 @@ def plan_ingest(
         covers: whether a file of the course was looked for.
         again: whether documents that are stored as they are count as changed.
 
-    >>> note = DocumentFile(Source(Path("b.md"), "b.md"), "x", "h2")
+    >>> note = DocumentFile(SourceFile(Path("b.md"), "b.md"), "x", "h2")
     >>> plan = plan_ingest([note], [StoredDocument("x", "a.md", "h1"), StoredDocument("y", "b.md", "h1")])
     >>> plan.changed[0].moved_from, plan.changed[0].replaces, plan.gone
     ('a.md', ('y',), [])

@@ -20,7 +20,7 @@ from lmm_education.ingestion.ids import Ids
 from lmm_education.ingestion.outline import Heading, Item, Outline, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.pool import pool
-from lmm_education.ingestion.sources import sort_key
+from lmm_education.ingestion.source_files import sort_key
 from lmm_education.material import Chunk, Place, PreparedDocument, Section
 
 Count = Callable[[str], int]
@@ -136,7 +136,8 @@ def as_written(steps: Steps) -> PreparedDocument:
 
 def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
     """A document as it is stored: with the texts that readers see, without chunks that nobody does."""
-    notes = footnotes(part.text for part in document.sections or document.chunks)
+    written = footnotes(part.text for part in document.sections or document.chunks)
+    notes = {name: as_read(note, chapter) for name, note in written.items()}
     sections = tuple(_as_read(section, chapter, notes) for section in document.sections)
     plain = {new.id for new, old in zip(sections, document.sections, strict=True) if new is old and not notes}
     seen = (chunk if chunk.section in plain else _as_read(chunk, chapter, notes) for chunk in document.chunks)
@@ -150,7 +151,7 @@ def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> Prepared
 def _as_read(of: S, chapter: BookChapter, notes: Mapping[str, str]) -> S:
     shown = with_notes(as_read(of.text, chapter), notes)
     if isinstance(of, Chunk) and of.overlap:
-        of = replace(of, overlap=as_read(of.overlap, chapter))
+        of = replace(of, overlap=with_notes(as_read(of.overlap, chapter), notes))
     return of if shown == of.text else replace(of, text=shown, source=of.text)
 
 
@@ -163,7 +164,8 @@ _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,100})\](:[ \t]*)?")
 
 def footnotes(texts: Iterable[str]) -> Mapping[str, str]:
     """The footnotes in texts, by their names."""
-    found = (match for text in texts if "[^" in text for match in _FOOTNOTE.finditer(text))
+    pieces = (piece for text in texts if "[^" in text for is_code, piece in code_apart(text) if not is_code)
+    found = (match for piece in pieces for match in _FOOTNOTE.finditer(piece))
     return {match["name"]: " ".join(match["note"].split()) for match in found}
 
 

@@ -35,7 +35,7 @@ from lmm_education.ingestion.apply import (
 )
 from lmm_education.ingestion.plan import DocumentFile, Skipped, error_of, held_by, plan_ingest, read_file
 from lmm_education.ingestion.report import DocumentReport, IngestReport, Listener, ignore
-from lmm_education.ingestion.sources import Source, add_sources, find_sources
+from lmm_education.ingestion.source_files import SourceFile, add_sources, find_sources
 from lmm_education.ingestion.watching import watch
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
@@ -208,7 +208,7 @@ def _check_inside(files: Iterable[str], root: Path) -> None:
             raise IngestError("the store names this document, which lies outside of the course", where=file, hint=hint)
 
 
-def _read(run: IngestRun, source: Source) -> DocumentFile | None:
+def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     """The document in a file, with its annotations made where that was asked for; None if there is none, or it cannot
     be read."""
     try:
@@ -227,7 +227,7 @@ def _read(run: IngestRun, source: Source) -> DocumentFile | None:
     return read.document
 
 
-def _annotate(source: Source, course: CourseParts) -> None:
+def _annotate(source: SourceFile, course: CourseParts) -> None:
     """Make missing and stale annotations, and write them into the file.
 
     Raises:

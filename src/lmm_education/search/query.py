@@ -46,7 +46,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReadQuestion:
     """A question as it was read: `text` is what is looked up; `notices` tell of names that nobody knows."""
 
     text: str
@@ -64,11 +64,11 @@ def has_marks(question: str) -> bool:
     return bool(_TYPE.search(question) or _DOCUMENT.search(question))
 
 
-def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> Asked:
+def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> ReadQuestion:
     """Take the marks out of a question: those that name a type or a document of the store; others stay.
 
     >>> read_question("Give me an *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
-    Asked(text='Give me an on loops in.', types=('exercise',), documents=('w3',), notices=())
+    ReadQuestion(text='Give me an on loops in.', types=('exercise',), documents=('w3',), notices=())
     >>> read_question("an *exercize*", ["exercise"], []).notices
     ("no passage is of the type 'exercize'; did you mean '*exercise*'?",)
     >>> read_question("What does *very* mean?", ["exercise"], []).text
@@ -105,7 +105,7 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
         return 0
 
     text = _without(_without(question, _TYPE, take_type), _DOCUMENT, take_document)
-    return Asked(text, _distinct(asked_types), _distinct(asked_documents), tuple(notices))
+    return ReadQuestion(text, _distinct(asked_types), _distinct(asked_documents), tuple(notices))
 
 
 def _readings(match: re.Match[str]) -> list[tuple[str, int]]:

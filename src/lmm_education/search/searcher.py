@@ -26,7 +26,7 @@ from lmm_education.material import Hit, SparseVector
 from lmm_education.payloads import hit_of
 from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.query import (
-    Asked,
+    ReadQuestion,
     SearchOptions,
     conditions,
     field_path,
@@ -572,7 +572,7 @@ class SearchView:
         ]  # fmt: skip
 
 
-def _question_in(asked: Asked) -> str:
+def _question_in(asked: ReadQuestion) -> str:
     """What is to be looked up; what is left of a question of marks alone, such as its question mark, is nothing."""
     text = asked.text.strip()
     return "" if (asked.types or asked.documents) and not any(map(str.isalnum, text)) else text

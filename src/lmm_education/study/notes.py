@@ -25,7 +25,7 @@ from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.plan import error_of
-from lmm_education.ingestion.sources import Source, find_sources
+from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.study.clean import Edits, Notes, clean_notes
 from lmm_education.study.study_documents import passed_over, settings_at
 
@@ -343,7 +343,7 @@ def _is_in(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def _notes_in(source: Source, study: StudySettings, keep_lines: bool) -> Notes | str:
+def _notes_in(source: SourceFile, study: StudySettings, keep_lines: bool) -> Notes | str:
     """The notes in a document, or why there are none."""
     text = files.read_document(source.path)
     if reason := passed_over(source, text):

@@ -24,7 +24,7 @@ from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
 from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
-from lmm_education.ingestion.sources import Source, find_sources
+from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.material import Chunk, Lines, Section
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument, chunk_of, section_of, types_in
@@ -171,7 +171,7 @@ def documents_at(paths: Iterable[str | Path], settings: CourseSettings) -> list[
     return reading.documents
 
 
-def passed_over(source: Source, text: str) -> str:
+def passed_over(source: SourceFile, text: str) -> str:
     """Why a file in a folder is no document of the course; empty if it is one, or if the file itself was named."""
     if source.named:
         return ""

@@ -32,7 +32,7 @@ _writing = asyncio.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FormField:
     """A setting as the form has it; `kind` is ``text``, ``long`` or ``number``."""
 
     name: str
@@ -55,9 +55,9 @@ def shown(service: Service) -> dict[str, Any]:
     }
 
 
-def _field(name: str, value: Any) -> Field:
+def _field(name: str, value: Any) -> FormField:
     kind = "number" if name in _NUMBERS else "long" if name in _LONG else "text"
-    return Field(name, str(value).removesuffix(".0") if isinstance(value, float) else str(value), kind)
+    return FormField(name, str(value).removesuffix(".0") if isinstance(value, float) else str(value), kind)
 
 
 def _why_not(service: Service, say: Wording) -> str:

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from lmm.books.as_read import as_read
 from lmm.books.bibliography import read_bibliography
 from lmm.books.chapters import BookChapter, chapter_of
+from lmm.books.executed import values_in
 
 BIB = """@string{x = "y"}
 @article{darwin, author = "Darwin, Charles", date = {1859-11-24}, title={On the {Origin}}}
@@ -362,6 +363,9 @@ def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> No
     assert chapter.values == {"nrow(d)": "32", "100 * p": "12.5"}
     shown = as_read(text, chapter)
     assert shown.startswith("There are 32 rows, 12.5 % of them new.\n\nOne more line: ….")
+    same = "The mean is `r mean(x)` cm.\n\nThe mean is `r mean(y)` cm.\n"
+    assert values_in(same, "The mean is 3 cm.\n\nThe mean is 5 cm.\n") == {}
+    assert values_in("The mean is `r mean(x)` cm.\r\n", "The mean is 3 cm.\r\n") == {"mean(x)": "3"}
     changed = text.replace("of them new", "of them old")
     (tmp_path / "one.Rmd").write_text(changed)
     assert as_read(changed, chapter_of(tmp_path / "one.Rmd")).startswith("There are … rows, … % of them old.")

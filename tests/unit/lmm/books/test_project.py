@@ -11,7 +11,7 @@ from lmm import Document
 from lmm.books.chapters import chapter_of
 from lmm.books.project import book_of, read_book
 from lmm.models.testing import ScriptedModel
-from lmm_education.ingestion.sources import find_sources
+from lmm_education.ingestion.source_files import find_sources
 
 KINDS = {
     "_quarto.yml": """\

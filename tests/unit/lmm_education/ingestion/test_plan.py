@@ -9,13 +9,13 @@ import pytest
 from lmm.books.chapters import Books
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.plan import DocumentFile, Read, docid_of, is_chatmd, plan_ingest, read_file
-from lmm_education.ingestion.sources import Source
+from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.payloads import StoredDocument
 
 
 def file(name: str, docid: str = "", hash: str = "h") -> DocumentFile:
     """A document in a file, under its docid if it has one."""
-    return DocumentFile(Source(Path(name), name), docid or name, hash)
+    return DocumentFile(SourceFile(Path(name), name), docid or name, hash)
 
 
 def record(name: str, docid: str = "", hash: str = "h") -> StoredDocument:
@@ -152,7 +152,7 @@ def test_what_a_document_shows_is_part_of_its_hash(tmp_path: Path) -> None:
 
 
 def _hash_in(folder: Path) -> str:
-    read = read_file(Source(folder / "b.qmd", "b.qmd"), "", Books())
+    read = read_file(SourceFile(folder / "b.qmd", "b.qmd"), "", Books())
     assert isinstance(read, Read)
     return read.document.hash
 

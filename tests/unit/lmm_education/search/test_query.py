@@ -7,7 +7,7 @@ import pytest
 from lmm_education.catalogue import StoredName
 from lmm_education.errors import SearchError
 from lmm_education.search.query import (
-    Asked,
+    ReadQuestion,
     conditions,
     has_marks,
     named_documents,
@@ -26,34 +26,36 @@ DOCUMENTS = (
 @pytest.mark.parametrize(
     ("question", "asked"),
     [
-        ("*exercise* on loops", Asked("on loops", ("exercise",))),
-        ("loops *EXERCISE*", Asked("loops", ("exercise",))),
-        ("an *exercise*, please", Asked("an, please", ("exercise",))),
-        ("*exercise* *exercise* loops *study topic*", Asked("loops", ("exercise", "study topic"))),
-        ("**exercise** on 2*exercise*3", Asked("**exercise** on 2*exercise*3")),
-        ("a * b *exercise* c", Asked("a * b c", ("exercise",))),
-        ("* exercise * loops", Asked("* exercise * loops")),
-        ("loops in @week-4?", Asked("loops in?", (), ("w4", "old-4"))),
-        ("loops in @week-4.Rmd.", Asked("loops in.", (), ("w4",))),
-        ('@"week 3" loops', Asked("loops", (), ("w3",))),
-        ("(@w3) loops", Asked("() loops", (), ("w3",))),
-        ("me@w3 loops", Asked("me@w3 loops")),
+        ("*exercise* on loops", ReadQuestion("on loops", ("exercise",))),
+        ("loops *EXERCISE*", ReadQuestion("loops", ("exercise",))),
+        ("an *exercise*, please", ReadQuestion("an, please", ("exercise",))),
+        ("*exercise* *exercise* loops *study topic*", ReadQuestion("loops", ("exercise", "study topic"))),
+        ("**exercise** on 2*exercise*3", ReadQuestion("**exercise** on 2*exercise*3")),
+        ("a * b *exercise* c", ReadQuestion("a * b c", ("exercise",))),
+        ("* exercise * loops", ReadQuestion("* exercise * loops")),
+        ("loops in @week-4?", ReadQuestion("loops in?", (), ("w4", "old-4"))),
+        ("loops in @week-4.Rmd.", ReadQuestion("loops in.", (), ("w4",))),
+        ('@"week 3" loops', ReadQuestion("loops", (), ("w3",))),
+        ("(@w3) loops", ReadQuestion("() loops", (), ("w3",))),
+        ("me@w3 loops", ReadQuestion("me@w3 loops")),
         (
             "@week-5 loops",
-            Asked("@week-5 loops", notices=("no document is called 'week-5'; did you mean '@week-4'?",)),
+            ReadQuestion("@week-5 loops", notices=("no document is called 'week-5'; did you mean '@week-4'?",)),
         ),
         (
             "@nosuch loops",
-            Asked("@nosuch loops", notices=("no document is called 'nosuch'; it was looked up as a word",)),
+            ReadQuestion("@nosuch loops", notices=("no document is called 'nosuch'; it was looked up as a word",)),
         ),
         (
             "*exercize* loops",
-            Asked("*exercize* loops", notices=("no passage is of the type 'exercize'; did you mean '*exercise*'?",)),
+            ReadQuestion(
+                "*exercize* loops", notices=("no passage is of the type 'exercize'; did you mean '*exercise*'?",)
+            ),
         ),
-        ("@w3", Asked("", (), ("w3",))),
+        ("@w3", ReadQuestion("", (), ("w3",))),
     ],
 )
-def test_marks_are_read_and_taken_out(question: str, asked: Asked) -> None:
+def test_marks_are_read_and_taken_out(question: str, asked: ReadQuestion) -> None:
     """Those that name something in the store; everything else stays as it was typed."""
     assert read_question(question, TYPES, DOCUMENTS) == asked
 

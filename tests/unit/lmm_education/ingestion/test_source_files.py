@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmm_education.ingestion.sources import Sources, file_name, find_sources
+from lmm_education.ingestion.source_files import SourceFiles, file_name, find_sources
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def files(sources: Sources) -> list[str]:
+def files(sources: SourceFiles) -> list[str]:
     """The names of the documents found."""
     return [source.file for source in sources.documents]
 
@@ -89,6 +89,6 @@ def test_links_are_followed_and_count_once(course: Path) -> None:
 def test_files_outside_the_course_have_a_name_too(course: Path) -> None:
     """A path that leads out of the course's folder."""
     assert file_name(course / "a.md", course / "notes") == "../a.md"
-    assert not Sources(folders=["."]).covers("../a.md")
-    assert Sources(folders=["../more"]).covers("../more/a.md")
+    assert not SourceFiles(folders=["."]).covers("../a.md")
+    assert SourceFiles(folders=["../more"]).covers("../more/a.md")
     assert os.sep not in file_name(course / "notes" / "c.qmd", course) or os.sep == "/"

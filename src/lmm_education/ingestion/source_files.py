@@ -20,7 +20,7 @@ _PATTERN = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file to ingest. `path` is as it was named; `file` relative to the course's folder, with ``/``.
 
     `named` tells that the file itself was named, not a folder or a pattern that it lies in.
@@ -32,7 +32,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Sources:
+class SourceFiles:
     """What was found: documents in the order of their paths, in a book in its order; what is wrong; what was left out
     and why.
 
@@ -40,7 +40,7 @@ class Sources:
     were named and are not there.
     """
 
-    documents: list[Source] = field(default_factory=list)
+    documents: list[SourceFile] = field(default_factory=list)
     errors: list[LmmError] = field(default_factory=list)
     skipped: list[tuple[Path, str]] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Sources:
     def covers(self, file: str) -> bool:
         """Whether a file, by its path in the course, lies where we looked.
 
-        >>> Sources(folders=["notes"]).covers("notes/a/b.md"), Sources(folders=["notes"]).covers("more/b.md")
+        >>> SourceFiles(folders=["notes"]).covers("notes/a/b.md"), SourceFiles(folders=["notes"]).covers("more/b.md")
         (True, False)
         """
         return file in self.missing or any(_is_inside(file, folder) for folder in self.folders)
@@ -80,13 +80,13 @@ def _is_inside(file: str, folder: str) -> bool:
     return not file.startswith("../") if folder == "." else PurePath(file).is_relative_to(folder)
 
 
-def find_sources(paths: Iterable[str | Path], root: Path) -> Sources:
+def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
     """The documents at some paths: files as they are, folders with their subfolders, ``*`` patterns.
 
     In folders and patterns, hidden folders and what knitr makes are passed over; a file counts once.
     Paths are named relative to `root`, so that a folder and a file in it give the same names.
     """
-    sources, seen, places = Sources(), set[str](), _Places(root)
+    sources, seen, places = SourceFiles(), set[str](), _Places(root)
     named = [(path, _at(str(path))) for path in paths]
     # Files that were named come first: what is named is ingested even where a folder would pass it over.
     for path, found in sorted(named, key=lambda item: item[1] != "file"):
@@ -99,10 +99,10 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> Sources:
     return sources
 
 
-def _follow_books(sources: Sources) -> None:
+def _follow_books(sources: SourceFiles) -> None:
     """Put chapters into the order of their book, and leave out what lies in a book's folder and is no part of it."""
     books: dict[Path, Book | None] = {}
-    places: list[tuple[list[str], Source]] = []
+    places: list[tuple[list[str], SourceFile]] = []
     for source in sources.documents:
         path = source.path.absolute()
         if path.parent not in books:
@@ -129,7 +129,7 @@ def sort_key(file: str, book: Book | None, position: int | None) -> str:
     return "/".join([*PurePath(file).parts[:-inside], f"\t{position:06}"])
 
 
-def add_sources(sources: Sources, files: Iterable[str], root: Path) -> None:
+def add_sources(sources: SourceFiles, files: Iterable[str], root: Path) -> None:
     """Add the files of the course that are not among the sources yet; those that are gone are noted as missing.
 
     A store may come from a stranger too: what it says lies outside of the course is not read before it is named.
@@ -145,7 +145,7 @@ def add_sources(sources: Sources, files: Iterable[str], root: Path) -> None:
             sources.errors.append(type(error)(error.message, where=error.where, hint=hint))
             continue
         if found is not None and stat.S_ISREG(found.st_mode):
-            sources.documents.append(Source(shown(root / file), file))
+            sources.documents.append(SourceFile(shown(root / file), file))
         else:
             sources.missing[file] = root / file
 
@@ -161,7 +161,7 @@ def _at(path: str) -> str:
     return "pattern" if _PATTERN & set(path) and not os.path.lexists(path) else "file"
 
 
-def _sources_at(path: Path, found: str, places: _Places, sources: Sources) -> Iterator[Source]:
+def _sources_at(path: Path, found: str, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     try:
         check_named(path)
     except LinkOutside as error:
@@ -173,14 +173,14 @@ def _sources_at(path: Path, found: str, places: _Places, sources: Sources) -> It
     elif found == "pattern":
         yield from _matching(str(path), places, sources)
     elif path.is_file() and path.suffix.lower() in SUFFIXES:
-        yield Source(path, places.name(path))
+        yield SourceFile(path, places.name(path))
     else:
         if not os.path.lexists(path):
             sources.missing[file_name(path, places.root)] = path
         sources.errors.append(_not_a_document(path))
 
 
-def _matching(pattern: str, places: _Places, sources: Sources) -> Iterator[Source]:
+def _matching(pattern: str, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # patterns may be absolute
     if not matches:
         sources.errors.append(FileReadError("no file fits this pattern", where=pattern, hint="check the path"))
@@ -199,7 +199,7 @@ def _matching(pattern: str, places: _Places, sources: Sources) -> Iterator[Sourc
             yield from _unless_knitted(match, places, sources)
 
 
-def _in_folder(folder: Path, places: _Places, sources: Sources) -> Iterator[Source]:
+def _in_folder(folder: Path, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     def skip(error: LinkOutside) -> None:
         sources.skipped.append((Path(error.where), error.message))
 
@@ -207,12 +207,12 @@ def _in_folder(folder: Path, places: _Places, sources: Sources) -> Iterator[Sour
         yield from _unless_knitted(path, places, sources)
 
 
-def _unless_knitted(path: Path, places: _Places, sources: Sources) -> Iterator[Source]:
+def _unless_knitted(path: Path, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     source = knitted_from(path)
     if source is not None:
         sources.skipped.append((path, f"made from {source.name}"))
     else:
-        yield Source(path, places.name(path), named=False)
+        yield SourceFile(path, places.name(path), named=False)
 
 
 def knitted_from(path: Path) -> Path | None:
