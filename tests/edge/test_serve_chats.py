@@ -377,6 +377,21 @@ def open_quiz(page: Browser) -> None:
     )
 
 
+def test_tabs_stay_where_they_are_while_a_panel_fills(page: Browser) -> None:
+    """Who clicks a tab just when the plan arrives hits it."""
+    page.click("#open-study")
+    page.wait_for("document.querySelector('#study .text').innerText.length > 20")
+    tops = page.run("""(async () => {
+      const tab = document.querySelector('#study nav button'), top = () => tab.getBoundingClientRect().top;
+      tab.click();
+      const empty = top();
+      const text = document.querySelector('#study .text');
+      while (text.innerText.length <= 20) await new Promise((go) => setTimeout(go, 10));
+      return [empty, top()];
+    })()""")
+    assert tops[0] == tops[1]
+
+
 def test_a_quiz_tells_what_is_right(page: Browser, model: ScriptedServer) -> None:
     """The model reads exercise, answer and the course, and no solution that is withheld; its text stays text."""
     open_quiz(page)

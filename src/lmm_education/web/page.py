@@ -310,7 +310,8 @@ async def react(request: Request) -> Response:
         raise RequestError("no log is kept", status=404)
     kept = log.react(exchange, str(request.state.student), _REACTIONS[reaction], comment)
     try:
-        known = await asyncio.wait_for(asyncio.wrap_future(kept), _PATIENCE)
+        async with asyncio.timeout(_PATIENCE):
+            known = await asyncio.wrap_future(kept)
     except (LogError, TimeoutError):  # which the log's own thread has told
         failure = ToldFailure(503, "server_error", texts_of(request, service.settings)["not_kept"], "unavailable")
         return JSONResponse(failure.as_json(), failure.status)

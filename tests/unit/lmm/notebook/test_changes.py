@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from lmm.disk.changes import WatchedPaths, changes, signature
+from lmm.disk.changes import WatchedPaths, _next, changes, signature
 from lmm.disk.folder import is_document
 from lmm.errors import FileReadError
 
@@ -143,3 +144,21 @@ def test_where_there_are_no_notifications(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert set(asyncio.run(watch())) == {file}
     assert len(reasons) == 1
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_cancellation_that_comes_with_a_change_counts(tmp_path: Path, turns: int) -> None:
+    """Ctrl-C some turns of the loop after a save ends the watching: Python 3.11's `asyncio.wait_for` may forget it."""
+
+    async def forgotten() -> bool:
+        told: asyncio.Queue[set[Path] | Exception] = asyncio.Queue()
+        waiting = asyncio.create_task(_next(told, time.monotonic() + 1))
+        await asyncio.sleep(0.01)
+        told.put_nowait({tmp_path})
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        was_running = waiting.cancel()
+        await asyncio.wait((waiting,))
+        return was_running and not waiting.cancelled()
+
+    assert not asyncio.run(forgotten())
