@@ -16,9 +16,9 @@ from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, best, median, seconds, show
 from lmm.config import ModelSettings
 from lmm.models.embed import CachedEncoder, TextEmbedder, open_embedder
-from lmm.models.embedders.encoder import Encoder
+from lmm.models.embedders.local import open_sentence_transformers
 from lmm.models.embedders.prefixes import Prefixes
-from lmm.models.embedders.sentence_transformers import open_sentence_transformers
+from lmm.models.embedders.text_encoder import TextEncoder
 from lmm.models.embedders.wordllama import open_wordllama
 from lmm.models.vector_cache import VectorCache
 from lmm.providers import parse_name
@@ -84,7 +84,7 @@ def speed(embedder: TextEmbedder, texts: list[str], runs: int = 5) -> float:
     return len(texts) / best(lambda: embedder.embed(texts, kind="document"), runs)
 
 
-def from_cache(encoder: Encoder, texts: list[str]) -> float:
+def from_cache(encoder: TextEncoder, texts: list[str]) -> float:
     """Texts a second that the cache knows."""
     with tempfile.TemporaryDirectory() as folder:
         return speed(TextEmbedder(CachedEncoder(encoder, VectorCache(Path(folder, "vectors.sqlite3")))), texts)

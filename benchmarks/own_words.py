@@ -28,7 +28,7 @@ from lmm import loop
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
 from lmm.models.testing import ScriptedModel
 from lmm.providers import is_static
-from lmm_education.answer.answers import Answer
+from lmm_education.answer.answer import Answer
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.course import open_course
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from lmm.config_tables import Config, Count, Key, Positive, Share, Table, check_tables, keys_of, read_keys
 from lmm.powers import Power, find_powers
-from lmm.tables import Config, Count, Key, Positive, Share, Table, check_tables, keys_of, read_keys
 
 
 class ChatmdSettings(Table, frozen=True):

@@ -16,13 +16,13 @@ from chatmd.language.nodes import SyntaxTree
 from chatmd.language.syntax import parse
 from lmm.config import ModelSettings, Settings, is_chosen, load_settings
 from lmm.config_files import find_config
+from lmm.config_tables import Config as ConfigFile
 from lmm.errors import ConfigError, Place
 from lmm.messages import Event, Listener, ToolCall, ignore
 from lmm.models.budget import UsageTally
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
 from lmm.powers import require
-from lmm.tables import Config as ConfigFile
 
 if TYPE_CHECKING:
     from lmm.fetch import FetchRules

@@ -15,10 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from lmm.errors import ConfigError, nearest
-from lmm.powers import Power, find_powers, require
-from lmm.providers import PROVIDERS, ModelName, default_embedding, find_provider, parse_name
-from lmm.tables import (
+from lmm.config_tables import (
     Config,
     Count,
     CountOrZero,
@@ -34,6 +31,9 @@ from lmm.tables import (
     refuse_unknown,
     tables_of,
 )
+from lmm.errors import ConfigError, nearest
+from lmm.powers import Power, find_powers, require
+from lmm.providers import PROVIDERS, ModelName, default_embedding, find_provider, parse_name
 
 TIERS = ("major", "minor", "aux", "embedding")
 DEFAULT_SYSTEM = (

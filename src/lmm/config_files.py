@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import Settings, load_settings
+from lmm.config_tables import Config, old_variables
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError
-from lmm.tables import Config, old_variables
 
 CONFIG = "config.toml"
 

@@ -1,5 +1,5 @@
 """config.toml for people: the file that `lmm init` writes, the part of docs/configuration.md that lists every key, and
-what of a file is in force, all made from the fields of `lmm.tables.TABLES`.
+what of a file is in force, all made from the fields of `lmm.config_tables.TABLES`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from lmm.config_tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of, line_of
 from lmm.errors import ConfigError
-from lmm.tables import TABLES, Config, Declared, keys_in, keys_of, kinds_of, line_of
 
 _HEAD = """\
 # Settings of LM Markdown. Every line that is commented out shows its default or an example.

@@ -17,6 +17,7 @@ from typing import Any, Self
 from lmm import config_files
 from lmm.books.project import book_of
 from lmm.config import ANNOTATIONS, Settings
+from lmm.config_tables import Config
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
@@ -44,7 +45,6 @@ from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
 from lmm.pipeline import P, Parsed, Planner, R, Report, work
 from lmm.prompts.load import load_prompts
-from lmm.tables import Config
 
 SETTLE = 0.1  # seconds without a save of somebody else's, before we write
 

@@ -1,7 +1,7 @@
 """Powers: what a config.toml asks for that reaches beyond its folder, such as another host or a path outside.
 
 A config.toml may have come with somebody's repository. What concerns only its folder it may set; a power has to be
-approved with ``lmm trust`` before a command uses it. Which keys are powers their fields say (`lmm.tables.Key.power`);
+approved with ``lmm trust`` before a command uses it. Which keys are powers their fields say (`Key.power`);
 what the kinds mean stands here.
 """
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lmm.config_tables import TABLES, Config, Declared, keys_in, line_of
 from lmm.disk import trust
 from lmm.errors import Untrusted
 from lmm.hosts import is_loopback_url
 from lmm.providers import ALIASES, PROVIDERS
-from lmm.tables import TABLES, Config, Declared, keys_in, line_of
 from lmm.terminal import visible
 
 

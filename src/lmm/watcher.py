@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lmm.disk.changes import Signature, WatchedPaths, changes, signature
 from lmm.disk.files import read_document
+from lmm.disk.watching import Signature, WatchedPaths, changes, signature
 from lmm.document import SETTLE, Document
 from lmm.errors import LmmError, Place
 from lmm.loop import background, blocking

@@ -1,6 +1,6 @@
 """What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
 
-from .answer.answers import Answer as Answer
+from .answer.answer import Answer as Answer
 from .course import (
     Course as Course,
     aingest as aingest,

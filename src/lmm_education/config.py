@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from lmm.config import Annotations
-from lmm.errors import ConfigError
-from lmm.powers import Power, find_powers
-from lmm.tables import (
+from lmm.config_tables import (
     Config,
     Count,
     CountOrZero,
@@ -28,6 +26,8 @@ from lmm.tables import (
     refuse_unknown,
     tables_of,
 )
+from lmm.errors import ConfigError
+from lmm.powers import Power, find_powers
 from lmm_education.encodings import ENCODINGS, find_encoding
 
 DocumentSplit = Literal["heading", "level", "size", "none"]

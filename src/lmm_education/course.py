@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lmm import loop
 from lmm.config import is_chosen
+from lmm.config_tables import Config
 from lmm.errors import LmmError
 from lmm.models.port import ChatModel, Embedder, RunnableTool
-from lmm.tables import Config
-from lmm_education.answer.answers import Answer, AnswerEvent, AnswerListener, AskOptions, History
+from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.report import IngestReport, Listener, ignore

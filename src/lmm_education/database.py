@@ -7,9 +7,11 @@ course.
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ from lmm.errors import ConfigError, FileReadError
 
 TABLES = MetaData()
 PATIENCE = 10.0  # seconds for others that write, and for a server that does not answer
+_PAUSE = 0.01  # seconds
 _HINTS = {
     "locked": "another process holds it",
     "full": "free some space",
@@ -79,7 +82,8 @@ class Database:
         self.where = str(self.file or url.render_as_string(hide_password=True))
         self._make_tables, self._making = make, threading.Lock()
         if self.file:
-            event.listen(self._engine, "connect", _prepare if make else _prepare_to_read)
+            prepare = functools.partial(_prepare, patience=patience) if make else _prepare_to_read
+            event.listen(self._engine, "connect", lambda connection, _: prepare(connection))
             event.listen(self._engine, "begin", _begin)
 
     def close(self) -> None:
@@ -152,13 +156,23 @@ class Database:
             raise FileReadError(f"cannot be used: {error.strerror}", where=self.where, hint=hint) from error
 
 
-def _prepare(connection: sqlite3.Connection, _: object) -> None:
-    _prepare_to_read(connection, _)
-    for pragma in ("journal_mode = wal", "synchronous = normal", "secure_delete = on"):
+def _prepare(connection: sqlite3.Connection, patience: float) -> None:
+    _prepare_to_read(connection)
+    # SQLite's own patience is not for this one: of two that begin the same file, one is told at once that it is locked.
+    end = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= end:
+                raise
+            time.sleep(_PAUSE)
+    for pragma in ("synchronous = normal", "secure_delete = on"):
         connection.execute(f"pragma {pragma}")
 
 
-def _prepare_to_read(connection: sqlite3.Connection, _: object) -> None:
+def _prepare_to_read(connection: sqlite3.Connection) -> None:
     connection.isolation_level = None  # transactions begin where we say so
 
 

@@ -14,12 +14,12 @@ from typing import Any, Self, TypeVar
 
 from lmm import config_files
 from lmm.config import MINILM, ModelSettings, Settings, embedding_line, is_chosen
+from lmm.config_tables import Config
 from lmm.errors import FileReadError
-from lmm.models.embedders.encoder import options_of
+from lmm.models.embedders.text_encoder import options_of
 from lmm.models.port import ChatModel, Embedder
 from lmm.powers import KINDS
 from lmm.providers import is_static
-from lmm.tables import Config
 from lmm_education.catalogue import Catalogue, Catalogues
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.bm25 import language_code

@@ -15,7 +15,7 @@ from fakes.openai_server import Action, Recorded, ScriptedServer
 import lmm_education
 from lmm.models.testing import ScriptedModel
 from lmm.models.tokens import count_tokens
-from lmm_education.answer.answers import Called, Found
+from lmm_education.answer.answer import Called, Found
 
 LEAVES = """---
 title: Botany

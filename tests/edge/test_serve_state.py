@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -84,6 +85,20 @@ def test_several_servers_agree(place: Path | str) -> None:
     assert first.read(cookie, one.read()) is None
     for each in databases:
         each.close()
+
+
+def test_a_file_that_another_server_is_just_making(tmp_path: Path) -> None:
+    """It is waited for, though SQLite says at once that a file cannot become one with a log of writes."""
+    file = tmp_path / "state.sqlite"
+    other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    other.execute("begin immediate")
+    ended = threading.Timer(0.3, other.close)
+    ended.start()
+    database = Database(file)
+    with database.writing():
+        pass
+    database.close()
+    ended.join()
 
 
 def test_several_servers_have_one_log(place: Path | str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fakes.openai_server import Action, ScriptedServer
 import lmm_education
 from lmm_education import Course
 from lmm_education.agent_tools.published import open_published_course
-from lmm_education.answer.answers import AskOptions
+from lmm_education.answer.answer import AskOptions
 from lmm_education.answer.run import open_answering
 from lmm_education.web.app import ROUTES
 

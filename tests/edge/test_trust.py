@@ -19,11 +19,11 @@ from fakes.web_server import WebServer, page
 import chatmd
 import lmm_education
 from lmm import config_files, terminal
+from lmm.config_tables import TABLES, keys_in
 from lmm.disk import folder as disk_folder, trust
 from lmm.errors import Untrusted, UntrustedConfig
 from lmm.powers import all_powers
 from lmm.scan import scan_messages
-from lmm.tables import TABLES, keys_in
 
 DOCUMENT = "---\n?: q\n---\nText.\n"
 KEY = "sk-from-the-environment"

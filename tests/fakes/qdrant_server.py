@@ -63,6 +63,8 @@ class QdrantServer:
     there. `delay` is the way there and back, in seconds.
     """
 
+    client: Any
+
     def __init__(
         self,
         api_key: str | None = None,
@@ -73,7 +75,7 @@ class QdrantServer:
         delay: float = 0.0,
     ) -> None:
         self.api_key, self.strict, self.delay = api_key, strict, delay
-        self.client: Any = QdrantClient(":memory:") if shards == 1 else Shards(shards)
+        self.client = QdrantClient(":memory:") if shards == 1 else Shards(shards)
         self.indexes: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
         if node_of is not None:

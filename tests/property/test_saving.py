@@ -13,7 +13,7 @@ from hypothesis import assume, given, strategies as st
 from strategies import documents
 
 from lmm import Document
-from lmm.disk.versions import Conflict, equal_pairs, three_way
+from lmm.disk.diff import Conflict, equal_pairs, three_way
 from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import parse_markdown_text

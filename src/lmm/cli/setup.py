@@ -44,13 +44,13 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it could be called."""
     from lmm import config_files, config_text
     from lmm.config import TIERS
+    from lmm.config_tables import TABLES, check_tables
     from lmm.disk import trust as trust_store
     from lmm.disk.files import read_document, state_folder
     from lmm.markdown.blocks import HeaderBlock
     from lmm.markdown.parse_markdown import parse_markdown_text
     from lmm.notebook.header import check_header
     from lmm.powers import all_powers, how_to_agree
-    from lmm.tables import TABLES, check_tables
 
     header = None
     if file is not None:

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lmm.disk.exchange import put_in_place
 from lmm.disk.folder import check_named
+from lmm.disk.swap import put_in_place
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 MOST = 64_000_000
@@ -153,7 +153,7 @@ def replace(path: Path, data: str | bytes, *, expected: bytes | None = None, mod
     """Replace a file's content in one step, keeping its mode; a link inside its folder is followed, not replaced.
 
     With `expected`, only if that is what the file holds; what its author saves in that very moment stays (see
-    `lmm.disk.exchange`). A new file gets `mode`, less what the umask takes.
+    `lmm.disk.swap`). A new file gets `mode`, less what the umask takes.
 
     Raises:
         Changed: the file does not hold `expected`.

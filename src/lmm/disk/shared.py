@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmm.disk import files
-from lmm.disk.changes import Signature, signature
 from lmm.disk.folder import check_named
 from lmm.disk.undo import remember
+from lmm.disk.watching import Signature, signature
 from lmm.errors import Changed, DocumentBusy, DocumentError, FileReadError, FileWriteError, LmmError
 
 _LOCK_POLL = 0.1  # seconds

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from lmm.disk.diff import Conflict, hunks, three_way
 from lmm.disk.files import check_writable, document_lock, read_document, real, replace, state_folder
 from lmm.disk.folder import check_named
-from lmm.disk.versions import Conflict, hunks, three_way
 from lmm.errors import Changed, LmmError
 
 KEEP_CHANGES = 50  # of one file

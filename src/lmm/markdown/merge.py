@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from lmm.disk.diff import equal_pairs
 from lmm.disk.shared import Merged
-from lmm.disk.versions import equal_pairs
 from lmm.errors import MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, ended, insert_blocks, serialize

@@ -13,13 +13,11 @@ from lmm.config import ModelSettings
 from lmm.errors import ModelKeyMissing, ModelNotFound, ModelRejected
 from lmm.messages import encodable
 from lmm.models.embedders.dialects import DIALECTS
-from lmm.models.embedders.encoder import Encoder, Took, Vector, identity_of, is_usable
-from lmm.models.embedders.fastembed import open_fastembed
+from lmm.models.embedders.local import open_fastembed, open_model2vec, open_sentence_transformers
 from lmm.models.embedders.minilm import NAME as MINILM, open_minilm
-from lmm.models.embedders.model2vec import open_model2vec
 from lmm.models.embedders.prefixes import Prefixes, prefixes_of
 from lmm.models.embedders.remote import RemoteEncoder
-from lmm.models.embedders.sentence_transformers import open_sentence_transformers
+from lmm.models.embedders.text_encoder import TextEncoder, Took, Vector, identity_of, is_usable
 from lmm.models.embedders.wordllama import open_wordllama
 from lmm.models.port import Embedder, Progress, Side
 from lmm.models.vector_cache import VectorCache, key_of
@@ -27,7 +25,7 @@ from lmm.powers import require
 from lmm.providers import PROVIDERS, is_static
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
-ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], Encoder]] = {
+ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], TextEncoder]] = {
     "builtin": lambda settings, prefixes: (open_minilm if settings.model.model == MINILM else open_wordllama)(
         settings, prefixes
     ),
@@ -98,7 +96,7 @@ def _prefixes(settings: ModelSettings) -> Prefixes:
 class TextEmbedder:
     """An encoder behind the port: equal texts are embedded once, and no vector comes out that is none."""
 
-    def __init__(self, encoder: Encoder, dimensions: int | None = None) -> None:
+    def __init__(self, encoder: TextEncoder, dimensions: int | None = None) -> None:
         self._encoder = encoder
         self._dimensions = dimensions
 
@@ -172,7 +170,7 @@ def _start(text: str) -> str:
 class CachedEncoder:
     """`encoder`, asked only for what is not in the cache; what arrives is remembered at once, batch by batch."""
 
-    def __init__(self, encoder: Encoder, cache: VectorCache) -> None:
+    def __init__(self, encoder: TextEncoder, cache: VectorCache) -> None:
         self._encoder, self._cache = encoder, cache
         self.name, self.identity = encoder.name, encoder.identity
         self.server, self.prefixes = encoder.server, encoder.prefixes

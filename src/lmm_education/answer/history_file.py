@@ -8,7 +8,7 @@ from pathlib import Path
 from lmm.disk.files import document_lock
 from lmm.disk.folder import check_named
 from lmm.errors import FileReadError, FileWriteError
-from lmm_education.answer.answers import Answer, source_as_json
+from lmm_education.answer.answer import Answer, source_as_json
 from lmm_education.answer.history import Exchange
 
 

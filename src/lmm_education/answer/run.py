@@ -18,7 +18,7 @@ from lmm.models.tokens import count_tokens
 from lmm.models.windows import window_of
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.answers import (
+from lmm_education.answer.answer import (
     Answer,
     AnswerEvent,
     AskOptions,

@@ -14,7 +14,7 @@ from lmm.terminal import DONE, FAILED, usage_text
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
-    from lmm_education.answer.answers import Answer, AnswerEvent, History
+    from lmm_education.answer.answer import Answer, AnswerEvent, History
     from lmm_education.answer.sources import Source
 
 
@@ -103,7 +103,7 @@ class AnswerPrinter:
 
     def __call__(self, event: AnswerEvent) -> None:
         """Print what happens."""
-        from lmm_education.answer.answers import Called, Found
+        from lmm_education.answer.answer import Called, Found
         from lmm_education.answer.context import shown
 
         match event:

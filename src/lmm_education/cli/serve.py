@@ -28,7 +28,7 @@ from lmm.terminal import DONE
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
-    from lmm.tables import Config
+    from lmm.config_tables import Config
     from lmm_education.course import Course
     from lmm_education.database import Database
     from lmm_education.web.accounts import Accounts, Logins

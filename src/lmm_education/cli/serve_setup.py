@@ -21,8 +21,8 @@ from lmm.terminal import DONE
 
 if TYPE_CHECKING:
     from lmm.config import ModelSettings
+    from lmm.config_tables import Config
     from lmm.models.port import ChatModel
-    from lmm.tables import Config
     from lmm_education.config import ServeSettings
     from lmm_education.web.accounts import Accounts
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from lmm.config_tables import Declared, Names, in_words, keys_of
 from lmm.errors import ConfigError, nearest
-from lmm.tables import Declared, Names, in_words, keys_of
 from lmm_education.config import CourseSettings, Preparation, SearchSettings, change_settings
 
 SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "reranker"}

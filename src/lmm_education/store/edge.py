@@ -36,8 +36,8 @@ from lmm_education.store.port import (
     Waits,
     Where,
 )
+from lmm_education.store.reading import View, telling_of_files, write_frequencies, write_manifest
 from lmm_education.store.shard import NEVER_WRITTEN, PAGE, ROOM, Shard
-from lmm_education.store.view import View, telling_of_files, write_frequencies, write_manifest
 
 T = TypeVar("T")
 # What the record of a document says besides its metadata: by these, a store can be made anew.

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config_files import find_config
+from lmm.config_tables import Config
 from lmm.document import Document
 from lmm.errors import LmmError, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words
@@ -32,7 +33,6 @@ from lmm.notebook.batch import Batch
 from lmm.notebook.fields import text_of
 from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
-from lmm.tables import Config
 from lmm_education.config import StudySettings
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.plan import error_of

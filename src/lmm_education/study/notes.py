@@ -15,12 +15,12 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote
 
+from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named, hash_of
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.tables import Config
 from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.kinds import is_comment, kind_of

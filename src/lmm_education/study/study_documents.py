@@ -15,9 +15,9 @@ from typing import Any
 from lmm.books.as_read import as_read
 from lmm.books.chapters import NO_BOOK, BookChapter, Books
 from lmm.config_files import CONFIG, find_config
+from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.errors import LmmError
-from lmm.tables import Config
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from lmm.loop import ended
 from lmm.messages import Usage
-from lmm_education.answer.answers import Answer
+from lmm_education.answer.answer import Answer
 
 CACHED = "this question was asked before; this is the answer that was given then"
 _LONGEST = 20_000  # characters

@@ -13,7 +13,7 @@ from lmm import loop
 from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.search.query import SearchOptions
 from lmm_education.web.http import read_json
-from lmm_education.web.material import without_solution
+from lmm_education.web.panels import without_solution
 from lmm_education.web.service import service_of
 
 MOST_MESSAGES = 1000

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from lmm.errors import LmmError
-from lmm_education.answer.answers import AskOptions
+from lmm_education.answer.answer import AskOptions
 from lmm_education.errors import RequestError, StoreError
 from lmm_education.parts import CourseParts
 from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_documents, teacher_log

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.notebook.annotations import CHARACTERS_PER_TOKEN
-from lmm_education.answer.answers import Answer, AnswerEvent, Called, source_as_json
+from lmm_education.answer.answer import Answer, AnswerEvent, Called, source_as_json
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source

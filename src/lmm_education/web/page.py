@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from lmm.messages import Retrying, TextDelta
-from lmm_education.answer.answers import Answer, AnswerEvent, Attempted, Called, Found
+from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.quoting import NOTICE
 from lmm_education.answer.run import NOTHING_FOUND
@@ -26,11 +26,11 @@ from lmm_education.answer.sources import Source
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.web.api import check_number, checked_length, checked_question
-from lmm_education.web.chapters import Chapter, follow_ups, source_title, starters
+from lmm_education.web.contents import Chapter, follow_ups, source_title, starters
 from lmm_education.web.http import NO_STORE, ToldFailure, read_json, server_sent, short_text, template
 from lmm_education.web.identity import caller_of, set_cookie
-from lmm_education.web.material import Hidden, section_values
 from lmm_education.web.openid import LoginProvider
+from lmm_education.web.panels import Hidden, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
 from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, service_of

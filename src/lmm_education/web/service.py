@@ -26,7 +26,7 @@ from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
 from lmm.prompts.load import load_prompts
-from lmm_education.answer.answers import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
+from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
@@ -41,14 +41,14 @@ from lmm_education.search.expand import can_write
 from lmm_education.search.run import CourseSearch
 from lmm_education.web.accounts import Accounts, Sessions, Signer
 from lmm_education.web.answer_cache import CACHED, AnswerCache
-from lmm_education.web.chapters import course_title
+from lmm_education.web.contents import course_title
 from lmm_education.web.guard import Guard, too_soon
 from lmm_education.web.http import ToldFailure, failure_of
 from lmm_education.web.identity import Identity
 from lmm_education.web.login import OF_ONE, Attempts, Login
-from lmm_education.web.material import Contents, Material
 from lmm_education.web.metrics import Metrics
 from lmm_education.web.openid import LoginProvider, open_provider
+from lmm_education.web.panels import Contents, Material
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.rendering import to_html
 from lmm_education.web.settings_file import LIVE, SettingsFile

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lmm.config_tables import Config
 from lmm.config_text import with_values
 from lmm.disk import files, trust
 from lmm.errors import ConfigError, LmmError
 from lmm.powers import all_powers
-from lmm.tables import Config
 from lmm_education.config import ServeSettings, course_settings
 
 LIVE = ("title", "description", "welcome", "questions_per_minute", "daily_tokens", "daily_cost")

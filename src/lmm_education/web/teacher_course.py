@@ -11,8 +11,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lmm.config_tables import keys_of
 from lmm.errors import ConfigError, DocumentError
-from lmm.tables import keys_of
 from lmm_education.config import ServeSettings
 from lmm_education.errors import RequestError
 from lmm_education.web.accounts import Logins, checked_name, new_key, new_password

@@ -21,7 +21,7 @@ from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.answers import Answer, AnswerEvent, Called
+from lmm_education.answer.answer import Answer, AnswerEvent, Called
 from lmm_education.answer.history import LABEL, Exchange, conversation_text
 
 BEGINNING = 400  # characters of an answer by which it is judged

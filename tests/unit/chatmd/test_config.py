@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from chatmd.context import Rules
+from lmm.config_tables import Config
 from lmm.errors import ConfigError
-from lmm.tables import Config
 
 
 def test_folders_are_relative_to_the_file() -> None:

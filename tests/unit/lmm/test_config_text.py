@@ -10,9 +10,9 @@ import pytest
 
 from chatmd.context import Rules
 from lmm.config import load_settings
+from lmm.config_tables import OLD, TABLES, Config, Declared, check_tables, keys_in, keys_of, old_variables
 from lmm.config_text import reference, template, with_values
 from lmm.errors import ConfigError
-from lmm.tables import OLD, TABLES, Config, Declared, check_tables, keys_in, keys_of, old_variables
 from lmm_education.config import CourseSettings, course_settings
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"

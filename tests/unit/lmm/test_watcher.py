@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from lmm.disk.changes import WatchedPaths
+from lmm.disk.watching import WatchedPaths
 from lmm.document import Document
 from lmm.errors import ConfigError, ModelUnavailable, Place
 from lmm.messages import Event, Failed, Listener, Notice

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.models.embedders.encoder import Vector, to_vector
+from lmm.models.embedders.text_encoder import Vector, to_vector
 from lmm.models.port import Side
 
 

@@ -1,9 +1,11 @@
-"""What embedding models that run in this process share: loaded when they are needed, one call at a time."""
+"""Embedding models of libraries that a user installs: loaded when they are needed, one call at a time."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
+import os
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -11,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from lmm.config import ModelSettings
+from lmm.disk.files import cache_folder
 from lmm.errors import ModelError, ModelNotFound, ModelNotInstalled
-from lmm.models.embedders.encoder import Took, Vector, batches, identity_of, shortened
 from lmm.models.embedders.prefixes import Prefixes
+from lmm.models.embedders.text_encoder import Took, Vector, batches, identity_of, shortened
 from lmm.models.port import Side
 from lmm.providers import PROVIDERS
 
@@ -127,3 +130,157 @@ def state_of(folder: Path | None) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     found = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+
+
+# -- Model2Vec --------------------------------------------------------------------------------------
+# ``Model2Vec/…``: static word vectors distilled from a sentence transformer, of the hub or in a folder. Small and
+# fast as the built-in model, and there are multilingual ones (``Model2Vec/minishlab/potion-multilingual-128M``). A
+# text none of whose words the model knows has no vector.
+
+
+def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+    """A static model; it has no sides, so only prefixes from the settings are used.
+
+    Raises:
+        ModelNotInstalled: the extra is not installed.
+        ModelNotFound: the folder named does not exist; from `encode`, the model cannot be loaded.
+    """
+    require("model2vec", settings)
+    folder = folder_of(settings)
+    asked = Prefixes(settings.query_prefix or "", settings.document_prefix or "")
+
+    def load() -> Encode:
+        from model2vec import StaticModel
+
+        model = StaticModel.from_pretrained(folder or settings.model.model, force_download=False)
+
+        def encode(texts: list[str], kind: Side) -> list[Vector]:
+            prefix = asked.of(kind)
+            # The whole text: there is no window in a mean. One thread: its own would need a pool for each call.
+            return rows(model.encode([prefix + text for text in texts], max_length=None, use_multiprocessing=False))
+
+        return encode
+
+    return LocalEncoder(settings, asked, load, batch_size=256, weights=state_of(folder))
+
+
+# -- sentence-transformers --------------------------------------------------------------------------
+# ``SentenceTransformers/…``: any model of that library, of the hub or in a folder. A model may carry its own prompts
+# for questions and documents; then those are used, and our table is not, so that nothing is said twice. Prefixes from
+# the settings win over both. Code that comes with a model is not run.
+
+_SIDES = ("query", "document", "passage", "corpus")  # names of prompts that `encode_query` and its twin look for
+
+
+def open_sentence_transformers(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+    """A sentence transformer, on the GPU if there is one.
+
+    Raises:
+        ModelNotInstalled: the extra is not installed.
+        ModelNotFound: the folder named does not exist; from `encode`, the model cannot be loaded.
+    """
+    require("sentence_transformers", settings)
+    folder = folder_of(settings)
+    asked = {"query": settings.query_prefix, "document": settings.document_prefix}
+
+    def load() -> Encode:
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(folder or settings.model.model))
+        has_prompts = any(model.prompts.get(side) for side in _SIDES)
+
+        def encode(texts: list[str], kind: Side) -> list[Vector]:
+            # Given as a prompt, not as text: some models leave it out of the mean.
+            prompt = asked[kind] if asked[kind] is not None or has_prompts else prefixes.of(kind)
+            options: dict[str, Any] = {} if prompt is None else {"prompt": prompt}
+            run = model.encode_query if kind == "query" else model.encode_document
+            return rows(run(texts, batch_size=len(texts), show_progress_bar=False, **options))
+
+        return encode
+
+    return LocalEncoder(settings, prefixes, load, batch_size=32, weights=state_of(folder))
+
+
+# -- FastEmbed --------------------------------------------------------------------------------------
+# ``FastEmbed/…``: ONNX models without PyTorch; of FastEmbed's list, or any in a folder. FastEmbed knows which of its
+# models want a prefix and adds none, so ours are added here; one of its models tells questions from documents inside,
+# so both of its functions are used.
+
+_ONNX_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "onnx/model_quantized.onnx")
+
+
+def open_fastembed(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+    """A model of FastEmbed.
+
+    Raises:
+        ModelNotInstalled: the extra is not installed.
+        ModelNotFound: the folder named does not exist or holds no ONNX model; from `encode`, the model
+            cannot be loaded.
+    """
+    require("fastembed", settings)
+    folder = folder_of(settings)
+    model_file = _onnx_file(folder, settings) if folder else ""
+
+    def load() -> Encode:
+        model = _in_folder(folder, model_file) if folder else _of_the_list(settings)
+
+        def encode(texts: list[str], kind: Side) -> list[Vector]:
+            prefixed = [prefixes.of(kind) + text for text in texts]
+            run = model.query_embed if kind == "query" else model.passage_embed
+            return rows(run(prefixed, batch_size=len(texts)))
+
+        return encode
+
+    return LocalEncoder(settings, prefixes, load, batch_size=64, weights=state_of(folder))
+
+
+def _of_the_list(settings: ModelSettings) -> Any:
+    from fastembed import TextEmbedding
+
+    name = settings.model.model
+    if name.lower() not in {str(known["model"]).lower() for known in TextEmbedding.list_supported_models()}:
+        raise ModelNotFound(
+            f"FastEmbed does not know the model '{name}'",
+            where=settings.origin,
+            hint="name one of its list, a folder with an ONNX model, or take SentenceTransformers/…",
+        )
+    # Its own default is the folder for temporary files: downloaded again after every restart.
+    weights = os.environ.get("FASTEMBED_CACHE_PATH") or str(cache_folder() / "fastembed")
+    return TextEmbedding(name, cache_dir=weights)
+
+
+def _onnx_file(folder: Path, settings: ModelSettings) -> str:
+    found = next((file for file in _ONNX_FILES if (folder / file).is_file()), None)
+    if found is None:
+        raise ModelNotFound(
+            f"{settings.model}: the folder holds no ONNX model",
+            where=settings.origin,
+            hint=f"one of {', '.join(_ONNX_FILES)} is looked for",
+        )
+    return found
+
+
+def _in_folder(folder: Path, model_file: str) -> Any:
+    """A model that FastEmbed does not list: how it pools is in the files of a sentence transformer, else the mean."""
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    name = str(folder)
+    if name.lower() not in {str(known["model"]).lower() for known in TextEmbedding.list_supported_models()}:
+        pooling = _json(folder / "1_Pooling" / "config.json")
+        modules = _json(folder / "modules.json")
+        kind = PoolingType.CLS if pooling.get("pooling_mode_cls_token") else PoolingType.MEAN
+        kind = PoolingType.LAST_TOKEN if pooling.get("pooling_mode_lasttoken") else kind
+        TextEmbedding.add_custom_model(
+            model=name,
+            pooling=kind,
+            normalization=not modules or any("Normalize" in str(module.get("type")) for module in modules),
+            sources=ModelSource(hf=name),
+            dim=int(_json(folder / "config.json")["hidden_size"]),
+            model_file=model_file,
+        )
+    return TextEmbedding(name, specific_model_path=name)
+
+
+def _json(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

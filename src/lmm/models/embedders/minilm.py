@@ -18,9 +18,9 @@ from typing import Any
 
 from lmm.config import ModelSettings
 from lmm.errors import ModelNotFound, ModelNotInstalled
-from lmm.models.embedders.encoder import Vector
 from lmm.models.embedders.local import Encode, LocalEncoder, rows
 from lmm.models.embedders.prefixes import Prefixes
+from lmm.models.embedders.text_encoder import Vector
 from lmm.models.port import Side
 from lmm.providers import minilm_weights
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from lmm import errors, loop
 from lmm.config import ModelSettings
 from lmm.models.embedders.dialects import Dialect, EmbeddingRequest
-from lmm.models.embedders.encoder import Took, Vector, batches, identity_of
 from lmm.models.embedders.prefixes import Prefixes
+from lmm.models.embedders.text_encoder import Took, Vector, batches, identity_of
 from lmm.models.port import Side
 from lmm.models.resilience import backoff
 

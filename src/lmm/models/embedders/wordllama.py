@@ -13,9 +13,9 @@ from pathlib import Path
 
 from lmm.config import ModelSettings
 from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
-from lmm.models.embedders.encoder import Vector
 from lmm.models.embedders.local import Encode, LocalEncoder, rows
 from lmm.models.embedders.prefixes import Prefixes
+from lmm.models.embedders.text_encoder import Vector
 from lmm.models.port import Side
 
 NAME = "wordllama"

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from jsonschema.validators import Draft202012Validator
 
 from chatmd.errors import ChatmdError
-from chatmd.tools.mcp_schemas import accepted, strict, without_nulls
+from chatmd.tools.mcp import accepted, strict, without_nulls
 
 TEXT = {"type": "string"}
 NULL = {"anyOf": [TEXT, {"type": "null"}]}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm.models.embedders.encoder import Vector, to_vector
+from lmm.models.embedders.text_encoder import Vector, to_vector
 from lmm.models.vector_cache import VectorCache, key_of
 
 
@@ -142,7 +142,7 @@ def test_processes_share_one(cache: VectorCache) -> None:
     """Several begin at once, without the file, write the same and other vectors, and none is lost or told of."""
     script = (
         "import sys; from pathlib import Path\n"
-        "from lmm.models.embedders.encoder import to_vector\n"
+        "from lmm.models.embedders.text_encoder import to_vector\n"
         "from lmm.models.vector_cache import VectorCache, key_of\n"
         "cache, me = VectorCache(Path(sys.argv[1])), int(sys.argv[2])\n"
         "for n in range(30):\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lmm.disk.changes import WatchedPaths, _next, changes, signature
 from lmm.disk.folder import is_document
+from lmm.disk.watching import WatchedPaths, _next, changes, signature
 from lmm.errors import FileReadError
 
 DOCUMENTS = ["a.md", "a.Rmd", "a.qmd", "a.markdown", "A.MD", "sub/deep/a.md", "ä ö.md"]

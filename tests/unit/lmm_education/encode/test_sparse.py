@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import ConfigError, ModelNotFound, ModelNotInstalled
-from lmm_education.encode.sparse import open_sparse
+from lmm_education.encode.encoder import open_sparse
 
 
 def test_unknown_models_are_refused() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pytest
 
 from lmm.config import load_settings
+from lmm.config_tables import Config
 from lmm.models.testing import HashEmbedder
-from lmm.tables import Config
 from lmm_education.config import SearchSettings, StorageSettings, course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.frequencies import Frequencies

@@ -15,7 +15,7 @@ from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
 from lmm_education import Course
-from lmm_education.answer.answers import Answer
+from lmm_education.answer.answer import Answer
 from lmm_education.errors import Denied
 from lmm_education.store.edge import EdgeStore
 from lmm_education.web.answer_cache import CACHED

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lmm.config_tables import Config
 from lmm.disk import trust
 from lmm.errors import ConfigError
 from lmm.powers import all_powers
-from lmm.tables import Config
 from lmm_education.web.settings_file import SettingsFile
 from lmm_education.web.teacher_course import checked
 from lmm_education.web.words import Wording

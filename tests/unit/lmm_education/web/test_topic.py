@@ -12,7 +12,7 @@ from lmm.errors import ModelError, ModelUnavailable
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.testing import ScriptedModel
 from lmm.prompts.load import load_prompts
-from lmm_education.answer.answers import Answer, AnswerEvent, Found
+from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.web.topic import BEGINNING, TopicCheck

@@ -7,7 +7,7 @@ from fakes import embeddings_protocol
 from hypothesis import given, strategies as st
 
 from lmm.models.embedders.dialects import DIALECTS, EmbeddingRequest
-from lmm.models.embedders.encoder import to_vector
+from lmm.models.embedders.text_encoder import to_vector
 from lmm.models.port import Side
 
 

@@ -17,7 +17,7 @@ Vector: TypeAlias = "array[float]"
 Took = Callable[[Sequence[int], Sequence["Vector"]], None]
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """A model behind its adapter: no cache, no checks, texts that are not empty."""
 
     @property

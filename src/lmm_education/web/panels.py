@@ -18,7 +18,7 @@ from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
 from lmm_education.study.study_documents import StudyDocument, documents_in, is_one_of
-from lmm_education.web.chapters import Chapter, SectionTitles, chapters_of, source_title
+from lmm_education.web.contents import Chapter, SectionTitles, chapters_of, source_title
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 
 _ORDINARY = ("text", "summary")  # what there is without anybody having marked it

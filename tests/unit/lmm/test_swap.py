@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lmm import Document
-from lmm.disk import exchange, files
+from lmm.disk import files, swap
 from lmm.disk.files import remove_leftovers
 from lmm.errors import Changed
 
@@ -47,14 +47,14 @@ SAVES = [by_renaming, in_place]
 
 def aimed(monkeypatch: pytest.MonkeyPatch, *moments: Callable[[], object]) -> None:
     """Let something happen directly before each exchange of two files."""
-    real, waiting = exchange.exchange, list(moments)
+    real, waiting = swap.exchange, list(moments)
 
     def exchanged(one: Path, two: Path) -> None:
         if waiting:
             waiting.pop(0)()
         real(one, two)
 
-    monkeypatch.setattr(exchange, "exchange", exchanged)
+    monkeypatch.setattr(swap, "exchange", exchanged)
 
 
 def without_exchange(monkeypatch: pytest.MonkeyPatch, moment: Callable[[], object]) -> None:
@@ -64,7 +64,7 @@ def without_exchange(monkeypatch: pytest.MonkeyPatch, moment: Callable[[], objec
         moment()
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr(exchange, "exchange", refused)
+    monkeypatch.setattr(swap, "exchange", refused)
 
 
 def names(path: Path) -> list[str]:
@@ -199,15 +199,15 @@ def test_where_files_can_neither_be_exchanged_nor_linked(path: Path, monkeypatch
 
 KILLED = """
 import os, pathlib, signal, sys
-from lmm.disk import exchange, files
+from lmm.disk import files, swap
 path, theirs = pathlib.Path(sys.argv[1]), sys.argv[2]
-real = exchange.exchange
+real = swap.exchange
 def exchange_and_die(new, target):
     if theirs:
         target.write_text(theirs)
     real(new, target)
     os.kill(os.getpid(), signal.SIGKILL)
-exchange.exchange = exchange_and_die
+swap.exchange = exchange_and_die
 files.replace(path, "ours", expected=b"base")
 """
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from lmm_education.material import Lines, Place
-from lmm_education.web.chapters import (
+from lmm_education.web.contents import (
     STARTERS,
     Chapter,
     SectionTitles,
