@@ -31,7 +31,7 @@ from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.repair import mend
 from chatmd.language.syntax import errors_of, parse, serialize
 from chatmd.language.transcript import storable, transcript_text
-from chatmd.prompts.templates import SLOTS
+from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, Recorded
 from lmm.config import ModelSettings, Settings, is_chosen
 from lmm.disk.files import check_writable, document_lock, read_document, replace
@@ -46,7 +46,6 @@ from lmm.models.client import ask_once
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
 from lmm.models.windows import learn, surely_fits, window_of
-from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 
 # -- A file with a summary in place of elements; everything else stays as it is written, byte for byte
@@ -323,7 +322,7 @@ async def _compacted(
     compaction = await compacted(
         items,
         model or shared_chat(settings.aux),
-        load_prompts(settings.prompts_folder, package="chatmd.prompts", slots=SLOTS),
+        chatmd_prompts(settings.prompts_folder),
         window=(await window_of(settings.aux)).tokens,
         options=options,
         expanded=local_texts(items, folder) if folder else {},

@@ -1,9 +1,23 @@
-"""The prompts of this package, and the slots each may use (see `lmm.prompts.templates`)."""
+"""The prompts of ChatMD, and the slots each may use (see `lmm.prompts.templates`)."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import Prompts
 
 SLOTS: dict[str, tuple[str, ...]] = {
     "compact": ("words",),
     "judge": ("criteria",),
     "refine": ("count",),
 }
+
+
+def chatmd_prompts(folder: Path | None) -> Prompts:
+    """Ours, or those of the same names in a project's `folder`.
+
+    Raises:
+        ConfigError: there is no such folder, or a prompt in it is none.
+    """
+    return load_prompts(folder, package="chatmd.prompts", slots=SLOTS)

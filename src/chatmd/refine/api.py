@@ -11,7 +11,7 @@ from typing import Any
 from chatmd.context import configuration_for, settings_for_text
 from chatmd.errors import InvalidCases, RefineError
 from chatmd.language.syntax import errors_of, parse
-from chatmd.prompts.templates import SLOTS
+from chatmd.prompts.templates import chatmd_prompts
 from chatmd.refine.cases import READERS, Case, parse_cases
 from chatmd.refine.measure import Evaluator, open_runs, tool_lines
 from chatmd.refine.search import Progress, Refined, RefineOptions, Task, refined
@@ -25,7 +25,6 @@ from lmm.messages import Usage
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel
-from lmm.prompts.load import load_prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def _prepared(
     proposes = options.rounds > 0
     proposer = _model(settings.major, "write prompts", "--proposer", budget.limits) if proposes else None
     runs = open_runs(path, text, how, hooks, budget, in_place=options.in_place, again=options.again)
-    prompts = load_prompts(settings.prompts_folder, package="chatmd.prompts", slots=SLOTS)
+    prompts = chatmd_prompts(settings.prompts_folder)
     return task, Evaluator(runs.ask, judge, proposer, prompts, budget=budget, again=options.again)
 
 

@@ -27,65 +27,60 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasat
 
 
 class CommandRow(NamedTuple):
-    """One row: `function` is the click command, as ``module:name``."""
+    """One row: the click command is `function` in `file` of the folder ``cli`` of `package`; either is called as it is,
+    unless something else stands here."""
 
     name: str
-    function: str
+    package: str
     help: str
+    file: str = ""
+    function: str = ""
 
 
 COMMANDS = (
+    CommandRow("demo", "lmm", "show the whole round on an example course: offline, in a temporary folder"),
+    CommandRow("init", "lmm", "write a commented config.toml", file="setup"),
+    CommandRow("status", "lmm", "show which models are used, and where each setting comes from", file="setup"),
+    CommandRow("trust", "lmm", "agree to what a folder's config.toml asks for beyond the folder", file="setup"),
+    CommandRow("scan", "lmm", "complete the header, report problems"),
+    CommandRow("messages", "lmm", "answer the questions that wait in a document"),
+    CommandRow("watch", "lmm", "answer on every save"),
+    CommandRow("accept", "lmm", "keep the new text of edits that wait", file="edits"),
+    CommandRow("reject", "lmm", "restore the old text of edits that wait", file="edits"),
+    CommandRow("undo", "lmm", "take back our last change to a document", file="edits"),
+    CommandRow("annotate", "lmm", "add titles, questions, keywords, summaries to sections", file="batch"),
+    CommandRow("batch", "lmm", "run a batch model of yours"),
+    CommandRow("extract", "lmm", "structured data from sections, by a Pydantic model or JSON schema"),
     CommandRow(
-        "demo", "lmm.cli.demo:demo", "show the whole round on an example course: offline, in a temporary folder"
+        "import",
+        "lmm",
+        "turn PDF, Word, slides, web pages, books and more into markdown",
+        file="import_",
+        function="import_",
     ),
-    CommandRow("init", "lmm.cli.setup:init", "write a commented config.toml"),
-    CommandRow("status", "lmm.cli.setup:status", "show which models are used, and where each setting comes from"),
-    CommandRow("trust", "lmm.cli.setup:trust", "agree to what a folder's config.toml asks for beyond the folder"),
-    CommandRow("scan", "lmm.cli.scan:scan", "complete the header, report problems"),
-    CommandRow("messages", "lmm.cli.messages:messages", "answer the questions that wait in a document"),
-    CommandRow("watch", "lmm.cli.watch:watch", "answer on every save"),
-    CommandRow("accept", "lmm.cli.edits:accept", "keep the new text of edits that wait"),
-    CommandRow("reject", "lmm.cli.edits:reject", "restore the old text of edits that wait"),
-    CommandRow("undo", "lmm.cli.edits:undo", "take back our last change to a document"),
-    CommandRow("annotate", "lmm.cli.batch:annotate", "add titles, questions, keywords, summaries to sections"),
-    CommandRow("batch", "lmm.cli.batch:batch", "run a batch model of yours"),
+    CommandRow("clear", "lmm", "remove the chats from a document", file="scan"),
+    CommandRow("ingest", "lmm_education", "prepare documents and store them, so that they can be searched"),
+    CommandRow("search", "lmm_education", "find passages in what was ingested"),
+    CommandRow("ask", "lmm_education", "answer a question from the course, with sources"),
+    CommandRow("serve", "lmm_education", "the course as a web chat, and as an API for OpenAI clients"),
+    CommandRow("log", "lmm_education", "what students asked: show it, export it, delete it"),
+    CommandRow("eval", "lmm_education", "measure how well your questions find what answers them", function="evaluate"),
+    CommandRow("toc", "lmm_education", "the headings of documents, with their lines", file="study"),
     CommandRow(
-        "extract", "lmm.cli.extract:extract", "structured data from sections, by a Pydantic model or JSON schema"
+        "plan", "lmm_education", "a study plan: sections in order, with summaries and reading times", file="study"
     ),
-    CommandRow("import", "lmm.cli.import_:import_", "turn PDF, Word, slides, web pages, books and more into markdown"),
-    CommandRow("clear", "lmm.cli.scan:clear", "remove the chats from a document"),
-    CommandRow(
-        "ingest", "lmm_education.cli.ingest:ingest", "prepare documents and store them, so that they can be searched"
-    ),
-    CommandRow("search", "lmm_education.cli.search:search", "find passages in what was ingested"),
-    CommandRow("ask", "lmm_education.cli.ask:ask", "answer a question from the course, with sources"),
-    CommandRow("serve", "lmm_education.cli.serve:serve", "the course as a web chat, and as an API for OpenAI clients"),
-    CommandRow("log", "lmm_education.cli.log:log", "what students asked: show it, export it, delete it"),
-    CommandRow("eval", "lmm_education.cli.eval:evaluate", "measure how well your questions find what answers them"),
-    CommandRow("toc", "lmm_education.cli.study:toc", "the headings of documents, with their lines"),
-    CommandRow(
-        "plan", "lmm_education.cli.study:plan", "a study plan: sections in order, with summaries and reading times"
-    ),
-    CommandRow("cards", "lmm_education.cli.study:cards", "study cards, as CSV or for Anki"),
-    CommandRow("exercises", "lmm_education.cli.study:exercises", "the exercises, with or without solutions"),
-    CommandRow(
-        "export",
-        "lmm_education.cli.export:export",
-        "clean notes for students: no metadata, chats, edits, special texts",
-    ),
-    CommandRow("store", "lmm_education.cli.store:store", "look at the store, compact it, copy it to a server and back"),
-    CommandRow("run", "chatmd.cli.run:run", "run a ChatMD file: model and tools, everything appended to the file"),
-    CommandRow("agents", "chatmd.cli.agents:agents", "ready-made agents: list them, copy one to start from"),
-    CommandRow("check", "chatmd.cli.check:check", "report what is wrong with ChatMD files, and what would be dropped"),
-    CommandRow(
-        "render", "chatmd.cli.render:render", "print what the model would get of a ChatMD file, with its tokens"
-    ),
-    CommandRow(
-        "tools", "chatmd.cli.tools:tools", "show the tools that a ChatMD file offers its model, and what they can do"
-    ),
-    CommandRow("compact", "chatmd.cli.compact:compact", "replace the older part of a long conversation by a summary"),
-    CommandRow("refine", "chatmd.cli.refine:refine", "measure a prompt on cases, and find a better one"),
-    CommandRow("mcp", "chatmd.cli.mcp:mcp", "publish the course and prompt files to programs that speak MCP"),
+    CommandRow("cards", "lmm_education", "study cards, as CSV or for Anki", file="study"),
+    CommandRow("exercises", "lmm_education", "the exercises, with or without solutions", file="study"),
+    CommandRow("export", "lmm_education", "clean notes for students: no metadata, chats, edits, special texts"),
+    CommandRow("store", "lmm_education", "look at the store, compact it, copy it to a server and back"),
+    CommandRow("run", "chatmd", "run a ChatMD file: model and tools, everything appended to the file"),
+    CommandRow("agents", "chatmd", "ready-made agents: list them, copy one to start from"),
+    CommandRow("check", "chatmd", "report what is wrong with ChatMD files, and what would be dropped"),
+    CommandRow("render", "chatmd", "print what the model would get of a ChatMD file, with its tokens"),
+    CommandRow("tools", "chatmd", "show the tools that a ChatMD file offers its model, and what they can do"),
+    CommandRow("compact", "chatmd", "replace the older part of a long conversation by a summary"),
+    CommandRow("refine", "chatmd", "measure a prompt on cases, and find a better one"),
+    CommandRow("mcp", "chatmd", "publish the course and prompt files to programs that speak MCP"),
 )
 
 
@@ -130,8 +125,8 @@ def _meant(word: str) -> str:
 
 def load(row: CommandRow) -> click.Command:
     """Import the module of a command."""
-    module, _, name = row.function.partition(":")
-    command: click.Command = getattr(importlib.import_module(module), name)
+    module = importlib.import_module(f"{row.package}.cli.{row.file or row.name}")
+    command: click.Command = getattr(module, row.function or row.name)
     return command
 
 

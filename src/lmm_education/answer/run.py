@@ -16,7 +16,6 @@ from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens
 from lmm.models.windows import window_of
-from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answer import (
     Answer,
@@ -39,7 +38,7 @@ from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
-from lmm_education.prompts.templates import SLOTS
+from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import CourseSearch, open_search
@@ -240,7 +239,7 @@ class Answering:
 
     @property
     def _prompts(self) -> Prompts:
-        return load_prompts(self.course.models.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+        return course_prompts(self.course.models.prompts_folder)
 
     @property
     def _system(self) -> str:

@@ -19,12 +19,11 @@ from lmm.messages import ChatRequest, Message, Usage, render
 from lmm.models.client import Client
 from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of, with_schema
-from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm_education.errors import SearchError
 from lmm_education.evaluation.judge import contains, repeated, repeated_words, words
 from lmm_education.evaluation.questions import Question, parse_questions
-from lmm_education.prompts.templates import SLOTS
+from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 
 _LONGEST = 400
@@ -94,7 +93,7 @@ async def reword_into(
     there = files.read_document(file) if file.exists() else ""
     known = _originals(there, file)
     waiting = [question for question in questions if not question.unanswerable and question.text not in known]
-    prompts = load_prompts(client.settings.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+    prompts = course_prompts(client.settings.prompts_folder)
     if client.estimate:
         asks = [ask for each in waiting if not _remembered(ask := ask_for(each, prompts), client)]
         sent = sum(len(render(message)) for ask in asks for message in ask.request.messages) // 4

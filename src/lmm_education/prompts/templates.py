@@ -1,6 +1,11 @@
-"""The prompts of this package, and the slots each may use (see `lmm.prompts.templates`)."""
+"""The prompts of a course, and the slots each may use (see `lmm.prompts.templates`)."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import Prompts
 
 SLOTS: dict[str, tuple[str, ...]] = {
     "answer": ("language",),
@@ -16,3 +21,12 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "topic_answer": ("allowed",),
     "topic_question": ("allowed",),
 }
+
+
+def course_prompts(folder: Path | None) -> Prompts:
+    """Ours, or those of the same names in a project's `folder`.
+
+    Raises:
+        ConfigError: there is no such folder, or a prompt in it is none.
+    """
+    return load_prompts(folder, package="lmm_education.prompts", slots=SLOTS)

@@ -11,10 +11,9 @@ from lmm import loop
 from lmm.errors import Interrupted, LmmError, ModelError
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
-from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm_education.parts import CourseParts
-from lmm_education.prompts.templates import SLOTS
+from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write, contents_of, sub_questions
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
@@ -126,7 +125,7 @@ class CourseSearch:
         return await sub_questions(plan.text, count, client, self._prompts(), contents=contents, retries=retries)
 
     def _prompts(self) -> Prompts:
-        return load_prompts(self.course.models.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+        return course_prompts(self.course.models.prompts_folder)
 
     def _tools(self, client: Client) -> Tools:
         return Tools(self.course.settings.search, client, self._prompts, self.course.env)

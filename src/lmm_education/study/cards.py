@@ -31,12 +31,11 @@ from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.batch import Batch
 from lmm.notebook.fields import text_of
-from lmm.prompts.load import load_prompts
 from lmm.prompts.templates import Prompts
 from lmm_education.config import StudySettings
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.plan import error_of
-from lmm_education.prompts.templates import SLOTS
+from lmm_education.prompts.templates import course_prompts
 from lmm_education.study.study_documents import (
     Reading,
     StudyDocument,
@@ -300,7 +299,7 @@ def _config_for(file: Path, config: str | Path | Config | None) -> Config:
 
 def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:
     """The text of a document with cards; what was made is in the journal, and in the file if it is saved."""
-    prompts = load_prompts(document.settings.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+    prompts = course_prompts(document.settings.prompts_folder)
 
     async def make(batch: Batch) -> None:
         await make_cards(batch, prompts)

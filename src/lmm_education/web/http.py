@@ -264,7 +264,7 @@ def _section(source: LoggedSource) -> CourseSection:
 
 @cache
 def _names() -> frozenset[str]:
-    files = resources.files("lmm_education.web").joinpath("static").iterdir()
+    files = resources.files(__package__).joinpath("static").iterdir()
     return frozenset(file.name for file in files if file.name.rpartition(".")[2] in _KINDS)
 
 
@@ -276,4 +276,4 @@ def _text(folder: str, name: str) -> str:
 
 @cache
 def _bytes(folder: str, name: str) -> bytes:
-    return resources.files("lmm_education.web").joinpath(folder, name).read_bytes()
+    return resources.files(__package__).joinpath(folder, name).read_bytes()

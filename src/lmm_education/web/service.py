@@ -25,7 +25,6 @@ from lmm.hosts import is_loopback
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
-from lmm.prompts.load import load_prompts
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.run import Answering, open_answering
@@ -36,7 +35,7 @@ from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, Outcome
 from lmm_education.exchange_log.log_file import LogFile, LogWriter, log_place
 from lmm_education.parts import CourseParts
-from lmm_education.prompts.templates import SLOTS
+from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 from lmm_education.search.run import CourseSearch
 from lmm_education.web.accounts import Accounts, Sessions, Signer
@@ -587,6 +586,6 @@ def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicChec
             where="[serve] allowed_content",
             hint="set a model under [aux] in config.toml",
         )
-    prompts = load_prompts(course.models.prompts_folder, package="lmm_education.prompts", slots=SLOTS)
+    prompts = course_prompts(course.models.prompts_folder)
     strict = settings.on_check_failure == "refuse"
     return TopicCheck(settings.allowed_content, refusal, strict, lambda: aux, lambda: prompts)

@@ -25,7 +25,7 @@ THEMES = ("auto", "light", "dark")
 @cache
 def words_in(language: str) -> Mapping[str, Mapping[str, Any]]:
     """All words of a language: those for students in ``page``, for the teacher in ``teacher``."""
-    file = resources.files("lmm_education.web").joinpath("words", f"{language}.toml")
+    file = resources.files(__package__).joinpath("words", f"{language}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
