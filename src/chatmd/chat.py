@@ -30,9 +30,9 @@ from chatmd.refine.search import Progress, RefineOptions
 from chatmd.rendering import Rendered, render_text
 from chatmd.runtime.agents import AskUser, Hooks, RunOptions, prepared
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.live_text import Transcript, open_transcript
 from chatmd.runtime.rewind import Draft, rewind_file, rewound
 from chatmd.runtime.runner import Runner, open_run, open_text, replied, write_copy
+from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed

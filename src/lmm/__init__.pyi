@@ -6,10 +6,13 @@ from .errors import (
     ConfigError as ConfigError,
     DocumentBusy as DocumentBusy,
     DocumentError as DocumentError,
+    EditError as EditError,
     EmptyReply as EmptyReply,
+    FetchFailed as FetchFailed,
     FileReadError as FileReadError,
     FileWriteError as FileWriteError,
     Interrupted as Interrupted,
+    LimitReached as LimitReached,
     LinkOutside as LinkOutside,
     LmmError as LmmError,
     MetadataError as MetadataError,
@@ -24,6 +27,7 @@ from .errors import (
     NoValidReply as NoValidReply,
     PartlyFailed as PartlyFailed,
     Place as Place,
+    Untrusted as Untrusted,
     UntrustedConfig as UntrustedConfig,
 )
 from .extraction.records import Record as Record

@@ -22,7 +22,7 @@ from chatmd.language.transcript import (
     storable,
     user_text,
 )
-from chatmd.runtime.live_text import followed, placed
+from chatmd.runtime.transcript_file import followed, placed
 from lmm.messages import ChatEvent, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
 
 WORDS = [

@@ -22,7 +22,7 @@ from chatmd.language.transcript import gap, user_text
 from chatmd.refine.cases import Case, Check, CheckResult, RunOutcome, judged, verdict
 from chatmd.refine.versions import CaseResult, Version, read_versions
 from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
-from chatmd.runtime.live_text import Transcript
+from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.consent import declared_by
 from lmm.disk import journal

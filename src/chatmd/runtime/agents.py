@@ -18,7 +18,7 @@ from chatmd.language.agent import read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.repair import repair
 from chatmd.language.transcript import gap, parsed, said
-from chatmd.runtime.live_text import Transcript
+from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded, keep_record
 from chatmd.tools.consent import consent

@@ -15,7 +15,7 @@ from chatmd.language.transcript import gap, user_text
 from chatmd.runtime import events
 from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.runtime.events import RunResult
-from chatmd.runtime.live_text import Transcript, open_transcript, without_blank_turn
+from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation
 from chatmd.sidecar import Recorded
 from lmm import loop

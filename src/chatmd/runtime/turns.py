@@ -46,7 +46,7 @@ from chatmd.language.transcript import (
     user_text,
 )
 from chatmd.runtime import events
-from chatmd.runtime.live_text import Transcript
+from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import Payloads, Recorded
 from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools, with_notes
 from chatmd.tools.command import scrubber

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.runtime.live_text import Transcript, open_transcript
+from chatmd.runtime.transcript_file import Transcript, open_transcript
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
 BEGIN = "<user>Why?</user>\n"
@@ -220,7 +220,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 _FULL = """
 import resource, signal, sys
 from pathlib import Path
-from chatmd.runtime.live_text import open_transcript
+from chatmd.runtime.transcript_file import open_transcript
 from lmm.errors import FileWriteError
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -2,7 +2,7 @@
 
 It is appended to, one write a piece, and held by a lock. Before each write we look whether the file is as we left it.
 If it is not, what we write is kept back until the file is still - a program that is in the middle of writing it would
-lose the rest - and then put into what it has become (`chatmd.runtime.live_text`), in one step.
+lose the rest - and then put into what it has become (`placed`), in one step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lmm.disk.files import check_writable, decode_document, document_lock, read_
 from lmm.disk.folder import Folder
 from lmm.errors import FileReadError, FileWriteError
 
-# -- A transcript that grows, and one that does so in memory (`chatmd.runtime.transcript_file` has that of a file)
+# -- A transcript that grows in memory -----------------------------------------------------------------------
 
 
 _BLANK_TURN = re.compile(r"(?:\A|(?<=>))\s*<user>\s*</user>\s*\Z")
