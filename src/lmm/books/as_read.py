@@ -184,6 +184,7 @@ def _attributed(piece: str, chapter: BookChapter) -> str:
     return (f"{name}\n\n" if name else "") + found["fence"] + language + piece[found.end() :]
 
 
+_INCLUSION = re.compile(r"\{\{#include [^{}\n]*\}\}")
 _INCLUDE = re.compile(r"^[ \t]*\{\{#[a-z_]+ [^{}\n]*\}\}[ \t]*\n", re.MULTILINE)
 _HIDDEN_LINE = re.compile(r"^[ \t]*#(?:[ ][^\n]*)?\n", re.MULTILINE)
 
@@ -255,6 +256,8 @@ _FOR_HTML = re.compile(
 def _prose(text: str, chapter: BookChapter) -> str:
     if not _SPECIAL.search(text):
         return text
+    if "{{#" in text:
+        text = _INCLUSION.sub(lambda found: _document(found[0], chapter) or found[0], text)
     return _SPAN.sub(lambda match: _SHOWN[match.lastgroup or ""](match, chapter), text)
 
 

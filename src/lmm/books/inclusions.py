@@ -1,4 +1,4 @@
-"""What documents include: code of an mdBook files, or parts of them; Quarto and knitr other documents."""
+"""What documents include: those of an mdBook files, or parts of them; Quarto's and knitr's other documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def included(path: Path, text: str) -> Mapping[str, str]:
         return {}
     top = next((folder for folder in path.parents if (folder / "book.toml").is_file()), path.parent)
     found = {match[0]: (match["path"], match["lines"] or "") for match in _INCLUSION.finditer(text)}
-    shown = {written: lines_of(_read(top, path.parent / name), lines) for written, (name, lines) in found.items()}
+    shown: dict[str, str] = {}
+    for written, (name, lines) in found.items():
+        whole = _shown(top, path.parent / name)
+        shown[written] = lines_of(_read(top, path.parent / name) if whole and lines else whole, lines)
     return {written: lines for written, lines in shown.items() if lines}
 
 
@@ -46,14 +49,22 @@ def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapp
     for name in sorted(names) if depth < _DEEPEST else ():
         inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
         inner = inner if inner.is_file() else top / name.lstrip("/")
-        blocks = parse_markdown_text(_read(top, inner)) if _DOCUMENT.fullmatch(name) else []
-        shown = [
-            block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
-        ]
-        if shown and all(isinstance(block, HeadingBlock | TextBlock) for block in shown):
-            found[name] = serialize(shown)
+        if _DOCUMENT.fullmatch(name) and (shown := _shown(top, inner)):
+            found[name] = shown
             found = {**included_documents(inner, found[name], top, depth + 1), **found}
     return found
+
+
+def _shown(top: Path, path: Path) -> str:
+    """A file; of a document what stands below its header, and nothing if metadata say who may see what of it."""
+    text = _read(top, path)
+    if not _DOCUMENT.fullmatch(path.name):
+        return text
+    blocks = parse_markdown_text(text)
+    shown = [
+        block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
+    ]
+    return serialize(shown) if all(isinstance(block, HeadingBlock | TextBlock) for block in shown) else ""
 
 
 def _read(top: Path, path: Path) -> str:

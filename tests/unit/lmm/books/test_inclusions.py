@@ -43,6 +43,23 @@ def test_code_shows_what_it_includes(tmp_path: Path) -> None:
     assert as_read(CHAPTER, chapter_of(tmp_path / "book/src/a.md")) == READ
 
 
+def test_prose_shows_what_it_includes(tmp_path: Path) -> None:
+    """A document, or lines of it, as readers see it; not one in which metadata hide something."""
+    files = {
+        "book.toml": "",
+        "src/SUMMARY.md": "# Summary\n\n- [Leaves](a.md)\n- [Roots](b.md)\n",
+        "src/b.md": "# Roots\n",
+        "README.md": "---\ntitle: Read me\n---\n\n# Leaves\n\nThey are green<!-- mostly -->.\n",
+        "src/hidden.md": "A.\n\n---\ntype: solution\n---\n\nSecret.\n",
+        "src/a.md": "{{#include ../README.md}}\n\nMore: {{#include ../README.md:7}}\n\n{{#include hidden.md}}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    read = as_read(files["src/a.md"], chapter_of(tmp_path / "src/a.md"))
+    assert read == "# Leaves\n\nThey are green.\n\nMore: They are green.\n\n{{#include hidden.md}}"
+
+
 @pytest.mark.parametrize(
     ("name", "written"),
     [
