@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,9 @@ from lmm_education.search.searcher import LookedUp, Plan, Searcher, SearchView
 
 COVERED = 0.7
 """A question of which the course's words cover less is asked again in the course's words, where an answer is wanted."""
-PATIENCE, KEPT = 6.0, 2_000
-"""Seconds that writing them may take; questions for which they are kept until the store changes."""
+PATIENCE, REST, KEPT = 6.0, 60.0, 2_000
+"""Seconds that writing them may take; seconds for which a model that failed is not asked for them again; questions for
+which they are kept until the store changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,11 @@ class CourseSearch:
         if await asyncio.to_thread(view.coverage, plan) >= COVERED:
             return ()
         known: dict[tuple[str, str], Sequence[str]] = view.catalogue.once("reworded", dict)
+        resting: dict[str, float] = view.catalogue.once("not reworded", dict)
         key = client.name, plan.text
         if key not in known:
+            if time.monotonic() < resting.get(client.name, 0.0):
+                return ()
             limit = asyncio.timeout(PATIENCE)
             try:
                 async with limit:
@@ -104,12 +109,11 @@ class CourseSearch:
                 if isinstance(error, Interrupted) and not limit.expired():
                     raise asyncio.CancelledError from error
                 client.interrupted = False  # a reranker may be asked all the same
-                told: set[str] = view.catalogue.once("not reworded", set)
-                if client.name not in told:
-                    told.add(client.name)
+                if client.name not in resting:
                     late = f"{client.name} took more than {PATIENCE:g} s"
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
                     notices.append(f"searched without the course's words for the question: {why}")
+                resting[client.name] = time.monotonic() + REST
                 return ()
             if len(known) >= KEPT:
                 known.clear()

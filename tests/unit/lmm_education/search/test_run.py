@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -142,12 +143,16 @@ def test_a_question_in_other_words_is_asked_again_in_those_of_the_course(botany:
 def test_without_other_words_the_question_is_looked_up(
     botany: Course, model: ScriptedModel, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model that fails or is slow makes no answer fail; the first one says why, and the others do not repeat it."""
+    """A model that fails or is slow makes no answer fail; the first one says why, and the next does not wait for it."""
     monkeypatch.setattr("lmm_education.search.run.PATIENCE", 0.3)
+    monkeypatch.setattr("lmm_education.search.run.REST", 2.0)
     question = "What do spouses owe the state?"
     first, second = (open_search(botany, chat=model).search(question, ANSWER) for _ in range(2))
     assert second == open_search(botany).search(question) == replace(first, notices=first.notices[:-1])
     assert first.notices[-1] == f"searched without the course's words for the question: {why}"
+    assert len(model.seen) == 1
+    time.sleep(2.0)
+    assert open_search(botany, chat=model).search(question, ANSWER) == second
     assert len(model.seen) == 2
 
 
