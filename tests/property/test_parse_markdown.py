@@ -17,6 +17,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 # Anything that may open a construct whose inside is opaque; without one, blank lines and headings decide.
 _OPAQUE = re.compile(r"`{3}|~{3}|\$\$|<!--")
 _ATX = re.compile(r" {0,3}#{1,6}([ \t][^\n]*|\r?)\Z")
+_ITEM = re.compile(r"^[ \t]*(?:[-+*:~]|[(]?\w{1,4}[.)])[ \t]", re.MULTILINE)
 _BLANK = re.compile(r"[ \t]*\r?\Z")
 
 
@@ -86,12 +87,14 @@ def test_blocks_parse_alone_as_they_parse_together(text: str) -> None:
 
 @given(documents())
 def test_no_heading_is_swallowed(text: str) -> None:
-    """A heading line after a blank line or a heading is a heading block, outside opaque constructs and YAML."""
+    """A heading line after a blank line or a heading is a heading block, outside opaque constructs, YAML and items."""
+    above = ""
     for block in parse_markdown_text(text):
+        above += block.source
         if not isinstance(block, TextBlock) or _OPAQUE.search(block.source):
             continue
         lines = block.content.split("\n")
-        assert not _ATX.match(lines[0])
+        assert not _ATX.match(lines[0]) or (lines[0].startswith(" ") and _ITEM.search(above))
         for before, line in pairwise(lines):
             assert not _BLANK.match(before), "a text block without opaque constructs has no blank line inside"
             if re.match(r"---[ \t]*\r?\Z", lines[0]) and before is lines[0]:

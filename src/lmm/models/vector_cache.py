@@ -139,8 +139,12 @@ class VectorCache:
         return otherwise
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.file, timeout=_WAIT, isolation_level=None)
-        connection.execute("PRAGMA synchronous = NORMAL")
+        with contextlib.ExitStack() as failing:
+            connection = failing.enter_context(
+                contextlib.closing(sqlite3.connect(self.file, timeout=_WAIT, isolation_level=None))
+            )
+            connection.execute("PRAGMA synchronous = NORMAL")
+            failing.pop_all()
         return connection
 
     def _make_ready(self) -> None:
