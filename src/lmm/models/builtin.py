@@ -204,9 +204,13 @@ wird zu zum zur
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 _CLOSERS = "*_)\"'”"  # marks that belong to the sentence they follow
-_ABBREVIATIONS = ("e.g", "i.e", "cf", "vs", "Fig", "Figs", "Eq", "Tab", "Sec", "z.B", "d.h", "vgl", "bzw", "Abb")
-_NOT_ABBREVIATED = "".join(rf"(?<!\b{re.escape(word)}\.)" for word in _ABBREVIATIONS)
-_SENTENCE_END = re.compile(rf"(?<=[.!?]){_NOT_ABBREVIATED}(?P<closers>[{_CLOSERS}]*)\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])")
+_SENTENCE_END = re.compile(rf"(?<=[.!?])(?P<closers>[{_CLOSERS}]*)\s+(?=[*_(\"'“$\[]*[A-ZÀ-Þ0-9$\\])")
+# Ends with a full stop and goes on: abbreviations, initials of a name or a country.
+_GOES_ON = re.compile(
+    r"(?:\b(?:e\.g|i\.e|cf|vs?|Figs?|Eq|Tab|Sec|ch|pp?|vol|ca|approx|M(?:rs?|s)|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon"
+    r"|z\.B|d\.h|vgl|bzw|Abb|Nr)|\b(?:[A-ZÀ-Þ][\w’'-]+ |(?:[A-Z]\. ?)+)[A-ZÀ-Þ])\.\Z"
+)
+_LONGEST_NAME = 40
 _ITEM_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 _MATH_OR_CODE = re.compile(r"\$[^$\n]+\$|`[^`\n]+`")
 _CODE_OR_COMMENT = re.compile(
@@ -263,11 +267,15 @@ def sentences_of(paragraph: str) -> Iterator[str]:
 
     >>> list(sentences_of("- Leaves (e.g. Those of oaks)\\n  are green. They fall."))
     ['Leaves (e.g. Those of oaks) are green.', 'They fall.']
+    >>> list(sentences_of("In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it. It has vitamin C."))
+    ['In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it.', 'It has vitamin C.']
     """
     text = " ".join(paragraph.split())
     mark = _ITEM_MARK.match(text)
     start = mark.end() if mark else 0
     for end in _SENTENCE_END.finditer(text, start):
+        if _GOES_ON.search(text, max(start, end.start() - _LONGEST_NAME), end.start()):
+            continue
         yield text[start : end.end("closers")]
         start = end.end()
     yield text[start:]

@@ -5,8 +5,8 @@ count the more, the rarer they are in the course, and in meaning; its neighbours
 later it was found. Quoted is what fits best, in the order of the text, each part under its heading, with the code, the
 list, the table or the formula that it points to. A sentence that needs what is not shown is not quoted.
 
-Of such answers, 86 in a hundred hold the right one where SQuAD's questions are asked in the words of the documents, 16
-where they are asked in others, in 690 to 760 characters (November 2026, built-in vectors).
+Of such answers, 85 in a hundred hold the right one where SQuAD's questions are asked in the words of the documents, 16
+where they are asked in others, in 690 to 790 characters; with MiniLM 88 and 42 (``benchmarks/own_words.py``).
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from dataclasses import dataclass
 from lmm.models.builtin import sentences_of
 from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
 
-PASSAGES = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
-"""How much the sentences of the first, second, … passage count; from the fifth on, definitions only. Where a learner's
-words are not the book's, the first two are about equally often right."""
+PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
+"""How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
+IN_OTHER_WORDS, FAMILIAR = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8), 0.55
+"""The same where no passage fits so well (`Searcher.fits`): a learner's words are not the book's then, and the first
+two are about equally often right. Half of SQuAD's questions as asked fit better than 0.71, in other words than 0.31."""
 FOUND, SECTIONS = 4, 3
 LEAST = 0.16
 """How well the best of the first `FOUND` passages has to fit (`Searcher.fits`). Of questions that a course answers, one
 to three in a hundred fit less; of those about something else (SQuAD's asked of the Rust book, pizza), 71 to 87."""
-SENTENCES, CHARACTERS = 5, 800
+SENTENCES, CHARACTERS = 5, 900
 """The most that is quoted; what a sentence points to comes on top."""
 LONGEST = 1_500
 """Characters of code, or of another block, that are shown with the sentence that points to it."""
 NOTICE = "*Quoted from the course, word for word: no language model is set, which could answer in its own words.*"
-_NEIGHBOURS, _LENGTH, _SHORT = 0.2, 150, 60
+_NEIGHBOURS, _LENGTH, _SHORT = 0.1, 150, 60
 _BY_THE_WAY = 0.6  # of a question, or of what tells what comes next
 _DEFINES, _NAMES = 2.0, 1.3  # of a sentence that says what is asked for, and of one in which it is emphasized
 _LEAST, _LEAST_BEYOND = 0.35, 0.55  # of the best one's score, in its passage and in others
@@ -108,8 +110,10 @@ class _Sentence:
         return [*(self.before.all if self.before else []), self]
 
 
-def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits) -> str:
+def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, near: float = 1.0) -> str:
     """The sentences of passages, the best passage first, that fit best; empty where there are none to quote.
+
+    `near` is how well the best passage fits as a whole.
 
     >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
     >>> leaf = QuotedPassage(text, "Leaves", 2)
@@ -129,7 +133,7 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits) -> str:
     sentences = [s for s in sentences if s.passage < FOUND or asked.worth(s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
     worth = [fit * asked.worth(text) for fit, text in zip(fits(texts), texts, strict=True)]
-    chosen = _chosen(sentences, worth)
+    chosen = _chosen(sentences, worth, PASSAGES if near >= FAMILIAR else IN_OTHER_WORDS)
     return "\n\n".join(_shown(given, [sentence for sentence in every if any(sentence is each for each in chosen)]))
 
 
@@ -169,9 +173,9 @@ class _Asked:
 # -- choosing --------------------------------------------------------------------------------------
 
 
-def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float]) -> list[_Sentence]:
+def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Sequence[float]) -> list[_Sentence]:
     """What to quote, the best sentence first, with what each needs; nothing where nothing fits."""
-    own = [fit * _worth(sentence) for sentence, fit in zip(sentences, fits, strict=True)]
+    own = [fit * passages[each.passage] * _worth(each.text) for each, fit in zip(sentences, fits, strict=True)]
     scores = [
         value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if _is_near(sentences, i, j))
         for i, value in enumerate(own)
@@ -192,9 +196,9 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float]) -> list[_Sent
     return chosen
 
 
-def _worth(sentence: _Sentence) -> float:
-    length: float = (max(_SHORT, len(sentence.text)) / _LENGTH) ** 0.3  # a long one shares words by being long
-    return PASSAGES[sentence.passage] * (_BY_THE_WAY if _ASIDE.match(sentence.text) else 1) / length
+def _worth(text: str) -> float:
+    length: float = (max(_SHORT, len(text)) / _LENGTH) ** 0.3  # a long one shares words by being long
+    return (_BY_THE_WAY if _ASIDE.match(text) else 1) / length
 
 
 def _is_near(sentences: Sequence[_Sentence], one: int, other: int) -> bool:

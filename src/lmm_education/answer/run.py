@@ -181,7 +181,7 @@ class Answering:
                 return view.fits(result.text, texts, result.languages)
 
             near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
-            return quote(result.text, passages, fits) if near >= LEAST else ""
+            return quote(result.text, passages, fits, near=near) if near >= LEAST else ""
 
     def _nothing(self, result: SearchResult) -> Answer:
         """The answer where nothing relevant was found."""

@@ -88,6 +88,11 @@ def test_where_nothing_fits_nothing_is_quoted() -> None:
 def test_the_second_passage_speaks_as_loud_as_the_first() -> None:
     """Where a learner's words are not the book's, either may be right."""
     passages = [QuotedPassage("Snow is white.", "Snow", 1), QuotedPassage("Leaves are green.", "Leaves", 2)]
-    found = quote("Which colour?", passages, lambda texts: [1.0 if "Snow" in text else 0.6 for text in texts])
+
+    def fits(texts: Sequence[str]) -> list[float]:
+        return [1.0 if "Snow" in text else 0.6 for text in texts]
+
+    found = quote("Which colour?", passages, fits, near=0.3)
     assert "> Snow is white. [1]" in found
     assert "> Leaves are green. [2]" in found
+    assert "> Leaves are green. [2]" not in quote("Which colour?", passages, fits)
