@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.support import Ran, files_in, finish, lmm, start
+from edge.support import Ran, copy_course, files_in, finish, lmm, start
 from fakes.courses import contents_of
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
@@ -131,7 +131,7 @@ def kill_ingest(course: Path, kills: int, seed: int) -> Counter[str]:
     assert lmm("ingest", ".").code == 0
     old = contents(course)
     kept = course.parent / f"{course.name}-kept"
-    shutil.copytree(course / ".lmm", kept)
+    copy_course(course / ".lmm", kept)
     write_lectures(course, "new")
     took, ran = _timed(("ingest", "."))
     new = contents(course)
@@ -141,7 +141,7 @@ def kill_ingest(course: Path, kills: int, seed: int) -> Counter[str]:
     try:
         for number in range(kills):
             shutil.rmtree(course / ".lmm")
-            shutil.copytree(kept, course / ".lmm")
+            copy_course(kept, course / ".lmm")
             _killed(start("ingest", "."), took * (0.3 + 2.2 * (number + chance.random()) / kills))
             found = contents(course)
             assert found in (old, new)

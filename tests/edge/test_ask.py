@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.support import lmm, run_here
+from edge.support import copy_course, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import lmm_education
@@ -64,7 +63,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def course(folder: Path, server: ScriptedServer, ingested: Path) -> Path:
     """A copy of it in the current folder; the scripted server is the major model."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     return folder
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from edge.serving import serving
+from edge.support import copy_course
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -34,7 +35,7 @@ def test_the_compose_file_fits_the_page() -> None:
 @pytest.mark.skipif(CADDY is None, reason="Caddy is not installed")
 def test_caddy_passes_questions_on(ingested: Path, folder: Path) -> None:
     """What a caller says of who he is does not come through; the server is told where he comes from."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     (folder / "config.toml").write_text('[serve]\nlogin = "proxy"\ntrusted_proxy = ["127.0.0.1"]\n')
     with socket.create_server(("127.0.0.1", 0)) as free:
         site = f"http://127.0.0.1:{free.getsockname()[1]}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.support import lmm, run_here
+from edge.support import copy_course, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 import lmm_education
@@ -53,7 +52,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(ingested: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the course as the current folder."""
-    shutil.copytree(ingested, tmp_path / "course")
+    copy_course(ingested, tmp_path / "course")
     monkeypatch.chdir(tmp_path / "course")
     return tmp_path / "course"
 

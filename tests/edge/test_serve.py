@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import shutil
 import threading
 import urllib.error
 import urllib.request
@@ -16,7 +15,7 @@ from typing import Any
 import openai
 import pytest
 from edge.serving import serving
-from edge.support import finish, lmm, run_here, start
+from edge.support import copy_course, finish, lmm, run_here, start
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 from lmm_education.cli.serve import _check_course
@@ -26,7 +25,7 @@ from lmm_education.course import Course
 @pytest.fixture
 def address(folder: Path, server: ScriptedServer, ingested: Path) -> Iterator[str]:
     """The course, served; the scripted server is the major and the aux model."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     text = (folder / "config.toml").read_text()
     (folder / "config.toml").write_text(text + text.replace("[major]", "[aux]"))
     with serving(folder / "config.toml") as running:
@@ -301,7 +300,7 @@ def test_health(address: str, folder: Path) -> None:
 
 def test_the_command_serves_until_it_is_interrupted(ingested: Path, folder: Path) -> None:
     """It says where."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     process = start("serve", "--port", "0")
     assert process.stderr is not None
     line = process.stderr.readline().decode()
@@ -314,7 +313,7 @@ def test_the_command_serves_until_it_is_interrupted(ingested: Path, folder: Path
 
 def test_a_lecture_hall_is_shown_where(ingested: Path, folder: Path) -> None:
     """An address that others reach, and its code to be scanned; and that without a model it only quotes."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     assert "no login" in lmm("serve", "--share", "--port", "0").err
     process = start("serve", "--share", "--public", "--port", "0")
     assert process.stdout is not None
@@ -333,7 +332,7 @@ def test_a_budget_in_money_wants_a_price(
     ingested: Path, folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That it will limit nothing is told at the start."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     with (folder / "config.toml").open("a") as config:
         config.write("[serve]\ndaily_cost = 1.0\n")
     with Course.open() as course:

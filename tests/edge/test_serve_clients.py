@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import openai
 import pytest
 from edge.serving import serving
+from edge.support import copy_course
 from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import Action, ScriptedServer
 
@@ -49,7 +49,7 @@ def site(server: ThreadingHTTPServer) -> str:
 @pytest.fixture
 def address(folder: Path, server: ScriptedServer, ingested: Path, elsewhere: ThreadingHTTPServer) -> Iterator[str]:
     """The course, served; the other site may frame its page, and its scripts may use the API."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     with (folder / "config.toml").open("a") as file:
         file.write(f'[serve]\nframe_ancestors = ["{site(elsewhere)}"]\nallowed_origins = ["{site(elsewhere)}"]\n')
     with serving(folder / "config.toml") as running:

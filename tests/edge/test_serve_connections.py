@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import logging
-import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from edge.serving import serving
-from edge.support import wait_until
+from edge.support import copy_course, wait_until
 from fakes.openai_server import Action, ScriptedServer
 
 PATIENCE = 3.0
@@ -30,7 +29,7 @@ HALVES = (
 @pytest.fixture
 def address(folder: Path, server: ScriptedServer, ingested: Path) -> Iterator[str]:
     """The course, served with little patience."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     with serving(folder / "config.toml", patience=PATIENCE) as running:
         yield running
 

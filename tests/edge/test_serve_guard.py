@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from edge.serving import serving
-from edge.support import run_here
+from edge.support import copy_course, run_here
 from fakes.openai_server import Recorded, ScriptedServer, fail
 
 from lmm.cli.main import main
@@ -77,7 +76,7 @@ class Client:
 @pytest.fixture
 def serve(folder: Path, server: ScriptedServer, ingested: Path) -> Iterator[Serve]:
     """Serves the course with these lines under [serve]; the scripted server is the major and the aux model."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     text = (folder / "config.toml").read_text()
     models = text + text.replace("[major]", "[aux]")
     server.answer = lambda request: "Because of chlorophyll [1]."

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import resource
-import shutil
 import socket
 import sqlite3
 import threading
@@ -21,7 +20,7 @@ from typing import Any
 
 import pytest
 from edge.serving import serving
-from edge.support import finish, lmm, start, wait_until
+from edge.support import copy_course, finish, lmm, start, wait_until
 from fakes.openai_server import Action, ScriptedServer, fail
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -35,7 +34,7 @@ PASSWORD = "chalk and talk"
 @pytest.fixture
 def config(folder: Path, server: ScriptedServer, ingested: Path) -> Path:
     """A course that keeps a log; the scripted server is the major and the aux model."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     file = folder / "config.toml"
     text = file.read_text()
     file.write_text(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 from edge.serving import serving
-from edge.support import lmm
+from edge.support import copy_course, lmm
 from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import ScriptedServer
 from fakes.provider import CLIENT, SECRET, IdentityProvider
@@ -38,7 +37,7 @@ def served(
     folder: Path, server: ScriptedServer, ingested: Path, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
 ) -> Serving:
     """Serves the course, with these lines in [serve]."""
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     monkeypatch.setenv("OIDC_SECRET", SECRET)
 
     @contextmanager

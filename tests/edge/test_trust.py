@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.support import lmm, run_here
+from edge.support import copy_course, lmm, run_here
 from fakes.openai_server import ScriptedServer
 from fakes.web_server import WebServer, page
 
@@ -289,7 +289,7 @@ def test_stopped_until_approved_and_again_after_a_change(
     outside = tmp_path_factory.mktemp("outside")
     (outside / "replies.json").write_text('[{"prompt": "", "reply": "Recorded."}]')
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-for-them")
-    shutil.copytree(ingested, folder, dirs_exist_ok=True)
+    copy_course(ingested, folder)
     with WebServer(PAGES) as web:
         places = {"{here}": own_model.url, "{outside}": outside.as_posix(), "{web}": web.url}
         file, before = folder / "config.toml", _listing(outside)
