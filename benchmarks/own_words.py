@@ -29,6 +29,7 @@ from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
 from lmm.models.testing import ScriptedModel
 from lmm.providers import is_static
 from lmm_education.answer.answer import Answer
+from lmm_education.answer.quoting import NOTICE
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.course import open_course
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
@@ -125,7 +126,7 @@ def held_row(model: str, asking: Asking, course: CourseParts) -> Row:
     answering, right, characters = open_answering(course), 0, 0
     asked = [question for question in questions_of(asking) if question.answers]
     for question in asked:
-        text = loop.run(answered(answering, question.text)).text
+        text = loop.run(answered(answering, question.text)).text.removesuffix(NOTICE).strip()
         right += any(contains(words(text), words(one)) for one in question.answers)
         characters += len(text)
     share, length = right / len(asked), characters / len(asked)

@@ -1,12 +1,13 @@
 """The answer without a language model: sentences of what was found, word for word, that explain.
 
 Candidates are the sentences of the best passages. How well one fits is what it shares with the question, in words that
-count the more, the rarer they are in the course, and in meaning; its neighbours count a fifth, a passage the less, the
-later it was found. Quoted is what fits best, in the order of the text, each part under its heading, with the code, the
-list, the table or the formula that it points to. A sentence that needs what is not shown is not quoted.
+count the more, the rarer they are in the course and in these passages, and in meaning; its neighbours count a tenth, a
+passage the less, the later it was found. Quoted is what fits best, in the order of the text, each part under its
+heading, with the code, the list, the table or the formula that it points to. A sentence that needs what is not shown is
+not quoted.
 
-Of such answers, 85 in a hundred hold the right one where SQuAD's questions are asked in the words of the documents, 16
-where they are asked in others, in 690 to 790 characters; with MiniLM 88 and 42 (``benchmarks/own_words.py``).
+Of such answers, 86 in a hundred hold the right one where SQuAD's questions are asked in the words of the documents, 16
+where they are asked in others, in 680 to 790 characters; with MiniLM 89 and 42 (``benchmarks/own_words.py``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
 """How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
-IN_OTHER_WORDS, FAMILIAR = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8), 0.55
+IN_OTHER_WORDS, FAMILIAR = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8), 0.5
 """The same where no passage fits so well (`Searcher.fits`): a learner's words are not the book's then, and the first
 two are about equally often right. Half of SQuAD's questions as asked fit better than 0.71, in other words than 0.31."""
 FOUND, SECTIONS = 4, 3

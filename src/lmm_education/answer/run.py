@@ -33,7 +33,7 @@ from lmm_education.answer.answer import (
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
 from lmm_education.answer.context import choose_sources
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
-from lmm_education.answer.quoting import FOUND, LEAST, NOTICE, QuotedPassage, quote
+from lmm_education.answer.quoting import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
@@ -178,9 +178,10 @@ class Answering:
         with self.searching.searcher.view() as view:
 
             def fits(texts: Sequence[str]) -> list[float]:
-                return view.fits(result.text, texts, result.languages)
+                return view.fits(result.text, texts, result.languages, apart=near >= FAMILIAR)
 
-            near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
+            whole = [passage.text for passage in passages[:FOUND]]
+            near = max(view.fits(result.text, whole, result.languages), default=0.0)
             return quote(result.text, passages, fits, near=near) if near >= LEAST else ""
 
     def _nothing(self, result: SearchResult) -> Answer:

@@ -287,12 +287,26 @@ class SearchView:
         hits = (hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
         return SearchResult("", "", tuple(hits))
 
-    def fits(self, question: str, texts: Sequence[str], languages: Collection[str]) -> list[float]:
+    def fits(
+        self, question: str, texts: Sequence[str], languages: Collection[str], *, apart: bool = False
+    ) -> list[float]:
         """How well each text fits a question, from 0 to about 1: the share of the question's words that it holds, which
-        count by how rare they are, and how near it is in meaning."""
-        share = self.catalogue.frequencies.share
-        asked = [(language, self._words(question, [language])) for language in languages]
-        shares = [max(share(words, set(self._words(text, [code]))) for code, words in asked) for text in texts]
+        count by how rare they are, and how near it is in meaning.
+
+        With `apart`, words count less that many of the texts hold: what they are all about does not tell them apart.
+        """
+        idf, shares = self.catalogue.frequencies.idf, [0.0] * len(texts)
+        for language in languages:
+            held = [set(self._words(text, [language])) for text in texts]
+            weights = {word: idf(word) for word in self._words(question, [language])}
+            if apart:
+                weights = {
+                    word: value * (1.2 - sum(word in each for each in held) / len(texts))
+                    for word, value in weights.items()
+                }
+            whole = math.fsum(weights.values()) or 1.0
+            own = (math.fsum(value for word, value in weights.items() if word in each) / whole for each in held)
+            shares = list(map(max, shares, own))
         embedder = self._encoder.embedder
         if embedder is None or not texts:
             return shares

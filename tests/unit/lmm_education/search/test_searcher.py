@@ -397,3 +397,13 @@ def test_of_passages_as_good_as_the_last_candidate_every_store_takes_all(open_se
         "the open gate", SearchOptions(limit=2)
     )
     assert [hit.id for hit in found.hits] == sorted(map(id_of, same))[:2]
+
+
+def test_what_all_texts_are_about_does_not_tell_them_apart(open_search: Open) -> None:
+    """Of sentences on leaves, the one on what was asked of them fits best, though the word is a common one."""
+    texts = ["Leaves of the oak, leaves again.", "Leaves fall.", "They have a colour."]
+    with open_search("sparse").view() as view:
+        plain = view.fits("Which colour have leaves?", texts, ["en"])
+        apart = view.fits("Which colour have leaves?", texts, ["en"], apart=True)
+    assert apart[2] > plain[2] > 0
+    assert apart[0] < plain[0]
