@@ -1,4 +1,4 @@
-"""The model that a file's `<config>` asks for, with the settings that hold everywhere."""
+"""What a run works with: `Run`; the model that a file's `<config>` asks for, and the settings that hold everywhere."""
 
 from __future__ import annotations
 

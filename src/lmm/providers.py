@@ -38,8 +38,8 @@ class Provider:
         return not self.keys
 
 
-# The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the
-# others have an opener in `lmm.models.pydantic_ai_adapter`, and in `lmm.models.embed` if they embed.
+# The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the others have
+# a row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm.models.embed` if they embed.
 PROVIDERS: dict[str, Provider] = {
     p.name.lower(): p
     for p in (

@@ -20,7 +20,7 @@ from fakes.courses import contents_of
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 from lmm.disk import files
-from lmm_education.open_course import open_course
+from lmm_education.course import open_course
 
 _FILLER = "A paragraph of some length, that stands between the questions. " * 20
 ASKING = "---\ntitle: T\n---\n\n" + "".join(

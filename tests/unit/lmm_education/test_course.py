@@ -273,7 +273,7 @@ def test_names_that_were_there_before(folder: Path, monkeypatch: pytest.MonkeyPa
     assert lmm_education.prepare("leaves.md")[0].title == "Leaves"
     points = list(lmm_education.to_points(lmm_education.prepare("leaves.md"), embedder=embedder))
     assert len(points) == 2
-    from lmm_education.open_course import open_course
+    from lmm_education.course import open_course
 
     with open_course(embedder=embedder) as course:
         found = lmm_education.querydb("green leaves", limit=1, course=course)
