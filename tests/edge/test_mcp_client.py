@@ -350,7 +350,8 @@ def test_a_server_that_is_gone_and_back(tmp_path: Path) -> None:
 
     crashed, gone, back = asyncio.run(run())
     assert "'crash': the server ended before it answered" in crashed
-    assert "All connection attempts failed" in gone
+    assert "cannot connect: " in gone
+    assert gone.endswith(("All connection attempts failed", "it closed the connection"))  # it may still be ending
     assert back == "back"
 
 

@@ -601,7 +601,9 @@ class Connection:
     def _told(self, error: BaseException | None) -> str:
         if isinstance(error, OSError):
             return error.strerror or str(error)
-        return self._reason(error) if error is not None else "it closed the connection"
+        if error is None or (type(error).__name__ in _CUT and not str(error).strip()):
+            return "it closed the connection"
+        return self._reason(error)
 
     def _reason(self, error: BaseException) -> str:
         """An error's own words, and the status of HTTP where the SDK does not tell it."""
@@ -633,6 +635,9 @@ class Connection:
         for value in sorted((environment.get(name, "") for name in names if name), key=len, reverse=True):
             text = text.replace(value, "…") if len(value) > 3 else text
         return text.replace(self.address.url, self.address.label) if isinstance(self.address, HttpAddress) else text
+
+
+_CUT = ("ReadError", "WriteError")  # of httpx, which says no more
 
 
 def _cause(error: BaseException | None) -> BaseException | None:
