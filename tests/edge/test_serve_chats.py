@@ -213,7 +213,7 @@ def _downloaded(folder: Path) -> list[Path]:
     import time
 
     for _ in range(200):
-        if files := [each for each in folder.iterdir() if each.suffix == ".md"]:
+        if files := [each for each in folder.iterdir() if each.suffix == ".md" and each.stat().st_size]:
             return files
         time.sleep(0.02)
     return []
