@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lmm.errors import LmmError, Place
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
-Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract"]
+Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract", "reword"]
 
 
 class Event:

@@ -13,7 +13,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from lmm_education.material import SparseVector
 
@@ -114,8 +114,7 @@ class Frequencies:
         The words of a question are the `indices` of `Encoder.sparse.query`, those of a passage the indices of the
         sparse vector that `Reader.get` gives with ``vectors=True``.
         """
-        whole = math.fsum(map(self.idf, question))
-        return math.fsum(self.idf(word) for word in question if word in held) / whole if whole else 0.0
+        return share_of({word: self.idf(word) for word in question}, held)
 
     # -- as it is stored ---------------------------------------------------------------------------
 
@@ -162,3 +161,13 @@ class Frequencies:
             return cls.from_bytes(zlib.decompress(base64.b64decode(text))) if text else cls()
         except zlib.error as error:
             raise ValueError("these are no document frequencies") from error
+
+
+def share_of(weights: Mapping[int, float], held: Collection[int]) -> float:
+    """How much of what words weigh is that of words that are among `held`: from 0 to 1; 0 where there are none.
+
+    >>> share_of({1: 3.0, 5: 1.0}, {5, 7})
+    0.25
+    """
+    whole = math.fsum(weights.values())
+    return math.fsum(weight for word, weight in weights.items() if word in held) / whole if whole else 0.0

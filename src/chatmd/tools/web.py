@@ -14,8 +14,8 @@ from chatmd.language.agent import Tool
 from chatmd.tools.registry import FunctionTool, OpenTools
 from lmm.errors import LmmError
 from lmm.fetch import GitHubFile, Resolve, fetch, github_file, name_of, resolve_host, shown
-from lmm.importing import escape
 from lmm.importing.formats import MARKDOWN, suffix_of
+from lmm.markdown.blocks import fenced
 from lmm.messages import ToolDefinition, object_schema
 
 _REMEMBERED = 8  # pages
@@ -96,7 +96,7 @@ class _Reader:
             text = _some_lines(text, file.lines, numbered=not is_markdown)
         if is_markdown or not text.strip():
             return Converted(text)
-        return Converted(escape.fence(text.strip("\n"), language_of(raw.name, raw.media_type)))
+        return Converted(fenced(text.strip("\n"), language_of(raw.name, raw.media_type)))
 
 
 def _hint(error: LmmError) -> str:

@@ -184,7 +184,6 @@ def _attributed(piece: str, chapter: BookChapter) -> str:
     return (f"{name}\n\n" if name else "") + found["fence"] + language + piece[found.end() :]
 
 
-_INCLUSION = re.compile(r"\{\{#include [^{}\n]*\}\}")
 _INCLUDE = re.compile(r"^[ \t]*\{\{#[a-z_]+ [^{}\n]*\}\}[ \t]*\n", re.MULTILINE)
 _HIDDEN_LINE = re.compile(r"^[ \t]*#(?:[ ][^\n]*)?\n", re.MULTILINE)
 
@@ -229,6 +228,7 @@ _SPAN = re.compile(
     |(?P<group>\[[^\[\]]{{0,500}}?-?@[\w{{][^\[\]]{{0,500}}\](?![(\[:{{]))
     |(?<![\w@./\\])(?P<at>-?@(?P<key>{_KEY})(?:[ ]\[(?P<locator>[^\[\]@]{{1,100}})\](?!\())?)
     |(?P<shortcode>\{{\{{<(?P<call>[^\n]{{0,500}}?)>\}}\}})
+    |(?P<inclusion>\{{\{{\#include[ ][^{{}}\n]{{1,500}}\}}\}})
     |\(\\\#(?P<label>[a-z]{{2,4}}:[\w.-]+)\)[ ]?
     |(?P<text_reference>^\(ref:[\w-]+\)[ ][^\n]*)
     |^(?P<heading>\#{{1,6}}[ \t][^\n]*?)[ \t]*\{{[ \t]*[-.\#][^{{}}\n]*\}}[ \t]*$
@@ -256,8 +256,6 @@ _FOR_HTML = re.compile(
 def _prose(text: str, chapter: BookChapter) -> str:
     if not _SPECIAL.search(text):
         return text
-    if "{{#" in text:
-        text = _INCLUSION.sub(lambda found: _document(found[0], chapter) or found[0], text)
     return _SPAN.sub(lambda match: _SHOWN[match.lastgroup or ""](match, chapter), text)
 
 
@@ -387,6 +385,11 @@ def _cited(parts: Iterable[tuple[str, bool, str, str]], chapter: BookChapter) ->
     return f"({'; '.join(shown)})"
 
 
+def _inclusion(match: re.Match[str], chapter: BookChapter) -> str:
+    """What an mdBook includes."""
+    return _document(match[0], chapter) or match[0]
+
+
 def _shortcode(match: re.Match[str], chapter: BookChapter) -> str:
     name, _, rest = match["call"].strip().partition(" ")
     if name == "include" and (path := rest.strip(" \"'")) in chapter.included:
@@ -443,6 +446,7 @@ _SHOWN: Mapping[str, Callable[[re.Match[str], BookChapter], str]] = {
     "group": _group,
     "at": _at,
     "shortcode": _shortcode,
+    "inclusion": _inclusion,
     "label": _labelled,
     "text_reference": _nothing,
     "heading": lambda match, chapter: match["heading"],

@@ -18,6 +18,7 @@ from typing import Any
 from lmm.books.code_cells import CodeCell, code_apart, read_cell
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
+from lmm.markdown.blocks import fenced
 
 _MOST = 20_000_000  # bytes of what a document showed
 _PICTURE = re.compile(r"(.+?)-\d+\.(?:png|svg|jpe?g|gif|webp)\Z", re.IGNORECASE)
@@ -76,7 +77,7 @@ def _keyed(cells: Sequence[CodeCell], shown: Sequence[str]) -> dict[str, str]:
 
 # -- code in sentences -----------------------------------------------------------------------------
 
-INLINE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
+_INLINE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
 _TELLING = 12  # characters beside code by which a line is found again
 
 
@@ -90,7 +91,7 @@ def values_in(source: str, shown: str) -> dict[str, str]:
     doubtful = set[str]()
     lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.splitlines())
     for line in lines:
-        texts = INLINE.split(line)
+        texts = _INLINE.split(line)
         for code, value in zip(texts[1::2], _between(texts[::2], shown), strict=False):
             if found.setdefault(code.strip(), value) != value:
                 doubtful.add(code.strip())
@@ -329,12 +330,7 @@ def _in_run(run: tuple[Piece, ...], wanted: Collection[str]) -> Iterator[tuple[s
 
 
 def _shown(code: str, shown: str, language: str) -> str:
-    return f"{_fenced(code, language)}\n\n{_fenced(shown)}" if shown else _fenced(code, language)
-
-
-def _fenced(text: str, language: str = "") -> str:
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}{language}\n{text}\n{fence}"
+    return f"{fenced(code, language)}\n\n{fenced(shown)}" if shown else fenced(code, language)
 
 
 def _lines(code: str) -> str:

@@ -33,8 +33,9 @@ def included(path: Path, text: str) -> Mapping[str, str]:
     found = {match[0]: (match["path"], match["lines"] or "") for match in _INCLUSION.finditer(text)}
     shown: dict[str, str] = {}
     for written, (name, lines) in found.items():
-        whole = _shown(top, path.parent / name)
-        shown[written] = lines_of(_read(top, path.parent / name) if whole and lines else whole, lines)
+        text = _read(top, path.parent / name)
+        body = _body(name, text)
+        shown[written] = lines_of(text if body and lines else body, lines)
     return {written: lines for written, lines in shown.items() if lines}
 
 
@@ -49,16 +50,15 @@ def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapp
     for name in sorted(names) if depth < _DEEPEST else ():
         inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
         inner = inner if inner.is_file() else top / name.lstrip("/")
-        if _DOCUMENT.fullmatch(name) and (shown := _shown(top, inner)):
-            found[name] = shown
+        if _DOCUMENT.fullmatch(name) and (body := _body(name, _read(top, inner))):
+            found[name] = body
             found = {**included_documents(inner, found[name], top, depth + 1), **found}
     return found
 
 
-def _shown(top: Path, path: Path) -> str:
-    """A file; of a document what stands below its header, and nothing if metadata say who may see what of it."""
-    text = _read(top, path)
-    if not _DOCUMENT.fullmatch(path.name):
+def _body(name: str, text: str) -> str:
+    """The text of a file; of a document what stands below its header, and nothing if metadata say who may see it."""
+    if not _DOCUMENT.fullmatch(name):
         return text
     blocks = parse_markdown_text(text)
     shown = [

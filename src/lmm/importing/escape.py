@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
+from lmm.markdown.blocks import longest_run
+
 # Characters that no text has: they would not survive YAML, a terminal or XML. A soft hyphen is a place to break a word.
 _INVISIBLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u2060\ufeff\ufffe\uffff\ud800-\udfff]")
 _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -91,22 +93,9 @@ def code_span(code: str) -> str:
     code = " ".join(code.split())
     if not code:
         return ""
-    mark = "`" * (_longest(code, "`") + 1)
+    mark = "`" * (longest_run(code) + 1)
     pad = " " if code[0] == "`" or code[-1] == "`" else ""
     return f"{mark}{pad}{code}{pad}{mark}"
-
-
-def fence(code: str, language: str = "") -> str:
-    """A fenced code block; the fence is longer than any in the code.
-
-    >>> print(fence("x = 1", "python"))
-    ```python
-    x = 1
-    ```
-    """
-    mark = "`" * max(3, _longest(code, "`") + 1)
-    word = "".join(re.findall(r"[\w+#.-]", language))[:40]  # no braces: knitr runs what is in them
-    return f"{mark}{word}\n{code}\n{mark}"
 
 
 def formula(tex: str, *, display: bool = False) -> str:
@@ -130,7 +119,3 @@ def url(address: str) -> str:
     """
     safe = _URL_UNSAFE.sub(lambda match: quote(match[0], safe=""), plain(address).strip())
     return f"<{safe}>" if "(" in safe or ")" in safe else safe
-
-
-def _longest(text: str, char: str) -> int:
-    return max((len(run) for run in re.findall(f"{re.escape(char)}+", text)), default=0)

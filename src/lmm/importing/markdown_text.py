@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from lmm.importing import escape
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, fenced, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 
 _UNDERLINED = re.compile(
@@ -53,7 +53,7 @@ def defused(text: str) -> str:
         if text == before:
             break
     if any(isinstance(block, MetadataBlock | ErrorBlock) for block in parse_markdown_text(text)):
-        return escape.fence(text.strip("\n"), "markdown")
+        return fenced(text.strip("\n"), "markdown")
     return text
 
 
@@ -92,4 +92,4 @@ def _closed(text: str) -> str:
             margin = indent[0] if indent else ""
             return f"{text.rstrip()}\n{margin}{mark}\n"
         text = text[:at] + "".join(f"\\{char}" for char in mark[:2]) + text[at + 2 :]
-    return escape.fence(text.strip("\n"), "markdown")
+    return fenced(text.strip("\n"), "markdown")

@@ -18,6 +18,7 @@ from lmm.importing.markdown_text import defused, front_matter
 from lmm.importing.read_html import SUFFIXES, image_of, take_images
 from lmm.importing.to_markdown import to_markdown
 from lmm.importing.web_page import read_page
+from lmm.markdown.blocks import fenced
 
 MAX_OUTPUT_LINES = 200
 _MAX_LINE = 2_000
@@ -90,12 +91,12 @@ class _Reader:
             yield self._markdown(source, _mapping(cell.get("attachments")))
         elif kind == "code":
             if source.strip():
-                yield escape.fence(escape.plain(source).strip("\n"), self._language(source))
+                yield fenced(escape.plain(source).strip("\n"), self._language(source))
             for output in cell.get("outputs") or ():
                 if isinstance(output, dict):
                     yield from self._output(output)
         elif source.strip():
-            yield escape.fence(escape.plain(source).strip("\n"))
+            yield fenced(escape.plain(source).strip("\n"))
 
     def _language(self, source: str) -> str:
         """A cell's language: the notebook's, or the one that its first line switches to."""
@@ -159,7 +160,7 @@ class _Reader:
             left_out = len(lines) - MAX_OUTPUT_LINES
             lines = [*lines[:MAX_OUTPUT_LINES], f"… ({left_out:,} more lines)"]
         code = "\n".join(line if len(line) <= _MAX_LINE else line[:_MAX_LINE] + " …" for line in lines)
-        return escape.fence(code, "text") if code.strip() else ""
+        return fenced(code, "text") if code.strip() else ""
 
 
 def _bundled(data: Json) -> ImportedImage | None:

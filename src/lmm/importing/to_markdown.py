@@ -22,6 +22,7 @@ from lmm.importing.elements import (
 )
 from lmm.importing.tables import caption_of, cells_of, is_layout, rows_of, write_table
 from lmm.importing.to_inline import InlinePlace, image, inline
+from lmm.markdown.blocks import fenced
 
 _LANGUAGE = re.compile(r"(?:language|lang|brush|highlight-source|highlight)[-:]\s*([\w+#.-]+)")
 _NO_LANGUAGE = frozenset({"default", "none", "text", "plaintext", "plain", "notranslate", "highlight", "sourceCode"})
@@ -99,7 +100,7 @@ def _heading(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
 def _code(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     code = escape.plain(text_of(node)).replace("\xa0", " ").strip("\n")
     if code.strip():
-        yield escape.fence("\n".join(line.rstrip() for line in code.split("\n")), _language(node))
+        yield fenced("\n".join(line.rstrip() for line in code.split("\n")), _language(node))
 
 
 def _language(node: MarkupElement) -> str:

@@ -309,3 +309,24 @@ def _stood_together(before: Block, block: Block) -> bool:
         return True
     # The blank lines before a document's first block belong to its source, and its line is after them.
     return distance == (before.content + before.trailing).count("\n")
+
+
+# -- code ------------------------------------------------------------------------------------------
+
+
+def fenced(code: str, language: str = "") -> str:
+    """A block of code; its fence is longer than any in the code.
+
+    >>> print(fenced("x = 1", "python"))
+    ```python
+    x = 1
+    ```
+    """
+    mark = "`" * max(3, longest_run(code) + 1)
+    word = "".join(re.findall(r"[\w+#.-]", language))[:40]  # no braces: knitr runs what is in them
+    return f"{mark}{word}\n{code}\n{mark}"
+
+
+def longest_run(text: str) -> int:
+    """How many backticks stand together at most."""
+    return max(map(len, re.findall("`+", text)), default=0)

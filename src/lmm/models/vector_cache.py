@@ -139,12 +139,12 @@ class VectorCache:
         return otherwise
 
     def _connect(self) -> sqlite3.Connection:
-        with contextlib.ExitStack() as failing:
-            connection = failing.enter_context(
-                contextlib.closing(sqlite3.connect(self.file, timeout=_WAIT, isolation_level=None))
-            )
+        connection = sqlite3.connect(self.file, timeout=_WAIT, isolation_level=None)
+        try:
             connection.execute("PRAGMA synchronous = NORMAL")
-            failing.pop_all()
+        except sqlite3.Error:  # it is damaged
+            connection.close()
+            raise
         return connection
 
     def _make_ready(self) -> None:

@@ -21,7 +21,7 @@ from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
 """How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
-IN_OTHER_WORDS, FAMILIAR = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8), 0.5
+FAMILIAR, IN_OTHER_WORDS = 0.5, (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
 """The same where no passage fits so well (`Searcher.fits`): a learner's words are not the book's then, and the first
 two are about equally often right. Half of SQuAD's questions as asked fit better than 0.71, in other words than 0.31."""
 FOUND, SECTIONS = 4, 3
@@ -111,10 +111,10 @@ class _Sentence:
         return [*(self.before.all if self.before else []), self]
 
 
-def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, near: float = 1.0) -> str:
+def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, familiar: bool = True) -> str:
     """The sentences of passages, the best passage first, that fit best; empty where there are none to quote.
 
-    `near` is how well the best passage fits as a whole.
+    `familiar` is whether the question has the passages' own words: then the first passage counts most.
 
     >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
     >>> leaf = QuotedPassage(text, "Leaves", 2)
@@ -134,7 +134,7 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, near:
     sentences = [s for s in sentences if s.passage < FOUND or asked.worth(s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
     worth = [fit * asked.worth(text) for fit, text in zip(fits(texts), texts, strict=True)]
-    chosen = _chosen(sentences, worth, PASSAGES if near >= FAMILIAR else IN_OTHER_WORDS)
+    chosen = _chosen(sentences, worth, PASSAGES if familiar else IN_OTHER_WORDS)
     return "\n\n".join(_shown(given, [sentence for sentence in every if any(sentence is each for each in chosen)]))
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 
 from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
 from lmm.models.builtin import NAME as EXTRACTIVE
@@ -176,13 +177,12 @@ class Answering:
         """What is quoted; empty where no passage comes near the question."""
         passages = list(_passages(result, sources))
         with self.searching.searcher.view() as view:
-
-            def fits(texts: Sequence[str]) -> list[float]:
-                return view.fits(result.text, texts, result.languages, apart=near >= FAMILIAR)
-
-            whole = [passage.text for passage in passages[:FOUND]]
-            near = max(view.fits(result.text, whole, result.languages), default=0.0)
-            return quote(result.text, passages, fits, near=near) if near >= LEAST else ""
+            fits = partial(view.fits, result.text, languages=result.languages)
+            near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
+            if near < LEAST:
+                return ""
+            familiar = near >= FAMILIAR
+            return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar)
 
     def _nothing(self, result: SearchResult) -> Answer:
         """The answer where nothing relevant was found."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lmm.disk import files, journal
+from lmm.disk import files
 from lmm.errors import ConfigError, Interrupted, LmmError
-from lmm.messages import ChatRequest, Message, Usage, render
+from lmm.messages import ChatRequest, Message, Usage
 from lmm.models.client import Client
 from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of, with_schema
@@ -28,8 +28,6 @@ from lmm_education.search.expand import can_write
 
 _LONGEST = 400
 """Characters of a question: a model that does not come to an end is brought to one."""
-_WRITTEN = 40
-"""Tokens that a question takes, where what it will cost is told before."""
 Pair = tuple[Question, Question]
 """A question, and the same in other words."""
 
@@ -95,11 +93,8 @@ async def reword_into(
     waiting = [question for question in questions if not question.unanswerable and question.text not in known]
     prompts = course_prompts(client.settings.prompts_folder)
     if client.estimate:
-        asks = [ask for each in waiting if not _remembered(ask := ask_for(each, prompts), client)]
-        sent = sum(len(render(message)) for ask in asks for message in ask.request.messages) // 4
-        return Rewording(
-            waiting=len(waiting), usage=Usage(sent, _WRITTEN * len(asks), None, len(asks)), model=client.name
-        )
+        await client.gather(client.ask(ask_for(each, prompts)) for each in waiting)
+        return Rewording(waiting=len(waiting), usage=client.usage, model=client.name)
     found = await reword(waiting, client, prompts, progress=progress, taken=[each.text for each in questions])
     if found.pairs:
         rows = "".join(f"{json.dumps(row_of(*pair), ensure_ascii=False)}\n" for pair in found.pairs)
@@ -122,10 +117,6 @@ def _originals(text: str, file: Path) -> set[str]:
     if any("original" not in row for row in rows):
         raise ConfigError("this file holds other questions too", where=str(file), hint="name a new one")
     return {str(row["original"]) for row in rows}
-
-
-def _remembered(ask: Ask, client: Client) -> bool:
-    return not client.again and journal.get(ask.journal_key(client.name)) is not None
 
 
 async def reword(
@@ -183,7 +174,7 @@ def ask_for(question: Question, prompts: Prompts) -> Ask:
     """What a model is asked: the question, and the words to avoid. The passage is not sent: it would lend its words."""
     avoided = ", ".join(repeated_words(question)) or "the longer words of the question"
     prompt = prompts.fill("reword", question=question.text, words=avoided)
-    return Ask(with_schema(ChatRequest((Message("user", prompt),)), _schema()), text=question.text)
+    return Ask(with_schema(ChatRequest((Message("user", prompt),), task="reword"), _schema()), text=question.text)
 
 
 def row_of(question: Question, reworded: Question) -> dict[str, Any]:

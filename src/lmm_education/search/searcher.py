@@ -22,6 +22,7 @@ from lmm_education.encode.bm25 import LEAST_GRAMS, WITH_GRAMS, word_ids, words_o
 from lmm_education.encode.encoder import Encoder
 from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
+from lmm_education.frequencies import share_of
 from lmm_education.material import Hit, SparseVector
 from lmm_education.payloads import hit_of
 from lmm_education.search.found import FoundSection, SearchResult
@@ -58,6 +59,7 @@ MEANING = 0.4
 """What meaning weighs beside words where a text is compared with a question (SQuAD's answers, see docs/ask.md)."""
 COVERING = 3
 """How many passages that have most of a question's words may cover it."""
+_APART = 1.2  # what a word weighs that no text holds; one that all hold weighs 0.2 and so can still break a tie
 _AMONG = 1000  # candidates at most that a store says of how near they are
 _TIES = 16  # more are asked for than wanted: of what scores the same, stores would take one or the other
 
@@ -300,13 +302,9 @@ class SearchView:
             held = [set(self._words(text, [language])) for text in texts]
             weights = {word: idf(word) for word in self._words(question, [language])}
             if apart:
-                weights = {
-                    word: value * (1.2 - sum(word in each for each in held) / len(texts))
-                    for word, value in weights.items()
-                }
-            whole = math.fsum(weights.values()) or 1.0
-            own = (math.fsum(value for word, value in weights.items() if word in each) / whole for each in held)
-            shares = list(map(max, shares, own))
+                commons = ((word, sum(word in each for each in held) / len(texts)) for word in weights)
+                weights = {word: weights[word] * (_APART - common) for word, common in commons}
+            shares = [max(share, share_of(weights, each)) for share, each in zip(shares, held, strict=True)]
         embedder = self._encoder.embedder
         if embedder is None or not texts:
             return shares

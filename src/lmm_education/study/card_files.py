@@ -11,11 +11,13 @@ import json
 import mimetypes
 import os
 import re
-import tempfile
+import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -23,7 +25,7 @@ from urllib.parse import unquote
 from lmm.csv_table import csv_text
 from lmm.disk import files
 from lmm.disk.folder import Folder
-from lmm.errors import ConfigError, DocumentError, FileWriteError
+from lmm.errors import ConfigError, DocumentError
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
 if TYPE_CHECKING:
@@ -97,25 +99,31 @@ def _markdown(cards: Sequence[Card], deck: str, now: float) -> bytes:
 def _anki(cards: Sequence[Card], deck: str, now: float) -> bytes:
     import genanki
 
-    with tempfile.TemporaryDirectory(prefix="lmm-cards-") as folder:
-        pictures = _Pictures(Path(folder))
-        decks: dict[str, Deck] = {}
-        model = _note_type(genanki)
-        for number, card in enumerate(cards):
-            if card.document not in decks:
-                decks[card.document] = genanki.Deck(_number(card.document), _deck_name(deck, card.title))
-            decks[card.document].add_note(
-                genanki.Note(model, _fields(card, pictures), guid=card.id, tags=[_tag(card.title)], due=number)
-            )
-        package, output = genanki.Package(list(decks.values())), io.BytesIO()
-        package.media_files = sorted({str(path) for path in pictures.kept.values()})
+    pictures, model = _Pictures(), _note_type(genanki)
+    decks: dict[str, Deck] = {}
+    for number, card in enumerate(cards):
+        if card.document not in decks:
+            decks[card.document] = genanki.Deck(_number(card.document), _deck_name(deck, card.title))
+        decks[card.document].add_note(
+            genanki.Note(model, _fields(card, pictures), guid=card.id, tags=[_tag(card.title)], due=number)
+        )
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
         with warnings.catch_warnings():  # it takes escaped formulas for tags
             warnings.simplefilter("ignore")
-            try:
-                package.write_to_file(output, timestamp=now)
-            except OSError as error:
-                raise FileWriteError(f"the package cannot be made: {error}") from error
-        return output.getvalue()
+            genanki.Package(list(decks.values())).write_to_db(database.cursor(), now, count(int(now * 1000)))
+        database.commit()
+        return _package(database.serialize(), pictures.kept)
+
+
+def _package(collection: bytes, media: Mapping[str, bytes]) -> bytes:
+    """The archive that Anki imports; genanki's own way to it leaves a file in the folder for temporary ones."""
+    output, names = io.BytesIO(), sorted(media)
+    with zipfile.ZipFile(output, "w") as archive:
+        archive.writestr("collection.anki2", collection)
+        archive.writestr("media", json.dumps(dict(enumerate(names))))
+        for number, name in enumerate(names):
+            archive.writestr(str(number), media[name])
+    return output.getvalue()
 
 
 def _note_type(genanki: Any) -> Model:
@@ -152,9 +160,9 @@ class _Pictures:
     below the current folder or the document's.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.kept: dict[Path, Path] = {}
+    def __init__(self) -> None:
+        self._names: dict[Path, str] = {}
+        self.kept: dict[str, bytes] = {}
 
     def beside(self, file: str) -> Callable[[str], str]:
         """Names for the pictures of a document; those that are not files are left as they are."""
@@ -163,13 +171,13 @@ class _Pictures:
             path = Path(os.path.normpath(Path(file).parent / unquote(source)))
             if "://" in source or not _is_medium(path):
                 return source
-            if path not in self.kept:
+            if path not in self._names:
                 data = _read_below((Path(), Path(file).parent), path)
                 if data is None:
                     return source
-                self.kept[path] = self._folder / f"lmm-{hashlib.sha256(data).hexdigest()[:10]}{path.suffix}"
-                self.kept[path].write_bytes(data)
-            return self.kept[path].name
+                self._names[path] = f"lmm-{hashlib.sha256(data).hexdigest()[:10]}{path.suffix}"
+                self.kept[self._names[path]] = data
+            return self._names[path]
 
         return name
 

@@ -9,6 +9,7 @@ from lmm.importing import escape
 from lmm.importing.elements import element
 from lmm.importing.to_markdown import to_markdown
 from lmm.markdown import TextBlock, parse_markdown_text
+from lmm.markdown.blocks import fenced
 from lmm.markdown.parse_markdown import unclosed_construct
 
 
@@ -26,13 +27,13 @@ def test_any_text_is_a_paragraph(text: str) -> None:
 def test_any_text_is_code(text: str) -> None:
     """One block, and the same text in it."""
     code = escape.plain(text).strip("\n")
-    blocks = parse_markdown_text(escape.fence(code, "python") + "\n\nNext.\n")
-    assert [block.content for block in blocks] == [escape.fence(code, "python"), "Next."]
+    blocks = parse_markdown_text(fenced(code, "python") + "\n\nNext.\n")
+    assert [block.content for block in blocks] == [fenced(code, "python"), "Next."]
 
 
 def test_a_language_has_no_braces() -> None:
     """knitr would run the code."""
-    assert escape.fence("x", "{r, echo=TRUE}").startswith("```recho")
+    assert fenced("x", "{r, echo=TRUE}").startswith("```recho")
 
 
 def test_formulas_end_where_they_should() -> None:

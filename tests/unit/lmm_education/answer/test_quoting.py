@@ -92,7 +92,7 @@ def test_the_second_passage_speaks_as_loud_as_the_first() -> None:
     def fits(texts: Sequence[str]) -> list[float]:
         return [1.0 if "Snow" in text else 0.6 for text in texts]
 
-    found = quote("Which colour?", passages, fits, near=0.3)
+    found = quote("Which colour?", passages, fits, familiar=False)
     assert "> Snow is white. [1]" in found
     assert "> Leaves are green. [2]" in found
     assert "> Leaves are green. [2]" not in quote("Which colour?", passages, fits)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -34,16 +36,16 @@ def test_markdown(tmp_path: Path) -> None:
     assert (tmp_path / "c.md").read_text() == "# T\n\n## Why, so?\n\nOne\n\ntwo\n"
 
 
-def test_a_package_is_the_same_at_the_same_time(tmp_path: Path) -> None:
-    """Nothing in it is chosen by chance."""
-    import zipfile
-
+def test_a_package_is_the_same_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in it is chosen by chance, and no file is left elsewhere."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     contents = []
     for name in ("one.apkg", "two.apkg"):
         save_cards(tmp_path / name, CARDS, deck="Botany", now=1_700_000_000)
         with zipfile.ZipFile(tmp_path / name) as package:
             contents.append([package.read(entry) for entry in package.namelist()])
     assert contents[0] == contents[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.apkg", "two.apkg"]
 
 
 @pytest.mark.parametrize("name", ["c.txt", "c", "missing/c.csv"])
