@@ -172,7 +172,7 @@ def recorded(courses: Mapping[Path, CourseParts], *, named: bool) -> Values:
             hits = search(target.question.text, SearchOptions(limit=DEPTH, sections=False, reworded=True)).hits
             ranks.append(find_ranks(target, [Evidence(hit.place, hit.title, hit.text) for hit in hits])["passage"])
         if ranks:
-            found[asking.name] = measure_ranks(ranks)["ndcg@10"]
+            found[asking.name] = measure_ranks(ranks, "ndcg@10")
     return found
 
 

@@ -101,7 +101,8 @@ def row_of(what: str, found: Mapping[str, Sequence[Asked]], room: int, target: f
 
 def mean_ndcg(asked: Iterable[Asked], room: int) -> float:
     """nDCG@10 of passages, where only so many characters are looked at."""
-    values = measure_ranks([find_ranks(each.target, within(each.found, room))["passage"] for each in asked])["ndcg@10"]
+    ranks = (find_ranks(each.target, within(each.found, room))["passage"] for each in asked)
+    values = measure_ranks(ranks, "ndcg@10")
     return sum(values) / len(values)
 
 

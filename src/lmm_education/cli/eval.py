@@ -156,15 +156,14 @@ def left_out(questions: Sequence[Question], level: Level) -> str:
     >>> left_out([Question("?", document="a.md", section=("A",)), Question("?", document="b.md")], "section")
     'note: not counted, because no section is given: 1 of 2 questions; all count with --level document'
     """
-    from lmm_education.evaluation.judge import LEVELS
-    from lmm_education.evaluation.report_text import names_level
+    from lmm_education.evaluation.judge import LEVELS, levels_of
 
-    answerable = [question for question in questions if not question.unanswerable]
-    missing = sum(not names_level(question, level) for question in answerable)
+    judged = [levels_of(question) for question in questions if not question.unanswerable]
+    missing = sum(level not in levels for levels in judged)
     if not missing:
         return ""
-    every = next((each for each in LEVELS if all(names_level(question, each) for question in answerable)), None)
-    counted = f"{missing} of {terminal.count(len(answerable), 'question')}"
+    every = next((each for each in LEVELS if all(each in levels for levels in judged)), None)
+    counted = f"{missing} of {terminal.count(len(judged), 'question')}"
     advice = f"; all count with --level {every}" if every else ""
     return f"note: not counted, because no {level} is given: {counted}{advice}"
 

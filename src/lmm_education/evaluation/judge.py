@@ -67,13 +67,25 @@ class Expected:
     @property
     def levels(self) -> tuple[Level, ...]:
         """The levels at which the question can be judged, whatever the store holds."""
-        question = self.question
-        can: Mapping[Level, bool] = {
-            "passage": bool(self.passages or self.answers),
-            "section": bool(question.section or self.passages),
-            "document": bool(question.document or self.passages),
-        }
-        return tuple(level for level in LEVELS if can[level])
+        return _levels(self.passages, self.answers, self.question)
+
+
+def levels_of(question: Question) -> tuple[Level, ...]:
+    """The levels at which a question can be judged, the most exact first.
+
+    >>> levels_of(Question("?", document="a.md", section=("A",)))
+    ('section', 'document')
+    """
+    return _levels(question.passages, question.answers, question)
+
+
+def _levels(passages: Sequence[object], answers: Sequence[object], question: Question) -> tuple[Level, ...]:
+    can = {
+        "passage": passages or answers,
+        "section": passages or question.section,
+        "document": passages or question.document,
+    }
+    return tuple(level for level in LEVELS if can[level])
 
 
 # -- words -----------------------------------------------------------------------------------------

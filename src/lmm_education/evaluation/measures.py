@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import mul
 from typing import Any
@@ -61,17 +61,16 @@ class Difference:
         return {"difference": self.mean, "low": self.low, "high": self.high, "p": self.p, "real": self.is_real}
 
 
-def measure_ranks(ranks: Sequence[int | None]) -> dict[str, list[float]]:
-    """Each measure for each question, from the rank (from 1) at which the right thing was found, or None.
+def measure_ranks(ranks: Iterable[int | None], measure: str) -> list[float]:
+    """A measure for each question, from the rank (from 1) at which the right thing was found, or None.
 
-    >>> measure_ranks([1, 3, None])["mrr@10"]
+    >>> measure_ranks([1, 3, None], "mrr@10")
     [1.0, 0.3333333333333333, 0.0]
     """
-    found = [math.inf if rank is None else rank for rank in ranks]
-    return {name: [value(rank) for rank in found] for name, value in MEASURES.items()}
+    return [MEASURES[measure](math.inf if rank is None else rank) for rank in ranks]
 
 
-def estimate(values: Sequence[float], groups: Sequence[Hashable], *, seed: int = _SEED) -> MeanEstimate:
+def estimate(values: Sequence[float], groups: Sequence[Hashable]) -> MeanEstimate:
     """The mean and its interval, by drawing whole groups of questions again and again (percentile bootstrap).
 
     Questions about one passage share its fate, so they are drawn together: `groups` says which ones.
@@ -82,13 +81,11 @@ def estimate(values: Sequence[float], groups: Sequence[Hashable], *, seed: int =
     """
     if not values:
         return MeanEstimate(0.0, 0.0, 0.0, 0)
-    low, high = _interval(*_sums(values, groups), seed)
+    low, high = _interval(*_sums(values, groups))
     return MeanEstimate(sum(values) / len(values), low, high, len(values))
 
 
-def compare(
-    before: Sequence[float], after: Sequence[float], groups: Sequence[Hashable], *, seed: int = _SEED
-) -> Difference:
+def compare(before: Sequence[float], after: Sequence[float], groups: Sequence[Hashable]) -> Difference:
     """How `after` differs from `before`, question by question: bootstrap interval and randomisation test.
 
     The test turns the sign of each group's difference at random: had the two been exchangeable, either sign
@@ -101,10 +98,10 @@ def compare(
     if not differences:
         return Difference(0.0, 0.0, 0.0, 1.0)
     sums, counts = _sums(differences, groups)
-    low, high = _interval(sums, counts, seed)
+    low, high = _interval(sums, counts)
     moved = [total for total in sums if total]  # either sign of nothing is nothing
     seen = abs(sum(moved)) - 1e-12
-    choices = random.Random(seed).choices
+    choices = random.Random(_SEED).choices
     turned = (sum(map(mul, moved, choices((-1.0, 1.0), k=len(moved)))) for _ in range(RESAMPLES))
     more = sum(abs(total) >= seen for total in turned)
     return Difference(sum(differences) / len(differences), low, high, (more + 1) / (RESAMPLES + 1))
@@ -116,16 +113,13 @@ def percentile(values: Sequence[float], share: float) -> float:
     >>> percentile([3.0, 1.0, 2.0, 4.0], 0.5)
     2.5
     """
-    ordered = sorted(values)
-    if not ordered:
-        return 0.0
+    ordered = sorted(values) or [0.0]
     place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
+    return below + (above - below) * (place % 1)
 
 
-def latency(seconds: Sequence[float]) -> Mapping[str, float]:
+def latency(seconds: Sequence[float]) -> dict[str, float]:
     """Median and 95th percentile in milliseconds."""
     return {"p50_ms": percentile(seconds, 0.5) * 1000, "p95_ms": percentile(seconds, 0.95) * 1000}
 
@@ -138,9 +132,9 @@ def _sums(values: Sequence[float], groups: Sequence[Hashable]) -> tuple[list[flo
     return [sum(group) for group in members.values()], [len(group) for group in members.values()]
 
 
-def _interval(sums: Sequence[float], counts: Sequence[int], seed: int) -> tuple[float, float]:
+def _interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float]:
     """Where 95 % of the means lie that drawing groups with replacement gives."""
-    choices = random.Random(seed).choices
+    choices = random.Random(_SEED).choices
     draws = (choices(range(len(sums)), k=len(sums)) for _ in range(RESAMPLES))
     means = [sum(map(sums.__getitem__, drawn)) / sum(map(counts.__getitem__, drawn)) for drawn in draws]
     return percentile(means, 0.025), percentile(means, 0.975)

@@ -60,15 +60,8 @@ _NAMES = {alias: name for name, aliases in FIELDS.items() for alias in aliases}
 _NOTHING = ("", "none", "null")
 _CSV_LIST = "|"
 
-Row = tuple[int, Mapping[str, Any]]
-
-
-class _Unreadable(Exception):
-    """A line that is no row."""
-
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line, self.message = line, message
+Row = tuple[int, Mapping[str, Any] | str]
+"""A line, and the row that begins there, or why it is none."""
 
 
 def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question], list[BadRow]]:
@@ -82,10 +75,9 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
     """
     questions: list[Question] = []
     problems: list[BadRow] = []
-    for item in READERS[kind](text.removeprefix("\ufeff")):
-        line = item.line if isinstance(item, _Unreadable) else item[0]
+    for line, row in READERS[kind](text.removeprefix("\ufeff")):
         where = f"{name}:{line}"
-        made = item.message if isinstance(item, _Unreadable) else _question(item[1], where)
+        made = row if isinstance(row, str) else _question(row, where)
         if isinstance(made, str):
             problems.append(BadRow(where, made))
         else:
@@ -156,27 +148,27 @@ def _path(section: tuple[str, ...]) -> tuple[str, ...]:
 # -- kinds of file ---------------------------------------------------------------------------------
 
 
-def _jsonl(text: str) -> Iterator[Row | _Unreadable]:
+def _jsonl(text: str) -> Iterator[Row]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield _Unreadable(number, f"not JSON: {getattr(error, 'msg', error)}")
+            yield number, f"not JSON: {getattr(error, 'msg', error)}"
             continue
-        yield (number, value) if isinstance(value, dict) else _Unreadable(number, "a line must be a JSON object")
+        yield number, value if isinstance(value, dict) else "a line must be a JSON object"
 
 
-def _json(text: str) -> Iterator[Row | _Unreadable]:
+def _json(text: str) -> Iterator[Row]:
     """A list of objects; a row's line is the one where its object begins."""
     try:
         rows = json.loads(text)
     except (ValueError, RecursionError) as error:
-        yield _Unreadable(getattr(error, "lineno", 1), f"not JSON: {getattr(error, 'msg', error)}")
+        yield getattr(error, "lineno", 1), f"not JSON: {getattr(error, 'msg', error)}"
         return
     if not isinstance(rows, list):
-        yield _Unreadable(1, "a JSON question file is a list, one object for each question")
+        yield 1, "a JSON question file is a list, one object for each question"
         return
     decoder, line, at = json.JSONDecoder(), 1, 0
     begin = text.index("[") + 1
@@ -184,11 +176,11 @@ def _json(text: str) -> Iterator[Row | _Unreadable]:
         while text[begin] in ", \t\r\n":
             begin += 1
         line, at = line + text.count("\n", at, begin), begin
-        yield (line, row) if isinstance(row, dict) else _Unreadable(line, "an item must be a JSON object")
+        yield line, row if isinstance(row, dict) else "an item must be a JSON object"
         _, begin = decoder.raw_decode(text, begin)
 
 
-def _csv(text: str) -> Iterator[Row | _Unreadable]:
+def _csv(text: str) -> Iterator[Row]:
     """The first row names the columns; several answers or passages in a cell are parted by ``|``."""
     first = text.split("\n", 1)[0]
     reader = csv.reader((f"{row}\n" for row in text.split("\n")), delimiter=max(",;\t", key=first.count), strict=True)
@@ -202,11 +194,11 @@ def _csv(text: str) -> Iterator[Row | _Unreadable]:
             if not columns:
                 columns = cells
             elif len(cells) != len(columns):
-                yield _Unreadable(start, f"{len(cells)} cells under {len(columns)} columns")
+                yield start, f"{len(cells)} cells under {len(columns)} columns"
             else:
                 yield start, {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
     except csv.Error as error:
-        yield _Unreadable(line, f"not CSV: {error}")
+        yield line, f"not CSV: {error}"
 
 
 def _cell(name: str, cell: str) -> str | list[str]:
@@ -214,12 +206,12 @@ def _cell(name: str, cell: str) -> str | list[str]:
     return cell.split(_CSV_LIST) if many else cell
 
 
-def _yaml(text: str) -> Iterator[Row | _Unreadable]:
+def _yaml(text: str) -> Iterator[Row]:
     """A list of mappings, or a mapping whose one list they are (``questions:``)."""
     try:
         root = compose(text)
     except MetadataError as error:
-        yield _Unreadable(error.line, f"not YAML: {error.message}")
+        yield error.line, f"not YAML: {error.message}"
         return
     if isinstance(root, yaml.MappingNode):
         lists = [value for _, value in root.value if isinstance(value, yaml.SequenceNode)]
@@ -227,21 +219,21 @@ def _yaml(text: str) -> Iterator[Row | _Unreadable]:
     if root is None:
         return
     if not isinstance(root, yaml.SequenceNode):
-        yield _Unreadable(1, "a YAML question file is a list, one item for each question")
+        yield 1, "a YAML question file is a list, one item for each question"
         return
     yield from map(_yaml_row, root.value)
 
 
-def _yaml_row(node: yaml.Node) -> Row | _Unreadable:
+def _yaml_row(node: yaml.Node) -> Row:
     line = node.start_mark.line + 1
     try:
         value = to_value(node)
     except MetadataError as error:
-        return _Unreadable(line, f"not YAML: {error.message}")
-    return (line, value) if isinstance(value, dict) else _Unreadable(line, "an item must be a mapping with 'question'")
+        return line, f"not YAML: {error.message}"
+    return line, value if isinstance(value, dict) else "an item must be a mapping with 'question'"
 
 
-READERS: dict[str, Callable[[str], Iterable[Row | _Unreadable]]] = {
+READERS: dict[str, Callable[[str], Iterable[Row]]] = {
     ".jsonl": _jsonl,
     ".json": _json,
     ".csv": _csv,

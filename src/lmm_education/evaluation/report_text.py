@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lmm.disk.folder import check_named
 from lmm.errors import ConfigError, FileWriteError, LmmError
-from lmm_education.evaluation.judge import LEVELS, Evidence, Level
+from lmm_education.evaluation.judge import LEVELS, Evidence, Level, levels_of
 from lmm_education.evaluation.measures import MEASURES, Difference, MeanEstimate
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Evaluation, QuestionOutcome, difference
@@ -29,27 +29,13 @@ MEASURE = "ndcg@10"
 
 
 def best_mean(questions: Sequence[Question]) -> Mean:
-    """What questions are compared by: the usual measure, at the most exact level at which they can be judged."""
-    return Mean(best_level(questions), MEASURE)
+    """What questions are compared by: the usual measure, at the most exact level at which one can be judged.
 
-
-def best_level(questions: Sequence[Question]) -> Level:
-    """The most exact level at which questions can be judged.
-
-    >>> best_level([Question("?", document="a.md"), Question("?", section=("A",))])
-    'section'
+    >>> best_mean([Question("?", document="a.md"), Question("?", section=("A",))])
+    Mean(level='section', measure='ndcg@10')
     """
-    return next((level for level in LEVELS if any(names_level(q, level) for q in questions)), "document")
-
-
-def names_level(question: Question, level: Level) -> bool:
-    """Whether the question can be judged at a level."""
-    exact: bool = bool(question.passages)
-    return {
-        "passage": exact or bool(question.answers),
-        "section": exact or bool(question.section),
-        "document": exact or bool(question.document),
-    }[level]
+    judged = {level for question in questions for level in levels_of(question)}
+    return Mean(next((level for level in LEVELS if level in judged), "document"), MEASURE)
 
 
 def table(rows: Sequence[Cells]) -> str:
@@ -95,12 +81,8 @@ def evaluation_text(evaluation: Evaluation) -> str:
         found = [evaluation.estimate(level, measure) for measure in MEASURES]
         rows.append((level, str(len(evaluation.judged(level))), *(percent(each.mean) for each in found)))
         rows.append(("", "95 %", *(f"{_short(each.low)}–{_short(each.high)}" for each in found)))
-    return (table(rows) if evaluation.levels else "") + _details(evaluation)
-
-
-def _details(evaluation: Evaluation) -> str:
     speed = evaluation.latency
-    return (
+    return (table(rows) if evaluation.levels else "") + (
         f"{evaluation.chunks:,} chunks of {evaluation.size:,.0f} characters on average; "
         f"a question takes {speed['p50_ms']:.1f} ms (p95 {speed['p95_ms']:.1f} ms)\n"
     )
@@ -115,20 +97,18 @@ def comparison_text(evaluations: Sequence[Evaluation], by: Mean) -> str:
     ]
     for evaluation in evaluations:
         figures = [
-            with_interval(found) if measure == by.measure else percent(found.mean)
+            with_interval(mean) if measure == by.measure else percent(mean.mean)
             for measure in measures
-            for found in [evaluation.estimate(by.level, measure)]
+            for mean in [evaluation.estimate(by.level, measure)]
         ]
-        against = ("", "") if evaluation is first else _against(difference(first, evaluation, *by))
+        against = ("", "")
+        if evaluation is not first:
+            found = difference(first, evaluation, *by)
+            against = f"{difference_text(found)}{'' if found.is_real else ', may be chance'}", f"{found.p:.3f}"
         rows.append(
             (evaluation.label, *figures, *against, f"{evaluation.latency['p50_ms']:.1f}", f"{evaluation.chunks:,}")
         )
     return table(rows)
-
-
-def _against(found: Difference) -> tuple[str, str]:
-    verdict = "" if found.is_real else ", may be chance"
-    return f"{difference_text(found)}{verdict}", f"{found.p:.3f}"
 
 
 def difference_text(found: Difference) -> str:

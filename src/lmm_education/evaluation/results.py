@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 from lmm_education.evaluation.judge import LEVELS, Evidence, Level
@@ -36,7 +35,7 @@ class QuestionOutcome:
         return next(level for level in LEVELS if level in self.ranks)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """The outcomes of all questions that have an answer, in one store with one set of settings.
 
@@ -51,9 +50,8 @@ class Evaluation:
     chunks: int = 0
     size: float = 0.0
     notices: tuple[str, ...] = ()
-    _cache: dict[Level, dict[str, list[float]]] = field(default_factory=dict, repr=False, compare=False)
 
-    @cached_property
+    @property
     def levels(self) -> tuple[Level, ...]:
         """The levels at which at least one question can be judged."""
         return tuple(level for level in LEVELS if any(level in outcome.ranks for outcome in self.outcomes))
@@ -64,9 +62,7 @@ class Evaluation:
 
     def values(self, level: Level, measure: str) -> list[float]:
         """A measure for each question of `judged`."""
-        if level not in self._cache:
-            self._cache[level] = measure_ranks([outcome.ranks[level] for outcome in self.judged(level)])
-        return self._cache[level][measure]
+        return measure_ranks((outcome.ranks[level] for outcome in self.judged(level)), measure)
 
     def groups(self, level: Level) -> list[Hashable]:
         """For each question of `judged`, what it asks for: questions about one passage are not independent."""
@@ -82,7 +78,7 @@ class Evaluation:
         return [o for o in judged if (rank := o.ranks[level or o.exact]) is None or rank > DEPTH]
 
     @property
-    def latency(self) -> Mapping[str, float]:
+    def latency(self) -> dict[str, float]:
         """What a question took, in milliseconds."""
         return latency([outcome.seconds for outcome in self.outcomes])
 
@@ -102,7 +98,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "label": evaluation.label,
         **{level: _level_json(evaluation, level) for level in evaluation.levels},
-        "latency": dict(evaluation.latency),
+        "latency": evaluation.latency,
         "questions": len(evaluation.outcomes),
         "unanswerable": evaluation.unanswerable,
         "chunks": evaluation.chunks,

@@ -7,7 +7,7 @@ these answers, to questions that had no say in the choice, are compared with the
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -159,7 +159,9 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
             hint = f"add rows to the question file until there are {LEAST}; without an answer: document empty"
             raise LmmError(f"there are only {len(scores)} questions {kind}", hint=hint)
     good, bad = sorted(answerable), sorted(unanswerable)
-    candidates = [_threshold(score, good, bad) for score in _between(sorted({*good, *bad}))]
+    scores = sorted({*good, *bad})
+    middles = [(a + b) / 2 for a, b in pairwise(scores)]
+    candidates = [_threshold(score, good, bad) for score in (scores[0], *middles)]
     advised = max((t for t in candidates if t.kept >= KEPT), key=lambda t: t.score)
     balanced = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
     return Calibration(
@@ -172,11 +174,6 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
     )
 
 
-def _between(scores: Sequence[float]) -> list[float]:
-    """The lowest score, and the middle between each two that follow each other."""
-    return [scores[0], *((a + b) / 2 for a, b in pairwise(scores))]
-
-
 def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Threshold:
     score = round(score, 3)
     return Threshold(score, 1 - bisect_left(good, score) / len(good), bisect_left(bad, score) / len(bad))
@@ -184,7 +181,5 @@ def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Thr
 
 def _auc(good: Sequence[float], bad: Sequence[float]) -> float:
     """How often a good score is above a bad one; equal ones count half."""
-    above = sum(
-        bisect_left(bad, score) + (bisect_left(bad, score + 1e-12) - bisect_left(bad, score)) / 2 for score in good
-    )
+    above = sum((bisect_left(bad, score) + bisect_right(bad, score)) / 2 for score in good)
     return above / (len(good) * len(bad))

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmm.config_files import find_config
 from lmm.config_tables import Config
 from lmm.document import Document
 from lmm.errors import LmmError, ModelRejected
@@ -39,6 +38,7 @@ from lmm_education.prompts.templates import course_prompts
 from lmm_education.study.study_documents import (
     Reading,
     StudyDocument,
+    config_at,
     is_one_of,
     read_documents,
     settings_at,
@@ -276,7 +276,7 @@ def write_cards(
     for number, document in enumerate(report.reading.documents):
         file = Path(document.file)
         try:
-            found = Document.open(file, config=_config_for(file, config))
+            found = Document.open(file, config=config_at(file, config))
             text = _with_cards(found, model, again, report, save)
         except LmmError as error:
             report.failures.append(error_of(error, document.file))
@@ -291,10 +291,6 @@ def cards_of(reading: Reading, study: StudySettings) -> CardReport:
     """The cards that documents have."""
     without = (*study.exercises, *study.solutions, "topic")
     return CardReport(reading, cards=study_cards(reading.documents, without=without))
-
-
-def _config_for(file: Path, config: str | Path | Config | None) -> Config:
-    return config if isinstance(config, Config) else find_config(Path(config) if config else None, file)
 
 
 def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:

@@ -144,7 +144,7 @@ class Required:
     problems: tuple[str, ...] = ()
 
 
-def find_prerequisites(documents: Sequence[StudyDocument], units: Sequence[Unit]) -> list[Required]:
+def find_prerequisites(units: Sequence[Unit]) -> list[Required]:
     """What each unit requires, itself or a deeper section in it."""
     numbers = {id(unit): number for number, unit in enumerate(units)}
     return [_required(unit, units, numbers) for unit in units]
@@ -295,9 +295,8 @@ def study_plan(
     >>> [(step.title, step.minutes, step.requires) for step in plan.steps]
     [('Leaves', 1, ()), ('Trees', 1, ('Leaves',))]
     """
-    documents = list(documents)
     units = [unit for document in documents for unit in _units(document, depth)]
-    required = find_prerequisites(documents, units)
+    required = find_prerequisites(units)
     order, circles = in_reading_order(units, required)
     made = [_step(unit, each, units, words_per_minute, keep) for unit, each in zip(units, required, strict=True)]
     steps = tuple(step for i in order if (step := _shown(i, made)) is not None)
@@ -343,9 +342,8 @@ def _units(document: StudyDocument, depth: int) -> list[Unit]:
 
 
 def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep: Collection[str]) -> StudyStep:
-    read = [text for text in unit.texts if not is_special(type_of(text), keep)]
-    words = sum(words_to_read(text.text) for text in read)
-    others: list[Text] = [text for text in unit.texts if is_special(type_of(text), keep)]
+    words = sum(words_to_read(text.text) for text in unit.texts if not is_special(type_of(text), keep))
+    others = [text for text in unit.texts if is_special(type_of(text), keep)]
     summary = unit.heading.own.get("summary")
     return StudyStep(
         title=unit.name,

@@ -121,10 +121,13 @@ def settings_at(path: str | Path, config: str | Path | Config | None = None) -> 
     Raises:
         ConfigError: the configuration cannot be read, or asks for something unknown.
     """
-    path = Path(path)
+    return course_settings(config_at(Path(path), config))
+
+
+def config_at(path: Path, config: str | Path | Config | None) -> Config:
+    """This configuration, or else the one that holds for a document or a folder of documents."""
     beside = path / CONFIG if path.is_dir() else path
-    found = config if isinstance(config, Config) else find_config(Path(config) if config else None, beside)
-    return course_settings(found)
+    return config if isinstance(config, Config) else find_config(Path(config) if config else None, beside)
 
 
 def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Reading:

@@ -7,7 +7,12 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm_education.evaluation.measures import MEASURES, compare, estimate, latency, measure_ranks
+from lmm_education.evaluation import measures
+from lmm_education.evaluation.measures import MEASURES, compare, estimate, latency
+
+
+def measure_ranks(ranks: list[int | None]) -> dict[str, list[float]]:
+    return {name: measures.measure_ranks(ranks, name) for name in MEASURES}
 
 
 def test_measures_of_known_ranks() -> None:
