@@ -62,6 +62,7 @@ SETS = (
     Asking("SQuAD as asked", SQUAD, EVAL / "squad" / "questions.jsonl", dict(zip(MODELS, (0.895, 0.915), strict=True))),
     Asking("SQuAD reworded", SQUAD, EVAL / "paraphrases.jsonl", dict(zip(MODELS, (0.33, 0.68), strict=True))),
     Asking("Rust book, our questions", BOOK, QUESTIONS / "rust-book.jsonl"),
+    Asking("Rust book, what something is", BOOK, QUESTIONS / "definitions.jsonl"),
     Asking(
         "Rust book, own words", BOOK, EVAL / "own-words-textbook.jsonl", dict(zip(MODELS, (0.28, 0.37), strict=True))
     ),

@@ -113,7 +113,8 @@ class Books:
         settings = [header, _first_header(book.folder, book.files[0].path, states[0]), book.settings]
         up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
         words = _words({**settings[1], **book.settings})
-        chapter = BookChapter(book, position, file.title, numbers, labels=labels, words=words, up=up)
+        title = file.title or ("" if header.get("title") else numbers.title)
+        chapter = BookChapter(book, position, title, numbers, labels=labels, words=words, up=up)
         if book.file == "SUMMARY.md":
             chapter = replace(chapter, included=included(path, text))
         return _with_sources(chapter, book.folder, path, text, settings)

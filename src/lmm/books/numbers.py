@@ -53,11 +53,13 @@ _PART_BY_CODE = re.compile(r"""cat\(["']# \((PART|APPENDIX)\) (?P<title>(?!\(ref
 
 @dataclass(frozen=True, slots=True)
 class FileNumbers:
-    """The numbers in a file: its own, those of its headings by line; and the part of the book that begins with it."""
+    """The numbers in a file: its own, those of its headings by line; the part of the book that begins with it, and the
+    chapter's title where the part's stands above it."""
 
     number: str = ""
     headings: Mapping[int, str] = field(default_factory=dict)
     part: str = ""
+    title: str = ""
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ class Numbering:
     >>> numbering = Numbering(chapters=True)
     >>> read = parse_markdown_text("# Leaves {#sec-leaves}\\n\\n## Colour\\n\\n![Green](a.png){#fig-green}\\n")
     >>> numbering.add(BookFile("leaves.qmd"), read)
-    FileNumbers(number='1', headings={1: '1', 3: '1.1'}, part='')
+    FileNumbers(number='1', headings={1: '1', 3: '1.1'}, part='', title='')
     >>> numbering.labels
     {'sec-leaves': 'Chapter 1', 'fig-green': 'Figure 1.1'}
     """
@@ -94,8 +96,8 @@ class Numbering:
             self._begin_appendix()
         self._unnumbered = self.chapters and file.depth < 0
         headings: dict[int, str] = {}
-        self._begun = ""
-        number, opened, first = None, list[str](), True
+        self._begun, written_part = "", False
+        number, opened, first, title = None, list[str](), True, ""
         for block in blocks:
             if isinstance(block, HeaderBlock) and self.chapters and first and block.get("title"):
                 number, first = self._heading(HeadingBlock.make(1, str(block.get("title"))), True), False
@@ -105,14 +107,17 @@ class Numbering:
                 special = _PART.match(block.title)
                 if special:
                     self._part(special)
+                    written_part = True
                     continue
+                if first and written_part:
+                    title = block.title
                 counted = self._heading(block, first)
                 number, first = counted if number is None else number, False
                 if counted:
                     headings[block.line] = counted
             elif isinstance(block, TextBlock):
                 self._text(block.content, opened)
-        return FileNumbers(number or "", headings, self._begun or file.part)
+        return FileNumbers(number or "", headings, self._begun or file.part, title)
 
     def _part(self, written: re.Match[str]) -> None:
         self._begun = written["title"].strip()

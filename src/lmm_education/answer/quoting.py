@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from lmm.models.builtin import sentences_of
 from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
+from lmm_education.search.definitions import Term, term_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
 """How much the sentences of the first, second, … passage count; from the fifth on, definitions only."""
@@ -60,22 +61,18 @@ _ASIDE = re.compile(
     r"|[Ss]ee (?:Appendix|Chapter|also)|[Ww]e (?:will|saw)|[Ww]e[’']ve )",
     re.DOTALL,
 )
-_TAGS = re.compile(r"(`[^`]*`)|<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>\n]*>", re.DOTALL)
+_TAGS = re.compile(r"(`[^`]*`)|<!--.*?(?:-->|\Z)|</?[A-Za-z][\w-]*(?:\s[^<>\n]*)?/?>", re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()\n]*\)|\[[^\[\]\n]*\])")
 _MARKS = re.compile(r"\\(?:index|label)\{[^{}]*\}|\{[#.=][^{}\n]*\}")
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _OPTIONS = re.compile(r"^( {0,3}(?:`{3,}|~{3,}))\s*\{?\s*([A-Za-z0-9_+-]*)[^\n]*")
 _ITEM = re.compile(rf"^(?= {{0,3}}{ITEM})", re.MULTILINE)
+_QUOTE = re.compile(r"^ {0,3}> ?", re.MULTILINE)
+_NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 
 _INCLUDED = re.compile(r"\s*(?:`{3,}|~{3,})[^\n]*\n\s*(?:\{\{[^\n]*\}\}\s*)*(?:`{3,}|~{3,})\s*\Z")
-_WHAT_IS = re.compile(
-    r"\s*(?:what(?:[’']s| is| are| does)|define|was (?:ist|sind|bedeutet)|wie ist)\s+(?:meant by )?"
-    r"(?:(?:an?|the|ein|eine|der|die|das)\s+)?([\w&*`' -]{2,40}?)"
-    r"(?:\s+(?:mean|definiert)|\s+(?:and|in|for|of|und|used)\b.*)?\s*[?.!]*\s*\Z",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,45 +127,19 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, famil
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # each text once
     if not sentences:
         return ""
-    asked = _Asked.of(question)
-    sentences = [s for s in sentences if s.passage < FOUND or asked.worth(s.text) == _DEFINES]
+    term = term_of(question)
+    sentences = [s for s in sentences if s.passage < FOUND or _said(term, s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
-    worth = [fit * asked.worth(text) for fit, text in zip(fits(texts), texts, strict=True)]
+    worth = [fit * _said(term, text) for fit, text in zip(fits(texts), texts, strict=True)]
     chosen = _chosen(sentences, worth, PASSAGES if familiar else IN_OTHER_WORDS)
     return "\n\n".join(_shown(given, [sentence for sentence in every if any(sentence is each for each in chosen)]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a question asks for by its name, if it does: how a sentence begins that says what it is."""
-
-    defining: re.Pattern[str] | None = None
-    naming: re.Pattern[str] | None = None
-
-    @classmethod
-    def of(cls, question: str) -> _Asked:
-        """Read a question.
-
-        >>> _Asked.of("What is a trait?").worth("A _trait_ defines what types share."), _Asked.of("Why?").worth("A.")
-        (2.0, 1.0)
-        """
-        match = _WHAT_IS.match(question)
-        if not match:
-            return cls()
-        term = re.escape(match[1].strip("`*' ")).removesuffix("s") + r"(?:e?s)?"
-        says = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|ist|sind|heißt|bezeichnet)\b"
-        return cls(
-            re.compile(
-                rf"(?:An?\s|The\s|In \w+, (?:an? )?|Eine?\s|Der\s|Die\s|Das\s)?[_*`]*{term}[_*`]*\s+{says}", re.I
-            ),
-            re.compile(rf"[_*]{term}[_*]", re.I),
-        )
-
-    def worth(self, text: str) -> float:
-        """How much more a sentence counts."""
-        if self.defining and self.defining.match(text):
-            return _DEFINES
-        return _NAMES if self.naming and self.naming.search(text) else 1.0
+def _said(term: Term | None, text: str) -> float:
+    """How much more a sentence counts that says what the question asks for."""
+    if term is None:
+        return 1.0
+    return _DEFINES if term.defined(text) else _NAMES if term.emphasized(text) else 1.0
 
 
 # -- choosing --------------------------------------------------------------------------------------
@@ -217,7 +188,7 @@ def _sentences(passage: int, text: str) -> list[_Sentence]:
     """The sentences of a passage, each with what it points to and what it needs."""
     found: list[_Sentence] = []
     last: list[_Sentence] = []  # those of the block before
-    for number, block in enumerate(_blocks(text)):
+    for number, block in enumerate(_unquoted(_blocks(text))):
         kind = kind_of(block)
         if is_comment(block) or _NO_PROSE.match(block) or (kind == "html" and not _clean(block)):
             continue
@@ -231,8 +202,7 @@ def _sentences(passage: int, text: str) -> list[_Sentence]:
         if kind == "list":
             last = _items(passage, number, block, last)
         else:
-            texts = sentences_of(_clean(block.replace("\n>", "\n").removeprefix(">") if kind == "quote" else block))
-            last = _linked([_Sentence(passage, number, each) for each in texts if each], found)
+            last = _linked([_Sentence(passage, number, each) for each in sentences_of(_clean(block)) if each], found)
         found += last
     for sentence in found:
         sentence.whole &= bool(sentence.shown) or not _POINTS.search(sentence.text)
@@ -252,11 +222,21 @@ def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sen
 def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> list[_Sentence]:
     """The items of a list, which belongs to the sentence that leads to it."""
     lead = last[-1] if last and last[-1].text.rstrip("*_)\"'”").endswith(":") else None
-    items = [_clean(item) for item in _ITEM.split(text) if item.strip()]
+    items = [_item(item) for item in _ITEM.split(text) if item.strip()]
     if lead is not None and len(text) <= LONGEST // 2:
         lead.shown = "\n".join(items)
         return [_Sentence(passage, block, item, lead.shown, instead=lead) for item in items]
     return [_Sentence(passage, block, item, item[:0], before=lead) for item in items if len(item) <= CHARACTERS]
+
+
+def _item(text: str) -> str:
+    """An item as it is read, those below it each on a line.
+
+    >>> _item("- Leaves\\n  fall:\\n    - in <b>autumn</b>\\n    - at last")
+    '- Leaves fall:\\n    - in autumn\\n    - at last'
+    """
+    first, *below = _NESTED.split(text)
+    return "\n".join([_clean(first), *(f"{each[: -len(each.lstrip())]}{_clean(each)}" for each in below)])
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -283,6 +263,15 @@ def _blocks(text: str) -> Iterator[str]:
     yield from _joined(lines)
 
 
+def _unquoted(blocks: Iterator[str]) -> Iterator[str]:
+    """Blocks, those of a quotation like any other."""
+    for block in blocks:
+        if kind_of(block) == "quote":
+            yield from _unquoted(_blocks(_QUOTE.sub("", block)))
+        else:
+            yield block
+
+
 def _joined(lines: Sequence[str]) -> Iterator[str]:
     if lines:
         yield "\n".join(lines)
@@ -293,8 +282,8 @@ def _clean(text: str) -> str:
 
     >>> _clean("See [the *book*](b.html) <!-- ignore --> on leaves{#leaf}.")
     'See the *book* on leaves.'
-    >>> _clean("A <b>`Vec<T>`</b>")
-    'A `Vec<T>`'
+    >>> _clean("A <b>`Vec<T>`</b>, see <https://a.org>")
+    'A `Vec<T>`, see <https://a.org>'
     """
     return " ".join(_MARKS.sub("", _LINK.sub(r"\1", _TAGS.sub(r"\1", text))).split())
 

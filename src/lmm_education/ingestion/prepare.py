@@ -186,6 +186,9 @@ def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> Prepared
 
 
 def _as_read(of: S, chapter: BookChapter, notes: Mapping[str, str]) -> S:
+    headings = tuple(as_read(heading, chapter) for heading in of.place.headings)
+    if headings != of.place.headings:
+        of = replace(of, place=replace(of.place, headings=headings))
     shown = with_notes(as_read(of.text, chapter), notes)
     if isinstance(of, Chunk) and of.overlap:
         of = replace(of, overlap=with_notes(as_read(of.overlap, chapter), notes))

@@ -35,6 +35,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from lmm_education.material import KEPT_PASSAGES, Hit
+from lmm_education.search.definitions import Term
 
 Fusion = Literal["dbsf", "rrf"]
 Ranking = Sequence[tuple[str, float]]
@@ -231,9 +232,9 @@ def read(
     return ReadPassage(prose, headings, together(said, asked), hidden / whole)
 
 
-def standing(passages: Sequence[ReadPassage], *, words: float) -> list[float]:
+def standing(passages: Sequence[ReadPassage], *, words: float, term: Term | None = None) -> list[float]:
     """What is added to the fused scores of passages, best first, once they are read; `words` is what the words weigh
-    for the question.
+    for the question, `term` what it asks for, if it asks what something is.
 
     nDCG@10 (SQuAD as asked, in other words; Rust book by us, in a learner's own words) without and with it:
     wordllama 89.1, 40.0, 70.3, 23.1 → 89.6, 39.8, 71.5, 22.9; `Builtin/minilm` 91.3, 66.9, 75.8, 39.5 →
@@ -253,7 +254,10 @@ def standing(passages: Sequence[ReadPassage], *, words: float) -> list[float]:
         value = words * (NEAR * near - CODE * in_code)
         value -= ASIDE if headings and _BESIDE.match(headings[-1]) else 0.0
         value -= EMPTY if len(prose.split()) < _FEW else 0.0
-        value -= SAID if sentences and len(sentences & said) >= 0.8 * len(sentences) else 0.0
+        if sentences and len(sentences & said) >= 0.8 * len(sentences):
+            value -= SAID
+        elif term:
+            value += term.introduced(prose, headings)
         said |= sentences
         found.append(value)
     return found
@@ -283,6 +287,11 @@ def relevance(hit: Hit, words: int, weights: Mapping[str, float]) -> float:
         return 0.0
     said = {name: score / (PER_WORD * max(words, 1)) if name == "sparse" else score for name, score in hit.legs.items()}
     return round(sum(weight * said.get(name, 0.0) for name, weight in weights.items()) / total, 6)
+
+
+def introduced(term: Term | None, hit: Hit) -> float:
+    """What it adds to the relevance of a passage how it introduces the term that is asked for, if one is."""
+    return term.introduced(prose_of(hit.text), hit.place.headings) if term else 0.0
 
 
 # -- votes -----------------------------------------------------------------------------------------

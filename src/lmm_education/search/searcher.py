@@ -25,6 +25,7 @@ from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
 from lmm_education.material import Hit, SparseVector
 from lmm_education.payloads import hit_of
+from lmm_education.search.definitions import term_of
 from lmm_education.search.found import FoundSection, SearchResult
 from lmm_education.search.query import (
     ReadQuestion,
@@ -42,6 +43,7 @@ from lmm_education.search.ranking import (
     by_rank,
     by_relevance,
     fuse,
+    introduced,
     read,
     relevance,
     standing,
@@ -251,7 +253,8 @@ class SearchView:
         words = len(self._words(plan.text, plan.languages))
         fixed = self._fixed_weights(self._encoder.vectors)
         in_order = plan.text and not (plan.boosted or questions or reranker != "none")
-        fits = [relevance(hit, words, found.weights) for hit in hits] if in_order else []
+        term = term_of(plan.text)
+        fits = [relevance(hit, words, found.weights) + introduced(term, hit) for hit in hits] if in_order else []
         votes = by_relevance(fits) if in_order else by_rank(len(hits))
         sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
         shown = self._companions(plan, sections) if plan.companion else hits[: plan.limit]
@@ -357,7 +360,7 @@ class SearchView:
             read(hit.text, hit.place.headings, asked[hit.language], partial(word_ids, language=hit.language))
             for hit in hits
         ]
-        gained = standing(passages, words=leg_weights.get(SPARSE, 1.0))
+        gained = standing(passages, words=leg_weights.get(SPARSE, 1.0), term=term_of(question))
         found = [replace(hit, score=hit.score + more) for hit, more in zip(hits, gained, strict=True)]
         return sorted(found, key=lambda hit: -hit.score)
 

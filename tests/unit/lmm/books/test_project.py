@@ -81,8 +81,8 @@ CHAPTERS = {
     "app": "# (APPENDIX) Back {-}\n\n# The app {#sec-app}\n\n## E\n",
 }
 NAMES = {  # as each kind numbers and calls its chapters
-    "_quarto.yml": ["", "1", "2 First", "A"],
-    "_bookdown.yml": ["", "1", "2", "A"],
+    "_quarto.yml": ["", "1", "2 First", "A The app"],
+    "_bookdown.yml": ["", "1", "2", "A The app"],
     "SUMMARY.md": [" Preface", "1 Two", "1.1 One [1]", " App"],
     "_toc.yml": ["", "1", "1.1 First", "2"],
     "myst.yml": ["", "", "", ""],
@@ -175,3 +175,14 @@ def test_a_bookdown_book_that_names_no_chapters_has_all_beside_its_index(tmp_pat
         (tmp_path / f"{name}.Rmd").write_text(f"# {name}\n")
     (tmp_path / "_bookdown.yml").write_text("book_filename: x\n")
     assert [source.file for source in find_sources([tmp_path], tmp_path).documents] == ["index.Rmd", "a.Rmd", "b.Rmd"]
+
+
+def test_the_title_of_a_chapter_is_not_that_of_the_part_that_begins_with_it(tmp_path: Path) -> None:
+    """In bookdown, a heading of its own says what the part is called."""
+    (tmp_path / "_bookdown.yml").write_text("book_filename: x\n")
+    (tmp_path / "index.Rmd").write_text("# Preface {-}\n")
+    (tmp_path / "a.Rmd").write_text("# (PART) Plants {-}\n\n# Leaves\n\nGreen.\n")
+    (tmp_path / "b.Rmd").write_text("---\ntitle: Of stems\n---\n# (PART) More {-}\n\n# Stems\n\nBrown.\n")
+    one, other = (chapter_of(tmp_path / name) for name in ("a.Rmd", "b.Rmd"))
+    assert (one.title, one.numbers.part, one.numbers.number) == ("Leaves", "Plants", "1")
+    assert (other.title, other.numbers.part) == ("", "More")

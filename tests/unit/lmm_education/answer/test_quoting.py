@@ -70,6 +70,18 @@ def test_marks_for_printing_are_left_out() -> None:
     assert quoted(text, "leaf") == "**Leaves**\n\n> A leaf is green. [1]"
 
 
+def test_a_list_in_a_quotation_comes_along() -> None:
+    """Each item on a line."""
+    text = "> Leaves have two parts:\n>\n> 1. The blade is flat.\n> 2. The stalk holds it.\n>     - It is short.\n"
+    assert quoted(text, "parts").splitlines()[2:] == [
+        "> Leaves have two parts: [1]",
+        ">",
+        "> 1. The blade is flat.",
+        "> 2. The stalk holds it.",
+        ">     - It is short.",
+    ]
+
+
 def test_a_heading_in_a_list_does_not_outshine_what_is_said() -> None:
     """Items that are no sentences fit best where they are hardly more than the word that was asked for."""
     text = "- SIG Apps\n- SIG Auth\n\nEverybody who works on a part of the project meets in the SIG for that part."

@@ -15,10 +15,11 @@ RUST_BOOK = REPOSITORY.parent / "shared" / "corpus" / "rust-book"
 SETS = [
     (QUESTIONS / "german" / "questions.jsonl", QUESTIONS / "german", 60),
     (QUESTIONS / "rust-book.jsonl", RUST_BOOK, 120),
+    (QUESTIONS / "definitions.jsonl", RUST_BOOK, 60),
 ]
 
 
-@pytest.mark.parametrize(("file", "folder", "least"), SETS, ids=["german", "rust-book"])
+@pytest.mark.parametrize(("file", "folder", "least"), SETS, ids=["german", "rust-book", "definitions"])
 def test_every_passage_stands_in_the_section_of_its_document(file: Path, folder: Path, least: int) -> None:
     questions, problems = read_questions([file])
     assert not problems

@@ -176,6 +176,16 @@ def test_a_misspelt_size_in_the_header_is_recognised() -> None:
         prepare_document("---\nRAG: {max_sise: 3}\n---\n", docid="d", file="a.md", settings=Preparation())
 
 
+def test_headings_are_as_readers_see_them() -> None:
+    """Above a passage and its section, whose id comes from what the author wrote."""
+    text = "# Again, `r n` times {#again}\n\nLeaves are green.\n"
+    document = prepare_document(text, docid="d", file="a.Rmd", settings=Preparation())
+    assert [section.place.headings for section in document.sections] == [("Again, … times",)]
+    assert [chunk.place.headings for chunk in document.chunks] == [("Again, … times",)]
+    edited = prepare_document(text.replace("green", "red"), docid="d", file="a.Rmd", settings=Preparation())
+    assert [section.id for section in edited.sections] == [section.id for section in document.sections]
+
+
 def test_a_footnote_is_read_where_the_text_refers_to_it() -> None:
     """It may stand at the end of the document; beside its reference it stays a footnote, and code is code."""
     text = (

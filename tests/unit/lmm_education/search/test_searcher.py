@@ -407,3 +407,14 @@ def test_what_all_texts_are_about_does_not_tell_them_apart(open_search: Open) ->
         apart = view.fits("Which colour have leaves?", texts, ["en"], apart=True)
     assert apart[2] > plain[2] > 0
     assert apart[0] < plain[0]
+
+
+@pytest.mark.parametrize("question", ["What is a p-value?", "What's the difference between p-values and odds?"])
+def test_the_passage_that_says_what_it_is_comes_first(open_search: Open, question: str) -> None:
+    """And its section: others have the word as often, or more often."""
+    used = "The p-value of the slope is small; the p-value of the difference is large, and so are the odds of it."
+    told = "With it one tells luck from what is there.\n\n> A *$p$-value* is how likely more than was seen would be."
+    document = Writing("tests").section("Slopes", used=used).section("Terms", told=told)
+    result = open_search("hybrid", [document.made()], embedder=None).search(question)
+    assert [hit.id for hit in result.hits] == [id_of("told"), id_of("used")]
+    assert result.sections[0].place.headings == ("Terms",)
