@@ -86,6 +86,16 @@ async def ended(task: asyncio.Task[Any]) -> None:
             task.exception()  # seen: else asyncio complains
 
 
+async def to_its_end(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine; cancelled meanwhile, wait for its end all the same before that is passed on."""
+    task = asyncio.ensure_future(coroutine)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
 async def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the background loop and await it from another.
 

@@ -5,8 +5,6 @@ One vocabulary for all three packages, from the adapter to the terminal, the pag
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -137,14 +135,13 @@ class Message:
 class ChatRequest:
     """What a model is asked. `task` tells models without a language what is wanted; others ignore it.
 
-    `tools` are offered to it; with `parallel`, it may ask for several calls at once. With `schema`, a JSON schema of
-    type object, a server that can is told to answer with nothing but such JSON; the messages have to ask for it too.
+    `tools` are offered to it; it may ask for several calls at once. With `schema`, a JSON schema of type object, a
+    server that can is told to answer with nothing but such JSON; the messages have to ask for it too.
     """
 
     messages: tuple[Message, ...]
     task: Task = "answer"
     tools: tuple[ToolDefinition, ...] = ()
-    parallel: bool = True
     schema: Mapping[str, Any] | None = None
 
 
@@ -281,27 +278,6 @@ Listener = Callable[[Event, Place], None]
 
 def ignore(event: Event, place: Place) -> None:
     """A listener that does nothing."""
-
-
-def to_json(event: Event, place: Place = Place()) -> dict[str, Any]:
-    """An event as JSON values, for ``--json``, logs and server-sent events; what is empty is left out.
-
-    >>> to_json(TextDelta("A leaf"), Place("notes.md", 4))
-    {'event': 'text_delta', 'place': 'notes.md:4', 'text': 'A leaf'}
-    """
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower()
-    told = {"event": name} | ({"place": str(place)} if str(place) else {})
-    return told | {f.name: _plain(value) for f in dataclasses.fields(event) if (value := getattr(event, f.name))}  # type: ignore[arg-type]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, LmmError):
-        return str(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(v) for f in dataclasses.fields(value) if (v := getattr(value, f.name))}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return f"{len(value)} bytes" if isinstance(value, bytes) else value
 
 
 def render(message: Message) -> str:

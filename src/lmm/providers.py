@@ -32,11 +32,6 @@ class Provider:
     chats: bool = True
     embedder: str = ""
 
-    @property
-    def is_local(self) -> bool:
-        """Whether it runs without a key."""
-        return not self.keys
-
 
 # The one table of providers. A provider that speaks Chat Completions needs a row here and no code; the others have
 # a row of `OPENERS` in `lmm.models.pydantic_ai_adapter`, and of `ADAPTERS` in `lmm.models.embed` if they embed.

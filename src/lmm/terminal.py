@@ -33,8 +33,6 @@ _OURS = f"\x1b{os.urandom(8).hex()}"
 _CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")
 ERASE_LINE = f"{_OURS}\r{_OURS}[K"
 """For `say` on a terminal: what stands on this line goes."""
-ERASE_BELOW = f"{_OURS}[J"
-"""For `say` on a terminal: what stands from here to the end of the screen goes."""
 
 
 # -- what may be seen ------------------------------------------------------------------------------
@@ -142,6 +140,14 @@ def say_json(value: object, *, indent: int | None = None) -> None:
     _write(_IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n", sys.stdout)
 
 
+def say_result(text: str, values: object, *, as_json: bool) -> None:
+    """Print a result as text that ends its own lines, or its values as JSON."""
+    if as_json:
+        say_json(values, indent=2)
+    else:
+        say(text, end="")
+
+
 def note(text: str) -> None:
     """Tell on standard error what somebody should know who asked for something else."""
     say(f"{styled('note:', 'yellow', err=True)} {text}", err=True)
@@ -206,11 +212,6 @@ def styled(text: str, style: str, *, err: bool = False) -> str:
     if not is_terminal(err=err) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"{_OURS}[{_STYLES[style]}m{text}{_OURS}[0m"
-
-
-def upwards(rows: int) -> str:
-    """For `say` on a terminal: to the start of the line so many rows above."""
-    return f"{_OURS}[{rows}F" if rows else ""
 
 
 def is_terminal(*, err: bool = False) -> bool:

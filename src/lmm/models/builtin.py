@@ -56,9 +56,9 @@ def _by_task(request: ChatRequest) -> str:
         raise ModelRejected(
             f"{NAME} cannot use tools", hint="name a language model: --model, config.toml, or the header"
         )
-    if request.task in ("edit", "extract"):
+    if request.task in ("edit", "extract", "reword"):
         raise ModelRejected(
-            f"{NAME} cannot {'edit or write' if request.task == 'edit' else 'extract data'}",
+            f"{NAME} cannot {'extract data' if request.task == 'extract' else 'edit or write'}",
             hint="name a language model: --model, config.toml, or the header",
         )
     if request.task != "answer" and not sentences:

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from lmm.config import ModelSettings, Settings, load_settings
 from lmm.disk import journal
 from lmm.errors import Interrupted, LmmError, Place
+from lmm.loop import to_its_end
 from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Reply, Usage, ignore, render
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
@@ -201,10 +202,6 @@ class Client:
             result: T = end.value
             return result
 
-    async def run_all(self, flows: Iterable[Flow[T]]) -> list[T | LmmError]:
-        """Run flows side by side; what each returned, or its error, in their order (see `gather`)."""
-        return await self.gather(self.run(flow) for flow in flows)
-
     async def gather(self, coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T | LmmError]:
         """Await coroutines side by side; what each returned, or its error, in their order.
 
@@ -260,11 +257,9 @@ def _remembered(key: str) -> Reply | None:
 
 async def _kept(key: str, reply: Reply) -> bool:
     """Put a reply into the journal; False if that was cancelled meanwhile: the reply counts all the same."""
-    task = asyncio.ensure_future(_remember(key, reply))
     try:
-        await asyncio.shield(task)
+        await to_its_end(_remember(key, reply))
     except asyncio.CancelledError:
-        await task
         return False
     return True
 

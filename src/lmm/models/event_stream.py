@@ -20,6 +20,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx2
+
 from lmm.errors import ModelUnavailable
 from lmm.loop import ended
 
@@ -105,7 +107,7 @@ _BURST = 0.005  # seconds in which what has gathered is read
 _OFF = ("identity", "")
 
 
-class EventStream:
+class EventStream(httpx2.AsyncByteStream):
     """The bytes of `stream`, with chunks joined; closing it closes that. `heard` is told of each sign of the server.
 
     `name` is the model's, for messages. Raises (where it is read) `ModelUnavailable` at an end without a finish reason
@@ -178,7 +180,7 @@ class EventStream:
             await self._stream.aclose()
 
 
-class OneEvent:
+class OneEvent(httpx2.AsyncByteStream):
     """The bytes of an answer that does not stream, as a stream with one event."""
 
     def __init__(self, stream: Any) -> None:
@@ -226,14 +228,6 @@ async def _watched(name: str, heard: Callable[[], None], response: Any) -> None:
     if response.status_code != 200 or not response.request.url.path.endswith("/chat/completions"):
         return
     if kind == "text/event-stream" and plain:
-        response.stream = _byte_stream(EventStream)(response.stream, name, heard)
+        response.stream = EventStream(response.stream, name, heard)
     elif kind == "application/json" and plain:
-        response.stream = _byte_stream(OneEvent)(response.stream)
-
-
-@functools.cache
-def _byte_stream(kind: type) -> Callable[..., Any]:
-    """A kind of stream as the HTTP client wants it, which whoever has a response has imported already."""
-    import httpx2
-
-    return type(kind.__name__, (kind, httpx2.AsyncByteStream), {})
+        response.stream = OneEvent(response.stream)

@@ -223,6 +223,8 @@ class PydanticAIModel:
                     yield event
 
     async def _stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        # Said only when tools are offered: some servers refuse the field without them.
+        parallel = ModelSettings(parallel_tool_calls=True) if request.tools else ModelSettings()
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
@@ -230,7 +232,7 @@ class PydanticAIModel:
                 model_request_stream(
                     watching(self._model, self.name, self._heard),
                     history_of(request.messages, thinking_of=self._model.system if self._returns_thinking else ""),
-                    model_settings=self._settings_for(request),
+                    model_settings=self._settings | parallel,
                     model_request_parameters=parameters_of(request),
                 ) as stream,
             ):
@@ -252,10 +254,6 @@ class PydanticAIModel:
             raise self._translate(error) from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
             raise errors.ModelRejected(f"{self.name}: {error}", hint="look at the server's log") from error
-
-    def _settings_for(self, request: ChatRequest) -> ModelSettings:
-        # Said only when tools are offered: some servers refuse the field without them.
-        return self._settings | {"parallel_tool_calls": request.parallel} if request.tools else self._settings
 
     def _reply(self, response: ModelResponse, request: ChatRequest) -> Reply:
         ended = response.finish_reason is not None or self._api == "chat"

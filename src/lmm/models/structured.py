@@ -21,7 +21,7 @@ from typing import Any
 
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, NoValidReply, nearest
-from lmm.messages import ChatRequest, Message
+from lmm.messages import ChatRequest, Message, object_schema
 from lmm.models.port import Ask, Flow
 
 RECORDS = "records"  # the key of an object around data that is no object: servers only take schemas of objects
@@ -91,8 +91,7 @@ def object_of(**properties: Mapping[str, Any]) -> Schema:
     >>> object_of(good={"type": "boolean"}).records({"good": True})
     [{'good': True}]
     """
-    source = {"properties": properties, "required": list(properties), "additionalProperties": False}
-    return make_schema({"type": "object"} | source)
+    return make_schema(object_schema(properties, **properties))
 
 
 def load_schema(name: str) -> Schema:

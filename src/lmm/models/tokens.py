@@ -8,10 +8,10 @@ meant as an upper bound for budgets, not as a bill.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import math
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,14 +38,21 @@ def count_tokens(text: str) -> int:
 
 @functools.cache
 def _tokenizer() -> Tokenizer | None:
-    wordllama = find_spec("wordllama")  # found, not imported: importing it takes a quarter of a second
-    if wordllama is None or wordllama.origin is None:
-        return None
+    folder = wordllama_folder()
+    return None if folder is None else tokenizer_in(folder)
+
+
+def wordllama_folder() -> Path | None:
+    """Where wordllama is installed; found, not imported: importing it takes a quarter of a second."""
+    spec = importlib.util.find_spec("wordllama")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def tokenizer_in(folder: Path) -> Tokenizer:
+    """Its tokenizer, which cuts nothing off."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(
-        str(Path(wordllama.origin).parent / "tokenizers" / "l2_supercat_tokenizer_config.json")
-    )
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

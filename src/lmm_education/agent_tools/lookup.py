@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from lmm.messages import Message, render
@@ -42,7 +42,7 @@ class Lookup:
         """
         options = SearchOptions(limit, tuple(types), tuple(documents))
         result = await self.searching.asearch(query, options)
-        return "\n\n".join([_shown(map(_passage, result.hits)), *(f"Note: {notice}" for notice in result.notices)])
+        return "\n\n".join([_shown(map(Source.of, result.hits)), *(f"Note: {notice}" for notice in result.notices)])
 
     async def mentions(self, term: str, limit: int = 20) -> str:
         """Every passage with a term in it, in the order of the course.
@@ -54,7 +54,7 @@ class Lookup:
             raise SearchError("name a term")
         found = await asyncio.to_thread(self._mentioning, term)
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
-        return _shown(_passage(hit, excerpt(hit.text, term)) for hit in found[:limit]) + rest
+        return _shown(Source.of(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
 
     async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
         """The section at a place, or so many sections after or before it; a long one page by page.
@@ -75,19 +75,7 @@ class Lookup:
         text = whole[(page - 1) * _PAGE : page * _PAGE]
         more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
-        source = Source(
-            number=0,
-            id=section.id,
-            what="section",
-            place=section.place,
-            text=text,
-            section=section.id,
-            title=title,
-            level=section.level,
-            before=before,
-            after=after,
-        )
-        return _shown([source]) + more
+        return _shown([replace(Source.of_section(section, title, text), before=before, after=after)]) + more
 
     async def contents(self, document: str = "") -> str:
         """The headings of the course, or of one document of it, each with its place; of a large course its documents.
@@ -175,19 +163,6 @@ def _heading(sections: Sequence[tuple[Section, str]], at: int, file: str) -> str
         return ""
     place = sections[at][0].place
     return place.headings[-1] if place.headings else str(place)
-
-
-def _passage(hit: Hit, text: str | None = None) -> Source:
-    return Source(
-        number=0,
-        id=hit.id,
-        what=hit.what,
-        place=hit.place,
-        text=hit.text if text is None else text,
-        section=hit.section,
-        title=hit.title,
-        kind=hit.kind,
-    )
 
 
 def _shown(sources: Iterable[Source]) -> str:

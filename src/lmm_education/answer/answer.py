@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, ToolDefinition, Usage
+from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, Usage
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.history import LABEL as CONVERSATION, Understood
 from lmm_education.answer.sources import Source, Sources
@@ -19,14 +19,13 @@ History = Literal["none", "summary", "extraction", "rewrite"]
 class AskOptions:
     """How to answer. None means: as configured under [answer].
 
-    `context_tokens` is how much of the material the model is shown; `turns` the most model calls of agent mode.
+    `context_tokens` is how much of the material the model is shown.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
     context_tokens: int | None = None
     history: History | None = None
     agent: bool = False
-    turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +137,6 @@ def feedback_request(attempted: Attempted, sources: Sources, system: str) -> Cha
     documents += [Attachment(text, label) for label, text in texts if text]
     said = Message("user", "What is good in my answer, and what is missing or wrong?", tuple(documents))
     return ChatRequest((Message("system", system), said))
-
-
-def agent_request(
-    asked: Understood, sources: Sources, types: Sequence[str], system: str, tools: tuple[ToolDefinition, ...]
-) -> ChatRequest:
-    """The same, with tools to look further."""
-    return replace(answer_request(asked, sources, types, system), tools=tools)
 
 
 def _background(asked: Understood) -> tuple[Attachment, ...]:

@@ -90,15 +90,10 @@ def _whole(found: FoundSection, number: int) -> Source | None:
 
 
 def _passage(found: FoundSection, hit: Hit, number: int) -> Source:
-    return Source(
-        number=number,
-        id=hit.id,
-        what=hit.what,
-        place=hit.place,
-        text=hit.text,
+    return replace(
+        Source.of(hit, number),
         section=found.id,
         title=hit.title or found.title,
-        kind=hit.kind,
         level=found.level,
         before=found.before,
         after=found.after,

@@ -26,7 +26,6 @@ from lmm_education.answer.answer import (
     Called,
     Found,
     History,
-    agent_request,
     answer_request,
     feedback_request,
     system_text,
@@ -195,8 +194,9 @@ class Answering:
         chosen = await self._chosen(result)
         tools = CourseTools(self.course.view, self._search_again, chosen)
         yield Found(result.text, tuple(tools.sources))
-        request = agent_request(asked, tools.sources, result.types, self._system, TOOLS)
-        usage, turns = result.usage, self.options.turns or self.course.settings.answer.turns
+        request = answer_request(asked, tools.sources, result.types, self._system)
+        request = dataclasses.replace(request, tools=TOOLS)
+        usage, turns = result.usage, self.course.settings.answer.turns
         for number in range(1, turns + 1):
             turn = _Turn(self._model, _hurried(request) if number == turns else request, tools.sources.numbers)
             async with aclosing(turn.events()) as events:
@@ -249,14 +249,10 @@ class Answering:
 
 
 def open_answering(
-    course: CourseParts,
-    options: AskOptions | None = None,
-    *,
-    major: ChatModel | None = None,
-    aux: ChatModel | None = None,
+    course: CourseParts, options: AskOptions | None = None, *, major: ChatModel | None = None
 ) -> Answering:
     """What answers questions about a course that stays open; to be kept for as long as it does."""
-    return Answering(course, open_search(course, chat=aux), options or AskOptions(), major, aux)
+    return Answering(course, open_search(course), options or AskOptions(), major)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lmm.messages import Attachment
-from lmm_education.material import Place
+from lmm_education.material import Hit, Place, Section
 
 LABEL = "source"
 
@@ -31,6 +31,25 @@ class Source:
     level: int = 0
     before: str = ""
     after: str = ""
+
+    @classmethod
+    def of(cls, hit: Hit, number: int = 0, text: str | None = None) -> Source:
+        """A passage that was found; `text` is the part of it that is shown."""
+        return cls(
+            number=number,
+            id=hit.id,
+            what=hit.what,
+            place=hit.place,
+            text=hit.text if text is None else text,
+            section=hit.section,
+            title=hit.title,
+            kind=hit.kind,
+        )
+
+    @classmethod
+    def of_section(cls, section: Section, title: str, text: str) -> Source:
+        """A section of the document with this title; `text` is the part of it that is shown."""
+        return cls(0, section.id, "section", section.place, text, section.id, title, level=section.level)
 
     @property
     def path(self) -> str:

@@ -17,7 +17,7 @@ from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, object_s
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.catalogue import Catalogue
 from lmm_education.errors import SearchError
-from lmm_education.material import Hit, Section
+from lmm_education.material import Hit
 
 Search = Callable[[str, int], Awaitable[Sequence[Hit]]]
 _MOST_CHARACTERS = 8000  # of a section that is opened
@@ -72,7 +72,7 @@ class CourseTools:
         return ToolResult(call.id, call.name, text)
 
     async def _search(self, query: str, limit: int = 5) -> str:
-        return self._shown([self._passage(hit) for hit in await self.search(query, limit)])
+        return self._shown([Source.of(hit) for hit in await self.search(query, limit)])
 
     async def _mentions(self, term: str, limit: int = 20) -> str:
         if not term.strip():
@@ -80,7 +80,7 @@ class CourseTools:
         with self.view() as catalogue:
             found = catalogue.mentions(term)
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
-        return self._shown([self._passage(hit, around=term) for hit in found[:limit]]) + rest
+        return self._shown([Source.of(hit, text=excerpt(hit.text, term)) for hit in found[:limit]]) + rest
 
     async def _open_section(self, number: int) -> str:
         return self._opened(number, 0)
@@ -125,38 +125,9 @@ class CourseTools:
             raise _CannotDo(f"there is no section {'after' if by > 0 else 'before'} this one")
         section = sections[at + by]
         text = section.text[:_MOST_CHARACTERS]
-        cut = (
-            f"\n\nThe section goes on; {len(section.text) - len(text)} characters are left out."
-            if section.text != text
-            else ""
-        )
-        return self._shown([self._section(section, source.title, text)]) + cut
-
-    def _passage(self, hit: Hit, around: str = "") -> Source:
-        text = excerpt(hit.text, around) if around else hit.text
-        number = self.sources.next_number
-        return Source(
-            number=number,
-            id=hit.id,
-            what=hit.what,
-            place=hit.place,
-            text=text,
-            section=hit.section,
-            title=hit.title,
-            kind=hit.kind,
-        )
-
-    def _section(self, section: Section, title: str, text: str) -> Source:
-        return Source(
-            number=self.sources.next_number,
-            id=section.id,
-            what="section",
-            place=section.place,
-            text=text,
-            section=section.id,
-            title=title,
-            level=section.level,
-        )
+        left_out = len(section.text) - len(text)
+        cut = f"\n\nThe section goes on; {left_out} characters are left out." if left_out else ""
+        return self._shown([Source.of_section(section, source.title, text)]) + cut
 
     def _shown(self, sources: Sequence[Source]) -> str:
         if not sources:

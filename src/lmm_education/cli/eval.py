@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -124,10 +124,10 @@ def evaluate(
             _say_comparison(compared, by, plot=plot, as_json=as_json)
         elif tune:
             tuning = opened.tune(questions, level=by.level, documents=documents, progress=_bar)
-            _say(tuning_text(tuning, by), tuning.as_json(), as_json)
+            terminal.say_result(tuning_text(tuning, by), tuning.as_json(), as_json=as_json)
         elif calibrate:
             calibration = opened.calibrate(questions, documents=documents, progress=_bar)
-            _say(calibration_text(calibration), calibration.as_json(), as_json)
+            terminal.say_result(calibration_text(calibration), calibration.as_json(), as_json=as_json)
         else:
             measured = opened.evaluate(questions, documents=documents, progress=_bar)
             _say_evaluation(measured, level, failures=failures, as_json=as_json)
@@ -185,27 +185,20 @@ def repeats(questions: Sequence[Question]) -> str:
 # -- what is said ----------------------------------------------------------------------------------
 
 
-def _say(text: str, values: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        terminal.say_json(values, indent=2)
-    else:
-        terminal.say(text, end="")
-
-
 def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, as_json: bool) -> None:
     from lmm_education.evaluation.report_text import evaluation_text
     from lmm_education.evaluation.results import as_json as values_of, failures_json
 
     _tell([found])
     more = {"failures": failures_json(found, level)} if failures else {}
-    _say(evaluation_text(found), values_of(found) | more, as_json)
+    terminal.say_result(evaluation_text(found), values_of(found) | more, as_json=as_json)
     if failures and not as_json:
         _say_failures(found, level)
 
 
 def _say_rewording(found: Rewording, files: Sequence[Path], file: Path, *, estimate: bool, as_json: bool) -> int:
     if not found.waiting:
-        _say(f"{file} has all questions in other words\n", found.as_json(), as_json)
+        terminal.say_result(f"{file} has all questions in other words\n", found.as_json(), as_json=as_json)
         return DONE
     if estimate:
         from lmm.cli.batch import cost_text
@@ -213,13 +206,13 @@ def _say_rewording(found: Rewording, files: Sequence[Path], file: Path, *, estim
         text = (
             f"{terminal.count(found.waiting, 'question')} to ask in other words: {cost_text(found.usage, found.model)}"
         )
-        _say(f"{text}\n", found.as_json(), as_json)
+        terminal.say_result(f"{text}\n", found.as_json(), as_json=as_json)
         return DONE
     for error, times in Counter(error.message for error in found.failures).items():
         terminal.tell_error(next(each for each in found.failures if each.message == error))
         if times > 1:
             terminal.say(f"{times - 1} more: {error}", err=True)
-    _say(_rewording_text(found, files, file), found.as_json(), as_json)
+    terminal.say_result(_rewording_text(found, files, file), found.as_json(), as_json=as_json)
     if found.interrupted:
         terminal.say("lmm: interrupted; what had arrived is kept; run it again for the rest", err=True)
         return INTERRUPTED
@@ -264,7 +257,7 @@ def _say_comparison(found: Sequence[Evaluation], by: Mean, *, plot: Path | None,
     from lmm_education.evaluation.results import comparison_json
 
     _tell(found)
-    _say(comparison_text(found, by), comparison_json(found), as_json)
+    terminal.say_result(comparison_text(found, by), comparison_json(found), as_json=as_json)
     if plot is not None:
         save_plot(plot, found, by)
         terminal.say(f"{plot} drawn", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,10 +39,8 @@ def toc(*, paths: tuple[Path, ...], depth: int, markdown: bool, as_json: bool, c
     with Course.open(config=config_for(paths, config)) as course:
         reading = course.read(*paths)
         entries = course.toc(reading, depth=depth)
-    if as_json:
-        _print_json(toc_as_values(entries))
-    else:
-        _print(toc_as_markdown(entries) if markdown else toc_as_text(entries))
+    text = toc_as_markdown(entries) if markdown else toc_as_text(entries)
+    terminal.say_result(text, toc_as_values(entries), as_json=as_json)
     return _ended(reading)
 
 
@@ -70,10 +68,7 @@ def plan(
     with Course.open(config=config_for(paths, config)) as course:
         reading = course.read(*paths)
         made = course.plan(reading, depth=depth, words_per_minute=words_per_minute)
-    if as_json:
-        _print_json(plan_as_values(made))
-    else:
-        _print(plan_as_markdown(made))
+    terminal.say_result(plan_as_markdown(made), plan_as_values(made), as_json=as_json)
     return _ended(reading, [LmmError(problem) for problem in made.problems])
 
 
@@ -140,10 +135,8 @@ def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -
     if output is not None:
         save_cards(output, made, deck=deck)
         terminal.say(f"{output}: {terminal.count(len(made), 'card')}", err=as_json)
-    if as_json:
-        _print_json([card_as_values(card) for card in made])
-    elif output is None:
-        _print(cards_as_markdown(made))
+    if as_json or output is None:
+        terminal.say_result(cards_as_markdown(made), [card_as_values(card) for card in made], as_json=as_json)
 
 
 @options.command()
@@ -166,13 +159,11 @@ def exercises(
     with Course.open(config=config_for(paths, config)) as course:
         reading = course.read(*paths)
         found = course.exercises(reading, types=types)
-    if as_json:
-        _print_json(exercises_as_values(found, solutions=solutions))
-    else:
-        _print(exercises_as_markdown(found, solutions=solutions))
-        without = sum(not exercise.solution for exercise in found)
-        if solutions and without:
-            terminal.say(f"{without} of {terminal.count(len(found), 'exercise')} without a solution", err=True)
+    text = exercises_as_markdown(found, solutions=solutions)
+    terminal.say_result(text, exercises_as_values(found, solutions=solutions), as_json=as_json)
+    without = sum(not exercise.solution for exercise in found)
+    if solutions and without and not as_json:
+        terminal.say(f"{without} of {terminal.count(len(found), 'exercise')} without a solution", err=True)
     return _ended(reading)
 
 
@@ -183,11 +174,3 @@ def _ended(reading: Reading, failures: Sequence[LmmError] = ()) -> int:
     for error in (*reading.errors, *failures):
         terminal.tell_error(error)
     return FAILED if reading.errors or failures else DONE
-
-
-def _print(text: str) -> None:
-    terminal.say(text, end="")
-
-
-def _print_json(value: Any) -> None:
-    terminal.say_json(value, indent=2)

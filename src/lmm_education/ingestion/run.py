@@ -354,9 +354,4 @@ class _Watcher:
 
     async def _do(self, documents: Collection[Path] | None) -> None:
         """Work in a thread; who cancels waits for its end."""
-        doing = asyncio.ensure_future(asyncio.to_thread(self.work, documents, self.stopped))
-        try:
-            await asyncio.shield(doing)
-        except asyncio.CancelledError:
-            await doing
-            raise
+        await loop.to_its_end(asyncio.to_thread(self.work, documents, self.stopped))

@@ -43,6 +43,7 @@ from lmm_education.study.study_documents import (
     read_documents,
     settings_at,
     study_document,
+    texts_of,
     type_of,
 )
 
@@ -81,19 +82,17 @@ def study_cards(
 
 
 def _of(document: StudyDocument, without: Collection[str]) -> list[Card]:
-    found = _once(
-        [pair for i, holder in enumerate(_holders(document)) for pair in _pairs(holder, document, i, without)]
-    )
+    holders = [document.outline.root, *document.outline.items]
+    found = _once([pair for i, holder in enumerate(holders) for pair in _pairs(holder, document, i, without)])
     seen: Counter[str] = Counter()
     cards = []
     for holder, identity, question, answer in found:
         seen[identity] += 1
         line = holder.line if isinstance(holder, Heading) else holder.lines.first
         path = holder.path if isinstance(holder, Heading) else holder.heading.path
-        id_ = card_id(document.id, identity, seen[identity])
         cards.append(
             Card(
-                id=id_,
+                id=card_id(document.id, identity, seen[identity]),
                 question=question,
                 answer=answer,
                 document=document.id,
@@ -131,11 +130,6 @@ def _once(found: Sequence[_Found]) -> list[_Found]:
     return [pair for pair, path in zip(found, paths, strict=True) if (pair[1].casefold(), path) not in asked_below]
 
 
-def _holders(document: StudyDocument) -> Iterator[Holder]:
-    yield document.outline.root
-    yield from document.outline.items
-
-
 # -- what metadata says ----------------------------------------------------------------------------
 
 
@@ -143,8 +137,8 @@ def _pairs(holder: Holder, document: StudyDocument, after: int, without: Collect
     """Questions with their answers; `after` is the index of the item that follows the holder."""
     for identity, question, answer in _entries(holder.own.get("cards")):
         yield holder, identity, question, answer
-    questions = _texts(holder.own.get("questions")) + _texts(holder.own.get("question"))
-    answers = _texts(holder.own.get("answers")) + _texts(holder.own.get("answer"))
+    questions = texts_of(holder.own.get("questions")) + texts_of(holder.own.get("question"))
+    answers = texts_of(holder.own.get("answers")) + texts_of(holder.own.get("answer"))
     if not questions:
         return
     text = "" if len(answers) == len(questions) else _text_of(holder, document, after, without)
@@ -168,10 +162,6 @@ def _entries(value: Any) -> Iterator[tuple[str, str, str]]:
 
 def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str:
     return next((str(entry[key]).strip() for key in keys if entry.get(key) is not None), "")
-
-
-def _texts(value: Any) -> list[str]:
-    return [str(item).strip() for item in (value if isinstance(value, list) else [value]) if item not in (None, "")]
 
 
 def _text_of(holder: Holder, document: StudyDocument, after: int, without: Collection[str]) -> str:

@@ -20,7 +20,7 @@ from lmm.terminal import count
 from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.outline import Heading, Text
 from lmm_education.material import named
-from lmm_education.study.study_documents import StudyDocument, is_special, type_of
+from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
 from lmm_education.study.toc import anchor_of
 
 # -- how long a text takes to read -----------------------------------------------------------------
@@ -170,13 +170,7 @@ def _required(unit: Unit, units: Sequence[Unit], numbers: Mapping[int, int]) -> 
 def _names(unit: Unit) -> Iterator[str]:
     for own in (*(heading.own for heading in unit.headings), *(text.own for text in unit.texts)):
         for key in KEYS:
-            yield from _texts(own.get(key))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    for item in value if isinstance(value, list) else [value]:
-        if item is not None and str(item).strip():
-            yield str(item).strip()
+            yield from texts_of(own.get(key))
 
 
 def _find(name: str, unit: Unit, units: Sequence[Unit]) -> list[int]:

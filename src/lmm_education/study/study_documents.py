@@ -89,6 +89,16 @@ def type_of(item: Heading | Text) -> str:
     return type_in(item.own, type_in(item.heading.all))
 
 
+def texts_of(value: Any) -> list[str]:
+    """The texts in a value of metadata, which may be one or a list of them.
+
+    >>> texts_of(["Why?", None, 7]), texts_of("Why?"), texts_of(None)
+    (['Why?', '7'], ['Why?'], [])
+    """
+    items = value if isinstance(value, list) else [value]
+    return [text for item in items if item is not None and (text := str(item).strip())]
+
+
 def is_special(kind: str, keep: Collection[str] = ()) -> bool:
     """Whether texts of this type stay out of the notes; upper and lower case are the same.
 

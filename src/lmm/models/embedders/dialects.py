@@ -30,25 +30,6 @@ class EmbeddingRequest:
     dimensions: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """One protocol.
-
-    `url` is where the vendor's own server is; `path` is appended to it, ``{model}`` filled in; `key` is the
-    header that carries the API key, with the key as ``{key}``. `most` texts and `characters` go into one request.
-    `body` says what is sent; `vectors` finds the vectors in the reply, in order, and raises `LookupError`,
-    `TypeError` or `ValueError` where they are not.
-    """
-
-    url: str
-    path: str
-    body: Callable[[EmbeddingRequest], dict[str, Any]]
-    vectors: Callable[[Any], list[Vector]]
-    most: int
-    characters: int
-    key: tuple[str, str] = ("Authorization", "Bearer {key}")
-
-
 def _openai_body(question: EmbeddingRequest) -> dict[str, Any]:
     size = {} if question.dimensions is None else {"dimensions": question.dimensions}
     return {"model": question.model, "input": list(question.texts), "encoding_format": "float", **size}
@@ -117,50 +98,48 @@ def _numbers(value: Any) -> Vector:
     return vector
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One protocol.
+
+    `url` is where the vendor's own server is; `path` is appended to it, ``{model}`` filled in; `key` is the
+    header that carries the API key, with the key as ``{key}``. `most` texts and `characters` go into one request.
+    `body` says what is sent; `vectors` finds the vectors in the reply, in order, and raises `LookupError`,
+    `TypeError` or `ValueError` where they are not.
+    """
+
+    url: str
+    body: Callable[[EmbeddingRequest], dict[str, Any]]
+    most: int
+    characters: int
+    path: str = "/embeddings"
+    vectors: Callable[[Any], list[Vector]] = _data
+    key: tuple[str, str] = ("Authorization", "Bearer {key}")
+
+
 # The limits are the vendors': texts per request from their documentation; characters so that a request stays
 # within the tokens they allow even where a character is a token. 32 is what the smallest local server takes
 # (text-embeddings-inference, as it is delivered).
 DIALECTS: dict[str, Dialect] = {
-    "openai": Dialect(
-        url="https://api.openai.com/v1",
-        path="/embeddings",
-        body=_openai_base64_body,
-        vectors=_data,
-        most=256,
-        characters=200_000,
-    ),
-    "compatible": Dialect(url="", path="/embeddings", body=_openai_body, vectors=_data, most=32, characters=100_000),
-    "mistral": Dialect(
-        url="https://api.mistral.ai/v1",
-        path="/embeddings",
-        body=_mistral_body,
-        vectors=_data,
-        most=32,
-        characters=16_000,
-    ),
-    "voyage": Dialect(
-        url="https://api.voyageai.com/v1",
-        path="/embeddings",
-        body=_voyage_body,
-        vectors=_data,
-        most=128,
-        characters=100_000,
-    ),
+    "openai": Dialect("https://api.openai.com/v1", _openai_base64_body, most=256, characters=200_000),
+    "compatible": Dialect("", _openai_body, most=32, characters=100_000),
+    "mistral": Dialect("https://api.mistral.ai/v1", _mistral_body, most=32, characters=16_000),
+    "voyage": Dialect("https://api.voyageai.com/v1", _voyage_body, most=128, characters=100_000),
     "cohere": Dialect(
-        url="https://api.cohere.com",
-        path="/v2/embed",
-        body=_cohere_body,
-        vectors=lambda reply: [to_vector(numbers) for numbers in reply["embeddings"]["float"]],
+        "https://api.cohere.com",
+        _cohere_body,
         most=96,
         characters=100_000,
+        path="/v2/embed",
+        vectors=lambda reply: [to_vector(numbers) for numbers in reply["embeddings"]["float"]],
     ),
     "google": Dialect(
-        url="https://generativelanguage.googleapis.com",
-        path="/v1beta/models/{model}:batchEmbedContents",
-        body=_google_body,
-        vectors=lambda reply: [to_vector(row["values"]) for row in reply["embeddings"]],
+        "https://generativelanguage.googleapis.com",
+        _google_body,
         most=100,
         characters=20_000,
+        path="/v1beta/models/{model}:batchEmbedContents",
+        vectors=lambda reply: [to_vector(row["values"]) for row in reply["embeddings"]],
         key=("x-goog-api-key", "{key}"),
     ),
 }

@@ -31,53 +31,28 @@ class Prefixes:
 _WEB_SEARCH = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 
-# Part of a model's name, what it wants, and the model card that says so. The first row that fits counts.
+# Part of a model's name and what it wants; the model card that says so. The first row that fits counts.
 # Names differ between hubs and servers (`intfloat/e5-base-v2`, `text-embedding-nomic-embed-text-v1.5`,
 # `nomic-embed-text:latest`), so a row looks for what is common to them.
-_ROWS: tuple[tuple[str, Prefixes, str], ...] = (
-    (r"\be5-.*instruct", Prefixes(f"{_WEB_SEARCH} "), "model card intfloat/multilingual-e5-large-instruct"),
-    (r"\be5-(small|base|large)", Prefixes("query: ", "passage: "), "model card intfloat/multilingual-e5-small"),
-    (r"\bbge-m3", Prefixes(), "model card BAAI/bge-m3"),
-    (
-        r"\bbge-(small|base|large)-zh",
-        Prefixes("为这个句子生成表示以用于检索相关文章："),
-        "model card BAAI/bge-base-zh-v1.5",
-    ),
-    (r"\bbge-(small|base|large)", Prefixes(_SEARCHING), "model card BAAI/bge-small-en-v1.5"),
-    (
-        r"nomic-embed-text|modernbert-embed",
-        Prefixes("search_query: ", "search_document: "),
-        "model card nomic-ai/nomic-embed-text-v1.5",
-    ),
-    (
-        r"deepset-mxbai-embed-de",
-        Prefixes("query: ", "passage: "),
-        "model card mixedbread-ai/deepset-mxbai-embed-de-large-v1",
-    ),
-    (r"mxbai-embed-large", Prefixes(_SEARCHING), "model card mixedbread-ai/mxbai-embed-large-v1"),
-    (
-        r"arctic-embed(2|-[ml]-v2)",
-        Prefixes("query: "),
-        "model card Snowflake/snowflake-arctic-embed-l-v2.0",
-    ),
-    (r"arctic-embed", Prefixes(_SEARCHING), "model card Snowflake/snowflake-arctic-embed-m"),
-    (
-        r"embeddinggemma|gemini-embedding-2",
-        Prefixes("task: search result | query: ", "title: none | text: "),
-        "model card google/embeddinggemma-300m, ai.google.dev/gemini-api/docs/embeddings",
-    ),
-    (r"qwen3-embedding", Prefixes(_WEB_SEARCH), "model card Qwen/Qwen3-Embedding-0.6B"),
-    (r"gte-qwen2-.*instruct", Prefixes(f"{_WEB_SEARCH} "), "model card Alibaba-NLP/gte-Qwen2-1.5B-instruct"),
-    (
-        r"jina-embeddings-v4",
-        Prefixes("Query: ", "Passage: "),
-        "model card jinaai/jina-embeddings-v4-vllm-retrieval",
-    ),
-    (
-        r"jina-embeddings-v5.*retrieval",
-        Prefixes("Query: ", "Document: "),
-        "model card jinaai/jina-embeddings-v5-text-nano-retrieval",
-    ),
+_ROWS: tuple[tuple[str, Prefixes], ...] = (
+    (r"\be5-.*instruct", Prefixes(f"{_WEB_SEARCH} ")),  # intfloat/multilingual-e5-large-instruct
+    (r"\be5-(small|base|large)", Prefixes("query: ", "passage: ")),  # intfloat/multilingual-e5-small
+    (r"\bbge-m3", Prefixes()),  # BAAI/bge-m3
+    (r"\bbge-(small|base|large)-zh", Prefixes("为这个句子生成表示以用于检索相关文章：")),  # BAAI/bge-base-zh-v1.5
+    (r"\bbge-(small|base|large)", Prefixes(_SEARCHING)),  # BAAI/bge-small-en-v1.5
+    # nomic-ai/nomic-embed-text-v1.5
+    (r"nomic-embed-text|modernbert-embed", Prefixes("search_query: ", "search_document: ")),
+    (r"deepset-mxbai-embed-de", Prefixes("query: ", "passage: ")),  # mixedbread-ai/deepset-mxbai-embed-de-large-v1
+    (r"mxbai-embed-large", Prefixes(_SEARCHING)),  # mixedbread-ai/mxbai-embed-large-v1
+    (r"arctic-embed(2|-[ml]-v2)", Prefixes("query: ")),  # Snowflake/snowflake-arctic-embed-l-v2.0
+    (r"arctic-embed", Prefixes(_SEARCHING)),  # Snowflake/snowflake-arctic-embed-m
+    # google/embeddinggemma-300m, and ai.google.dev/gemini-api/docs/embeddings
+    (r"embeddinggemma|gemini-embedding-2", Prefixes("task: search result | query: ", "title: none | text: ")),
+    (r"qwen3-embedding", Prefixes(_WEB_SEARCH)),  # Qwen/Qwen3-Embedding-0.6B
+    (r"gte-qwen2-.*instruct", Prefixes(f"{_WEB_SEARCH} ")),  # Alibaba-NLP/gte-Qwen2-1.5B-instruct
+    (r"jina-embeddings-v4", Prefixes("Query: ", "Passage: ")),  # jinaai/jina-embeddings-v4-vllm-retrieval
+    # jinaai/jina-embeddings-v5-text-nano-retrieval
+    (r"jina-embeddings-v5.*retrieval", Prefixes("Query: ", "Document: ")),
 )
 
 
@@ -89,4 +64,4 @@ def prefixes_of(model: str) -> Prefixes:
     >>> prefixes_of("text-embedding-3-small")
     Prefixes(query='', document='')
     """
-    return next((p for pattern, p, _ in _ROWS if re.search(pattern, model, re.IGNORECASE)), Prefixes())
+    return next((p for pattern, p in _ROWS if re.search(pattern, model, re.IGNORECASE)), Prefixes())

@@ -7,7 +7,7 @@ import functools
 import json
 import random
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmm import errors, loop
@@ -28,15 +28,8 @@ class RemoteEncoder:
     Raises (from `encode`): children of `lmm.errors.ModelError` only.
     """
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        settings: ModelSettings,
-        prefixes: Prefixes,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._settings, self._dialect, self._sleep = settings, dialect, sleep
+    def __init__(self, dialect: Dialect, settings: ModelSettings, prefixes: Prefixes) -> None:
+        self._settings, self._dialect = settings, dialect
         self._key = settings.api_key.reveal() if settings.api_key else ""
         self._base_url = (settings.base_url or dialect.url).rstrip("/")
         self._url = self._base_url + dialect.path.format(model=settings.model.model.removeprefix("models/"))
@@ -61,7 +54,7 @@ class RemoteEncoder:
             )
             async with self._limit:
                 vectors = await self._retrying(client, question)
-            await _to_its_end(hand_over(part, vectors))
+            await loop.to_its_end(hand_over(part, vectors))  # what arrived was paid for
 
         async def hand_over(part: range, vectors: list[Vector]) -> None:
             async with one_at_a_time:
@@ -93,7 +86,7 @@ class RemoteEncoder:
             except errors.ModelError as error:
                 if not error.retryable or attempt > self._settings.max_retries:
                     raise
-                await self._sleep(backoff(attempt, error.retry_after, random.random()))
+                await asyncio.sleep(backoff(attempt, error.retry_after, random.random()))
 
     async def _once(self, client: httpx2.AsyncClient, question: EmbeddingRequest) -> list[Vector]:
         import httpx2
@@ -140,16 +133,6 @@ class RemoteEncoder:
         if kind is errors.ModelNotFound and self._settings.model.provider == "Ollama":
             hint = f"ollama pull {self._settings.model.model}"
         return kind(message, hint=hint, retry_after=_retry_after(response.headers))
-
-
-async def _to_its_end(work: Coroutine[None, None, None]) -> None:
-    """Await `work`; cancelled meanwhile, end it all the same: what arrived was paid for."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.gather(task, return_exceptions=True)
-        raise
 
 
 _HINTS: dict[int, tuple[type[errors.ModelError], str]] = {

@@ -8,7 +8,6 @@ paragraphs. The vectors are the same, which a test holds. 256 numbers, of which 
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 from lmm.config import ModelSettings
@@ -17,6 +16,7 @@ from lmm.models.embedders.local import Encode, LocalEncoder, rows
 from lmm.models.embedders.prefixes import Prefixes
 from lmm.models.embedders.text_encoder import Vector
 from lmm.models.port import Side
+from lmm.models.tokens import tokenizer_in, wordllama_folder
 
 NAME = "wordllama"
 DIMENSIONS = (256, 128, 64)
@@ -41,25 +41,21 @@ def open_wordllama(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
             f"{settings.model} has vectors of {', '.join(map(str, DIMENSIONS))} numbers, not {settings.dimensions}",
             where=settings.origin,
         )
-    spec = importlib.util.find_spec("wordllama")
-    if spec is None or spec.origin is None:
+    folder = wordllama_folder()
+    if folder is None:
         raise ModelNotInstalled(
             f"{settings.model} needs the package wordllama, which has no wheel for every platform",
             where=settings.origin,
             hint="pip install --only-binary :all: wordllama, or name another model under [embedding] in config.toml",
         )
-    folder = Path(spec.origin).parent
     return LocalEncoder(settings, prefixes, lambda: _load(folder, prefixes), batch_size=256)
 
 
 def _load(folder: Path, prefixes: Prefixes) -> Encode:
     import numpy as np
     from safetensors import safe_open
-    from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    tokenizer = tokenizer_in(folder)
     with safe_open(folder / "weights" / "l2_supercat_256.safetensors", framework="np") as file:
         weights = file.get_tensor("embedding.weight").astype(np.float32)
 
