@@ -17,8 +17,8 @@ figure of the other sets changes.
 """
 _WHAT_IS = re.compile(
     r"\s*(?:what(?:[’']s| is| are| does)|define|was (?:ist|sind|bedeutet)|wie ist)\s+(?:meant by )?"
-    r"(?:(?:an?|the|ein|eine|der|die|das)\s+)?(?P<term>[\w&*`$' -]{1,40}?)"
-    r"(?:\s+(?:mean|definiert)|(?P<of>\s+(?:and|in|for|of|und|used)\b.*))?\s*[?.!]*\s*\Z",
+    r"(?:(?:an?|the|ein|eine|der|die|das)\s+)?(?P<term>[\w&*`$'() -]{1,40}?)"
+    r"(?:\s+(?:mean|do|stand for|definiert)|(?P<of>\s+(?:and|in|for|of|und|used)\b.*))?\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
 _DIFFERENCE = re.compile(
@@ -33,7 +33,7 @@ _BEGINS = (
 )
 _ASIDE = r"(?:, [^,.]{1,40},|\s\([^()]{1,40}\))?"
 _SAYS = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|ist|sind|heißt|bezeichnet)\b"
-_MARKS = str.maketrans("", "", "_*`$")
+_MARKS = re.compile(r"[*`$]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Term:
         >>> term_of("What is a p-value?").defined("It is small. The **$p$-value** is a probability.")
         True
         """
-        return bool(self._defining.search(text.translate(_MARKS)))
+        return bool(self._defining.search(_MARKS.sub("", text)))
 
     def emphasized(self, text: str) -> bool:
         """Whether it is emphasized somewhere, as a term is where it is introduced.
@@ -66,7 +66,7 @@ class Term:
         """What it is worth how a passage below headings introduces it; nothing if something else is asked."""
         if not self.alone:
             return 0.0
-        headed = bool(headings and self._name.fullmatch(headings[-1].translate(_MARKS).strip()))
+        headed = bool(headings and self._name.fullmatch(_MARKS.sub("", headings[-1]).strip()))
         return DEFINED * self.defined(prose) + EMPHASIZED * self.emphasized(prose) + HEADED * headed
 
 
@@ -76,6 +76,8 @@ def term_of(question: str) -> Term | None:
 
     >>> term_of("What is a trait?").alone, term_of("What is the mean of x?").alone, term_of("Why is the sky blue?")
     (True, False, None)
+    >>> term_of("What does read_csv do?").introduced("Some text.", ["Files", "`read_csv()`"]) == HEADED
+    True
     """
     if match := _DIFFERENCE.match(question):
         terms, alone = [match["one"], match["other"]], True
@@ -95,5 +97,5 @@ def term_of(question: str) -> Term | None:
 
 def _name_of(term: str) -> str:
     """A pattern of a term in the singular and the plural; empty where there is no word in it."""
-    words = _ARTICLE.sub("", term.translate(_MARKS).strip(" '"), count=1).split()
-    return r"\s".join(map(re.escape, words)).removesuffix("s") + "(?:e?s)?" if words else ""
+    words = _ARTICLE.sub("", _MARKS.sub("", term).strip(" '"), count=1).split()
+    return r"\s".join(map(re.escape, words)).removesuffix("s") + r"(?:e?s|\(\))?" if words else ""
