@@ -479,18 +479,15 @@ def _tier(
     """The settings of one tier; where it follows another with the same provider, that one's server counts."""
     provider = PROVIDERS[model.provider.lower()]
     options = read_keys((key for key in keys_of(ModelSettings) if key.table == tier), config.toml, config.where)
-    written, variable = options.pop("model", None), options.pop("api_key", "")
-    same_provider = written in (None, "default") or parse_name(written).provider == model.provider
-    parameters = options.pop("parameters", {})
-    parameters = Parameters(parameters if same_provider else {})
-    if written not in (None, "default") and parse_name(written) != model:
+    written = options.pop("model", "default")
+    named = model if written == "default" else parse_name(written)
+    if named != model:
         options.pop("context_window", None)  # another model's
+    base_url, variable, parameters = (options.pop(name, None) for name in ("base_url", "api_key", "parameters"))
+    if named.provider != model.provider:
+        base_url = variable = parameters = None  # another provider's
     followed = follows if follows is not None and follows.model.provider == model.provider else None
-    base_url = options.pop("base_url", "") if same_provider else ""
-    options.pop("base_url", None)
-    used = [f"{tier}.base_url"] * bool(base_url) + [f"{tier}.api_key_env"]
-    if written not in (None, "default") and parse_name(written) == model:
-        used.append(f"{tier}.model")
+    used = [f"{tier}.base_url"] * bool(base_url) + [f"{tier}.api_key_env"] + [f"{tier}.model"] * (named == model)
     powers = [power for power in granted if power.name in used]
     if not base_url and followed is not None:
         base_url = followed.base_url
@@ -502,7 +499,7 @@ def _tier(
             where=origin,
             hint=f'set base_url = "http://127.0.0.1:8080/v1" under [{tier}] in config.toml',
         )
-    variables = (variable,) if variable and same_provider else provider.keys
+    variables = (variable,) if variable else provider.keys
     key = next((Secret(env[name], name) for name in variables if env.get(name)), None)
     if key is None and followed is not None:
         key = followed.api_key
@@ -510,4 +507,4 @@ def _tier(
     settings = ModelSettings(model, origin, base_url, tuple(powers), key)
     if origin.startswith("follows") and followed is not None and followed.model == model:
         settings = followed.replace(origin=origin)
-    return settings.replace(parameters=parameters or settings.parameters, **options)
+    return settings.replace(parameters=Parameters(parameters or settings.parameters), **options)

@@ -29,7 +29,9 @@ _WIDTH, _COLUMN = 118, 42
 
 def template() -> str:
     """A config.toml in which every key is explained, and none is set."""
-    return _HEAD + "".join(f"\n{_comment(about)}[{name}]\n{_lines(keys)}" for name, about, keys in _tables())
+    return _HEAD + "".join(
+        f"\n{_comment(about)}[{name}]\n{''.join(map(_line, keys))}" for name, about, keys in _tables()
+    )
 
 
 def reference() -> str:
@@ -129,16 +131,8 @@ def _tables() -> Iterator[tuple[str, str, list[Declared]]]:
 
 
 def _comment(about: str) -> str:
-    lines = (line for part in about.split("\n") for line in _wrapped(part))
-    return "".join(f"# {line}\n" for line in lines)
-
-
-def _wrapped(line: str) -> list[str]:
-    return [line] if line.startswith(" ") else textwrap.wrap(line, _WIDTH - 2)
-
-
-def _lines(keys: list[Declared]) -> str:
-    return "".join(map(_line, keys))
+    parts = ([part] if part.startswith(" ") else textwrap.wrap(part, _WIDTH - 2) for part in about.split("\n"))
+    return "".join(f"# {line}\n" for part in parts for line in part)
 
 
 def _line(key: Declared) -> str:

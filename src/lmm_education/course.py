@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lmm_education.evaluation.results import Evaluation
     from lmm_education.evaluation.reword import Rewording
     from lmm_education.evaluation.tuning import Calibration, Tuning
+    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.search.run import CourseSearch
     from lmm_education.store.transfer import Transfer
     from lmm_education.study.cards import CardReport
@@ -101,12 +102,11 @@ class Course(CourseParts):
         Raises:
             StoreError: the store cannot be read or written, or was made with other settings.
         """
-        from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.run import ingest_into
 
-        options = IngestOptions(
-            save_files=save_files or output is not None,
-            output=Path(output) if output is not None else None,
+        options = _ingest_options(
+            save_files=save_files,
+            output=output,
             ingest=ingest,
             prune=prune,
             annotate=annotate,
@@ -158,26 +158,11 @@ class Course(CourseParts):
         How is said as for `ingest`. `told` gets the report of each time, or the error that ended it; `on_poll` why
         files have to be looked at again and again. All callbacks are called in another thread.
         """
-        from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.run import watch_course
 
-        options = IngestOptions(
-            save_files=save_files or output is not None,
-            output=Path(output) if output is not None else None,
-            ingest=ingest,
-            prune=prune,
-            annotate=annotate,
-        )
-        watch_course(
-            self,
-            paths or [self.root],
-            options,
-            quiet=quiet,
-            stop=stop,
-            listener=listener,
-            told=told,
-            on_poll=on_poll,
-        )
+        how = _ingest_options(save_files=save_files, output=output, ingest=ingest, prune=prune, annotate=annotate)
+        watched = paths or [self.root]
+        watch_course(self, watched, how, quiet=quiet, stop=stop, listener=listener, told=told, on_poll=on_poll)
 
     # -- search and ask ----------------------------------------------------------------------------
 
@@ -510,11 +495,10 @@ class Course(CourseParts):
         At this level (``passage``, ``section``, ``document``), by default the most exact one of the questions.
         """
         from lmm_education.evaluation.experiments import tune
-        from lmm_education.evaluation.report_text import MEASURE, Mean, best_mean
+        from lmm_education.evaluation.report_text import best_mean
 
         asked = _questions(questions)
-        by = Mean(level, MEASURE) if level else best_mean(asked)
-        return tune(self, asked, by=by, documents=documents, progress=progress)
+        return tune(self, asked, by=best_mean(asked, level), documents=documents, progress=progress)
 
     def calibrate(
         self,
@@ -663,6 +647,13 @@ class _AskArguments(TypedDict, total=False):
     budget: str | None
     model: str | ChatModel | None
     temperature: float | None
+
+
+def _ingest_options(*, save_files: bool, output: str | Path | None, **others: bool) -> IngestOptions:
+    from lmm_education.ingestion.apply import IngestOptions
+
+    folder = None if output is None else Path(output)
+    return IngestOptions(save_files=save_files or folder is not None, output=folder, **others)
 
 
 def _values(where: Where | None) -> dict[str, Sequence[Value]]:

@@ -79,8 +79,7 @@ class WithheldView:
         if self._asks_for_withheld(where):
             return [[] for _ in legs]
         plain = not fields or (not isinstance(fields, bool) and _PLACE.issuperset(fields))
-        kinds = self._kinds(self._store.known_stamp)  # `get` looks at every payload again
-        where = [*where, *([Match("kind", kinds, negate=True)] if kinds else [])]
+        where = self._without(where, self._store.known_stamp)  # `get` looks at every payload again
         found = self._store.search(legs, where=where, fields=fields if plain else _with_needed(fields))
         if plain:
             return found
@@ -115,7 +114,7 @@ class WithheldView:
         wanted = _with_needed(fields)
         if collection == "documents":
             return iter(self._documents(list(self._store.scroll(collection, where=where, fields=wanted))))
-        points = self._store.scroll(collection, where=self._without(where), fields=wanted, vectors=vectors)
+        points = self._store.scroll(collection, where=self._without(where, self.stamp), fields=wanted, vectors=vectors)
         return chain.from_iterable(self._chunks([point]) for point in points)
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
@@ -126,7 +125,7 @@ class WithheldView:
         """See `Reader.facet`."""
         if self._asks_for_withheld([Match(key, ()), *where]):
             return {}
-        found = self._store.facet(key, where=self._without(where), limit=limit + len(self._types))
+        found = self._store.facet(key, where=self._without(where, self.stamp), limit=limit + len(self._types))
         # Of several types of one text, the others are counted with it.
         shown = [(name, number) for name, number in found.items() if key != "kind" or not self._is_withheld(name)]
         return dict(shown[:limit])
@@ -168,8 +167,8 @@ class WithheldView:
             self._known[stamp] = tuple(filter(self._is_withheld, facet))
         return self._known[stamp]
 
-    def _without(self, where: Where) -> list[Condition]:
-        kinds = self._kinds(self.stamp)
+    def _without(self, where: Where, stamp: str) -> list[Condition]:
+        kinds = self._kinds(stamp)
         return [*where, *([Match("kind", kinds, negate=True)] if kinds else [])]
 
     def _chunks(self, points: Iterable[Stored]) -> list[Stored]:

@@ -199,7 +199,7 @@ def _new_folder(folder: Path | None) -> Path:
 
 
 def _run(step: Step, number: int, course: Path) -> None:
-    _say(_bold(f"{number}. {step.title}") + f"\n{step.explanation}\n\n")
+    _say(terminal.styled(f"{number}. {step.title}", "bold") + f"\n{step.explanation}\n\n")
     file = course / step.file
     if step.typed is not None:
         before = _read(file)
@@ -262,10 +262,6 @@ def _what_next(course: Path) -> str:
         "  lmm init                         writes a config.toml, for Ollama and other servers\n"
         "  lmm status                       shows which models are in use\n"
     )
-
-
-def _bold(text: str) -> str:
-    return terminal.styled(text, "bold")
 
 
 def _say(text: str) -> None:

@@ -70,14 +70,8 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], s
 
 
 def _as_values(path: Path, problem: Problem) -> dict[str, object]:
-    return {
-        "path": str(path),
-        "line": problem.line,
-        "column": problem.column,
-        "severity": problem.severity,
-        "message": problem.message,
-        "hint": problem.hint,
-    }
+    told = ("line", "column", "severity", "message", "hint")
+    return {"path": str(path), **{name: getattr(problem, name) for name in told}}
 
 
 def _line(path: Path, problem: Problem) -> str:

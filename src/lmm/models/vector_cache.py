@@ -17,7 +17,6 @@ import sqlite3
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -49,15 +48,6 @@ def key_of(*parts: str) -> bytes:
     return digest.digest()
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStatus:
-    """How much is in the cache: vectors, and bytes on the disk."""
-
-    file: Path
-    vectors: int
-    size: int
-
-
 class VectorCache:
     """Vectors by key, in `file`, of at most `limit` bytes; `now` is seconds since 1970."""
 
@@ -75,13 +65,6 @@ class VectorCache:
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
         """Remember vectors; on return they are in the file."""
         self._try(lambda connection: self._put(connection, vectors), None)
-
-    def status(self) -> CacheStatus:
-        """How much there is; nothing if there is no file yet."""
-        if not self.file.is_file():
-            return CacheStatus(self.file, 0, 0)
-        count = self._try(lambda c: int(c.execute("SELECT count(*) FROM vectors").fetchone()[0]), 0)
-        return CacheStatus(self.file, count, sum(path.stat().st_size for path in self._files() if path.exists()))
 
     def _get(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vector]:
         found: dict[bytes, Vector] = {}
@@ -165,7 +148,8 @@ class VectorCache:
             with self._lock():
                 if self._is_sound():
                     return
-                for path in self._files():
+                for ending in ("", "-wal", "-shm"):
+                    path = self.file.with_name(self.file.name + ending)
                     if path.exists():
                         path.replace(path.with_name(f"damaged-{path.name}"))
             _log.warning("the cache of vectors was damaged (%s); it is now damaged-%s", error, self.file.name)
@@ -182,9 +166,6 @@ class VectorCache:
     def _switch_off(self, error: Exception) -> None:
         self._is_off = True
         _log.warning("vectors are not cached: %s: %s", self.file, error)
-
-    def _files(self) -> list[Path]:
-        return [self.file.with_name(self.file.name + ending) for ending in ("", "-wal", "-shm")]
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:

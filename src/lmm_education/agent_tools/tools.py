@@ -23,11 +23,10 @@ _NAMES = {"type": "array", "items": _TEXT}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A tool: the name it has on a server of its own, and among an agent's other tools; the method it calls."""
+    """A tool: the name it has on a server of its own, as `Lookup` has it, and its name among an agent's other tools."""
 
     name: str
     among_others: str
-    method: str
     description: str
     parameters: Mapping[str, Any]
 
@@ -36,7 +35,6 @@ ROWS = (
     Row(
         "search",
         "course_search",
-        "search",
         "Find the passages of the course that fit a question or some key words best. Each comes with its place, as in "
         "cells.md:12-40, by which it can be cited and its section opened.",
         object_schema(
@@ -50,14 +48,12 @@ ROWS = (
     Row(
         "mentions",
         "course_mentions",
-        "mentions",
         "Find every passage of the course that contains a term, letter for letter (case does not matter).",
         object_schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
     ),
     Row(
         "open_section",
         "course_section",
-        "open_section",
         "Read a whole section of the course.",
         object_schema(
             ["place"],
@@ -70,7 +66,6 @@ ROWS = (
     Row(
         "contents",
         "course_contents",
-        "contents",
         "List the headings of the course, or of one document of it, with their places.",
         object_schema([], document=_TEXT | {"description": "the document's title or file; leave it out for all"}),
     ),
@@ -100,7 +95,7 @@ def course_tools(lookup: Lookup, *, among_others: bool) -> list[RunnableTool]:
     return [
         CourseTool(
             ToolDefinition(row.among_others if among_others else row.name, row.description, row.parameters),
-            getattr(lookup, row.method),
+            getattr(lookup, row.name),
         )
         for row in ROWS
     ]

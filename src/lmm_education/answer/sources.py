@@ -66,13 +66,9 @@ class Source:
         parts = [str(self.place), self.path, f"level {self.level}" if self.level else ""]
         if self.kind != "text":
             parts.append(f"type: {self.kind}")
-        if self.before or self.after:
-            parts.append("; ".join(f"{name}: {title}" for name, title in self._neighbours if title))
+        neighbours = (("section before", self.before), ("section after", self.after))
+        parts.append("; ".join(f"{name}: {title}" for name, title in neighbours if title))
         return Attachment(self.text, LABEL, ", ".join(part for part in parts if part), self.number)
-
-    @property
-    def _neighbours(self) -> tuple[tuple[str, str], ...]:
-        return ("section before", self.before), ("section after", self.after)
 
 
 @dataclass(slots=True)

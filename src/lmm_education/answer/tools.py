@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partialmethod
 from typing import Any
 
 from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, object_schema, render
@@ -82,15 +83,6 @@ class CourseTools:
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
         return self._shown([Source.of(hit, text=excerpt(hit.text, term)) for hit in found[:limit]]) + rest
 
-    async def _open_section(self, number: int) -> str:
-        return self._opened(number, 0)
-
-    async def _next_section(self, number: int) -> str:
-        return self._opened(number, 1)
-
-    async def _previous_section(self, number: int) -> str:
-        return self._opened(number, -1)
-
     async def _table_of_contents(self, document: str = "") -> str:
         with self.view() as catalogue:
             sections = catalogue.sections
@@ -112,7 +104,7 @@ class CourseTools:
                 lines.append(f"{'  ' * len(section.place.headings)}- {section.place.headings[-1]}")
         return "\n".join(lines)
 
-    def _opened(self, number: int, by: int) -> str:
+    async def _open_section(self, number: int, by: int = 0) -> str:
         source = next((s for s in self.sources if s.number == number), None)
         if source is None:
             raise _CannotDo(f"you were shown no source {number}")
@@ -128,6 +120,9 @@ class CourseTools:
         left_out = len(section.text) - len(text)
         cut = f"\n\nThe section goes on; {left_out} characters are left out." if left_out else ""
         return self._shown([Source.of_section(section, source.title, text)]) + cut
+
+    _next_section = partialmethod(_open_section, by=1)
+    _previous_section = partialmethod(_open_section, by=-1)
 
     def _shown(self, sources: Sequence[Source]) -> str:
         if not sources:

@@ -89,7 +89,7 @@ def evaluate(
     """
     from lmm_education.course import Course
     from lmm_education.evaluation.questions import read_questions
-    from lmm_education.evaluation.report_text import MEASURE, Mean, best_mean, calibration_text, tuning_text
+    from lmm_education.evaluation.report_text import best_mean, calibration_text, tuning_text
     from lmm_education.evaluation.variants import is_axis
     from lmm_education.parts import config_for
 
@@ -107,7 +107,7 @@ def evaluate(
         terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")
         terminal.say(f"lmm: {terminal.count(len(problems), 'row')} cannot be used; nothing was measured", err=True)
         return FAILED
-    by = Mean(level, MEASURE) if level else best_mean(questions)
+    by = best_mean(questions, level)
     notes = [
         left_out(questions, by.level) if level is None and (axes or tune) else "",
         repeats(questions) if tune else "",

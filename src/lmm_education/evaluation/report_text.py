@@ -28,14 +28,15 @@ class Mean(NamedTuple):
 MEASURE = "ndcg@10"
 
 
-def best_mean(questions: Sequence[Question]) -> Mean:
-    """What questions are compared by: the usual measure, at the most exact level at which one can be judged.
+def best_mean(questions: Sequence[Question], level: Level | None = None) -> Mean:
+    """What questions are compared by: the usual measure, at a level, else the most exact at which one can be judged.
 
     >>> best_mean([Question("?", document="a.md"), Question("?", section=("A",))])
     Mean(level='section', measure='ndcg@10')
     """
-    judged = {level for question in questions for level in levels_of(question)}
-    return Mean(next((level for level in LEVELS if level in judged), "document"), MEASURE)
+    judged = {each for question in questions for each in levels_of(question)}
+    exact: Level = next((each for each in LEVELS if each in judged), "document")
+    return Mean(level or exact, MEASURE)
 
 
 def table(rows: Sequence[Cells]) -> str:

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -404,22 +404,5 @@ def _line(step: StudyStep, top: int) -> str:
 
 def plan_as_values(plan: StudyPlan) -> dict[str, Any]:
     """As JSON holds it."""
-    steps = [
-        {
-            "title": step.title,
-            "level": step.level,
-            "headings": list(step.headings),
-            "document": step.document,
-            "file": step.file,
-            "line": step.line,
-            "words": step.words,
-            "minutes": step.minutes,
-            "summary": step.summary,
-            "requires": list(step.requires),
-            "beforehand": list(step.beforehand),
-            "material": step.material,
-        }
-        for step in plan.steps
-    ]
     about = {"words_per_minute": plan.words_per_minute, "words": plan.words, "minutes": plan.minutes}
-    return about | {"steps": steps, "problems": list(plan.problems)}
+    return about | {"steps": [asdict(step) for step in plan.steps], "problems": list(plan.problems)}

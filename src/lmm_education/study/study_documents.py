@@ -271,14 +271,9 @@ def _parts(sections: Sequence[Section], chunks: Sequence[Chunk]) -> list[_Part]:
     """The headings in the order in which they stand, with those above them that are only known by name."""
     parts: dict[Headings, _Part] = {}
     first = {section.id: section for section in reversed(sections)}
-    whose: dict[Headings, Section] = {}
-    for section in first.values():
-        whose[section.place.headings] = section
-    placed = sorted(
-        [(section.place.lines.first, section.place.headings) for section in sections]
-        + [(chunk.place.lines.first, chunk.place.headings) for chunk in chunks]
-    )
-    for _, path in placed:
+    whose = {section.place.headings: section for section in first.values()}
+    places = [each.place for each in sections] + [each.place for each in chunks]
+    for _, path in sorted((place.lines.first, place.headings) for place in places):
         for depth in range(len(path) + 1):
             parts.setdefault(path[:depth], _Part(path[:depth], whose.get(path[:depth])))
     for chunk in chunks:
@@ -315,22 +310,18 @@ def _is_typed(part: _Part) -> bool:
     return first - part.section.place.lines.first < _BLOCK
 
 
-def _texts(chunks: Sequence[Chunk], heading: Heading) -> Iterator[Text]:
+def _texts(chunks: Sequence[Chunk], heading: Heading) -> list[Text]:
     """The texts, those put together again that were cut for being long."""
-    last: Text | None = None
+    texts: list[Text] = []
     for chunk in chunks:
         own, lines = _own(chunk, heading), chunk.place.lines
-        if last is not None and last.own == own and lines.first <= last.lines.last + 2:  # a blank line between them
+        last = texts[-1] if texts else None
+        if last and last.own == own and lines.first <= last.lines.last + 2:  # a blank line between them
             whole = f"{last.text}\n\n{chunk.text}"
-            last = Text(
-                text=whole, lines=Lines(last.lines.first, lines.last), heading=heading, key=0, values=own, own=own
-            )
-            continue
-        if last is not None:
-            yield last
-        last = Text(text=chunk.text, lines=lines, heading=heading, key=0, values=own, own=own)
-    if last is not None:
-        yield last
+            texts[-1] = replace(last, text=whole, lines=Lines(last.lines.first, lines.last))
+        else:
+            texts.append(Text(text=chunk.text, lines=lines, heading=heading, key=0, values=own, own=own))
+    return texts
 
 
 def _own(chunk: Chunk, heading: Heading) -> dict[str, Any]:

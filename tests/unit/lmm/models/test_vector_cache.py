@@ -43,14 +43,6 @@ def test_what_was_put_is_got_exactly(cache: VectorCache) -> None:
     assert cache.get([]) == {}
 
 
-def test_nothing_is_made_before_something_is_put(cache: VectorCache) -> None:
-    """To look how much there is makes no file."""
-    status = cache.status()
-    assert (status.vectors, status.size, cache.file.exists()) == (0, 0, False)
-    cache.put(some(0, 3))
-    assert (cache.status().vectors, cache.status().size > 0) == (3, True)
-
-
 def test_only_the_user_may_read_it(cache: VectorCache) -> None:
     """A vector tells something of its text."""
     cache.put(some(0, 1))

@@ -74,7 +74,7 @@ def test_json() -> None:
     """All that a step says."""
     values = plan_as_values(study_plan([study_document(TEXT, file="b.md")]))
     assert values["minutes"] == 2
-    assert values["steps"][0]["beforehand"] == ["Chemistry"]
+    assert values["steps"][0]["beforehand"] == ("Chemistry",)
     assert values["steps"][1]["material"] == {"exercise": 2}
 
 
