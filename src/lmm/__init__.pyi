@@ -30,7 +30,7 @@ from .errors import (
     Untrusted as Untrusted,
     UntrustedConfig as UntrustedConfig,
 )
-from .extraction.records import Record as Record
+from .extraction import Record as Record
 from .messages import Attachment as Attachment
 from .notebook.batch import Batch as Batch, batch_model as batch_model
 from .pipeline import Report as Report

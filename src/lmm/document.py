@@ -22,7 +22,7 @@ from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
 from lmm.errors import DocumentError, FileWriteError, LmmError, Place
-from lmm.extraction.records import Record, RecordSource, plan_records, read_records
+from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
@@ -44,7 +44,7 @@ from lmm.notebook.fingerprints import State, without_generated
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
 from lmm.pipeline import P, Parsed, Planner, R, Report, work
-from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import load_prompts
 
 SETTLE = 0.1  # seconds without a save of somebody else's, before we write
 

@@ -17,7 +17,7 @@ from lmm import config_files
 from lmm.config import Settings
 from lmm.document import Document
 from lmm.errors import ModelRejected
-from lmm.extraction.records import Record, RecordSource, plan_records, read_records
+from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import background, blocking
 from lmm.markdown.tree import HeadingNode
 from lmm.messages import ChatRequest, Reply
@@ -26,7 +26,7 @@ from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import make_schema
 from lmm.notebook.answers import Subject, chat_request, edit_request
 from lmm.notebook.edits import unwrapped
-from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import load_prompts
 
 T = TypeVar("T")
 Earlier = Sequence[tuple[str, str]]

@@ -14,7 +14,7 @@ from lmm.messages import Event, Progress, Usage, render
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
-    from lmm.extraction.records import Job, Record
+    from lmm.extraction import Job, Record
     from lmm.pipeline import Report
 
 
@@ -56,7 +56,7 @@ def extract(
     gives no data is reported as path:line, the others are kept, and the exit code is 1.
     """
     from lmm import Document
-    from lmm.extraction.records import check_output, json_line, plan_records, read_records, save_records
+    from lmm.extraction import check_output, json_line, plan_records, read_records, save_records
     from lmm.loop import run
     from lmm.models.budget import SharedBudget
     from lmm.models.structured import load_schema

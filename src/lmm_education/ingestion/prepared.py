@@ -24,11 +24,10 @@ from lmm_education.config import Preparation
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.chunks import SUMMARY, Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide
-from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_text, read_outline
+from lmm_education.ingestion.outline import Heading, Item, Outline, Text, block_text, read_outline, without_conversation
 from lmm_education.ingestion.packing import Limits, key_of
 from lmm_education.ingestion.pool import join
 from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_steps
-from lmm_education.ingestion.properties import without_conversation
 from lmm_education.material import Lines, PreparedDocument
 
 # Keys of the program in a prepared file.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmm.prompts.load import load_prompts
-from lmm.prompts.templates import Prompts
+from lmm.prompts.templates import Prompts, load_prompts
 
 SLOTS: dict[str, tuple[str, ...]] = {
     "answer": ("language",),

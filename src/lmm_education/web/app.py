@@ -22,7 +22,7 @@ from lmm.errors import LmmError
 from lmm_education.answer.answer import AskOptions
 from lmm_education.errors import RequestError, StoreError
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_documents, teacher_log
+from lmm_education.web import api, openai_api, page, teacher, teacher_course, teacher_documents
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import SecurityHeaders, ToldFailure, failure_of, read_json, static, template
 from lmm_education.web.identity import Identify
@@ -53,9 +53,9 @@ ROUTES = (
     ("POST", "/reactions", page.react),
     ("GET", "/teacher", teacher.show),
     ("GET", "/teacher/sections/{id}", teacher.section),
-    ("GET", "/teacher/exchanges/{id}", teacher_log.exchange),
-    ("POST", "/teacher/wrong", teacher_log.mark_wrong),
-    ("GET", "/teacher/export/{kind}", teacher_log.export),
+    ("GET", "/teacher/exchanges/{id}", teacher.exchange),
+    ("POST", "/teacher/wrong", teacher.mark_wrong),
+    ("GET", "/teacher/export/{kind}", teacher.export),
     ("POST", "/teacher/logins/{kind}", teacher_course.add_login),
     ("POST", "/teacher/logins/{kind}/remove", teacher_course.remove_login),
     ("POST", "/teacher/settings", teacher_course.change_settings),

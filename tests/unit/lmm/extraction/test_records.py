@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.extraction.records import choose
+from lmm.extraction import choose
 from lmm.markdown import load_text
 
 TEXT = """\

@@ -14,8 +14,7 @@ import lmm
 from lmm.cli.main import main
 from lmm.document import Document
 from lmm.errors import ConfigError, FileReadError, ModelRejected, ModelUnavailable, PartlyFailed, Place, Untrusted
-from lmm.extraction import Record
-from lmm.extraction.records import plan_records, read_records
+from lmm.extraction import Record, plan_records, read_records
 from lmm.loop import run
 from lmm.markdown import load_text, load_tree
 from lmm.messages import ChatEvent, ChatRequest, Event, Listener, Progress, Reply, ignore, render

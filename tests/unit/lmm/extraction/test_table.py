@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from lmm.errors import ConfigError, FileWriteError
-from lmm.extraction.records import Record, check_output, json_line, row_of, save_records
+from lmm.extraction import Record, check_output, json_line, row_of, save_records
 
 
 class Colour(str, Enum):  # noqa: UP042  # the kind that does not print as its value

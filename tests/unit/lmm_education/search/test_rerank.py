@@ -13,7 +13,7 @@ from lmm.models.builtin import ExtractiveModel
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
-from lmm.prompts.load import load_prompts
+from lmm.prompts.templates import load_prompts
 from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, Lines, Place
