@@ -553,8 +553,7 @@ class Course(CourseParts):
 
     def tools(self) -> list[RunnableTool]:
         """What agents can look up: tools that search, list mentions, open a section, and show the contents."""
-        from lmm_education.agent_tools.lookup import Lookup
-        from lmm_education.agent_tools.tools import course_tools
+        from lmm_education.agent_tools.tools import Lookup, course_tools
 
         return course_tools(Lookup(self._search), among_others=False)
 

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from lmm.messages import Message, render
 from lmm.models.tokens import count_tokens
-from lmm_education.answer.context import choose_sources, shown
+from lmm_education.answer.sources import choose_sources, shown
 from lmm_education.material import Hit, Lines, Place
 from lmm_education.search.found import FoundSection
 

@@ -109,15 +109,13 @@ def answer(messages: Sequence[Message]) -> str:
     sentences = [s for s in _sentences(documents, "text", "source") if s.text not in said]
     earlier = " ".join(m.text for m in users[:-1])
     chosen = best_sentences(sentences, question, earlier)
-    if not chosen and _sentences(documents, "context"):
-        chosen = best_sentences([s for s in _sentences(documents, "context") if s.text not in said], question, "")
+    if not chosen:
+        chosen = best_sentences([s for s in _sentences(documents, "context") if s.text not in said], question)
     if chosen:
         return "\n\n".join([*map(_quote, chosen), NOTICE])
     central = central_sentences(sentences, 2)
     if not central:
-        return (
-            f"There is no sentence left to quote.\n\n{NOTICE}" if said else f"There is no prose to quote.\n\n{NOTICE}"
-        )
+        return f"There is no {'sentence left' if said else 'prose'} to quote.\n\n{NOTICE}"
     opening = "No sentence shares a telling word with the question. Central to the text:"
     return "\n\n".join([opening, *map(_quote, central), NOTICE])
 

@@ -66,9 +66,9 @@ class Client:
         self._opened: ChatModel | None = Estimate(self.name) if estimate else model
 
     @classmethod
-    def of(cls, model: ChatModel, tier: str = "aux", *, journal: bool = False) -> Client:
+    def of(cls, model: ChatModel) -> Client:
         """A client for a model that is open already, whatever the settings say; it remembers nothing."""
-        return cls(_unset(), tier=tier, model=model, journal=journal)
+        return cls(_unset(), tier="aux", model=model, journal=False)
 
     @property
     def name(self) -> str:

@@ -1,8 +1,8 @@
 """Vectors that were made before, so that nothing is embedded twice: one SQLite file in the user's cache folder.
 
 Several processes may use it at once. It is bounded: what was not used for longest goes first. It never
-stands in the way: a damaged file is set aside and a new one begun; where it cannot be read or written, the
-program goes on without it. Either is said once, in the log of this module.
+stands in the way: where it cannot be read or written, the program goes on without it, and says so once, in the
+log of this module; a damaged file is set aside, and the next program begins a new one.
 
 Connections are opened for each call (0.3 ms): they must not be shared between threads or be inherited by a
 forked process.
@@ -104,22 +104,19 @@ class VectorCache:
                     break
 
     def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """`work` on the file; if it is damaged, once more on a new one; if that fails, `otherwise`."""
-        for attempt in (1, 2):
-            if self._is_off:
-                break
-            try:
-                self._make_ready()
-                with contextlib.closing(self._connect()) as connection:
-                    return work(connection)
-            except (sqlite3.OperationalError, OSError) as error:
-                self._switch_off(error)
-            except sqlite3.DatabaseError as error:
-                if attempt == 2:
-                    self._switch_off(error)
-                else:
-                    self._set_aside(error)
-        return otherwise
+        """`work` on the file; if it cannot be used, `otherwise`, now and from now on."""
+        if self._is_off:
+            return otherwise
+        try:
+            self._make_ready()
+            with contextlib.closing(self._connect()) as connection:
+                return work(connection)
+        except (sqlite3.Error, OSError) as error:
+            self._is_off = True
+            _log.warning("vectors are not cached: %s: %s", self.file, error)
+            if not isinstance(error, (sqlite3.OperationalError, OSError)):
+                self._set_aside()
+            return otherwise
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.file, timeout=_WAIT, isolation_level=None)
@@ -141,31 +138,13 @@ class VectorCache:
             connection.executescript(_TABLE)
         self._is_ready = True
 
-    def _set_aside(self, error: Exception) -> None:
-        """Begin a new file, unless another process has done so meanwhile."""
-        self._is_ready = False
-        try:
-            with self._lock():
-                if self._is_sound():
-                    return
-                for ending in ("", "-wal", "-shm"):
-                    path = self.file.with_name(self.file.name + ending)
-                    if path.exists():
-                        path.replace(path.with_name(f"damaged-{path.name}"))
-            _log.warning("the cache of vectors was damaged (%s); it is now damaged-%s", error, self.file.name)
-        except OSError as problem:
-            self._switch_off(problem)
-
-    def _is_sound(self) -> bool:
-        try:
-            with contextlib.closing(self._connect()) as connection:
-                return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-        except sqlite3.Error:
-            return False
-
-    def _switch_off(self, error: Exception) -> None:
-        self._is_off = True
-        _log.warning("vectors are not cached: %s: %s", self.file, error)
+    def _set_aside(self) -> None:
+        """Rename a damaged file, so that the next process begins a new one."""
+        with contextlib.suppress(OSError), self._lock():
+            for ending in ("", "-wal", "-shm"):
+                path = self.file.with_name(self.file.name + ending)
+                if path.exists():
+                    path.replace(path.with_name(f"damaged-{path.name}"))
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:

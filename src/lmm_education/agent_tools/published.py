@@ -14,8 +14,7 @@ from pathlib import Path
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, object_schema
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.lookup import Lookup
-from lmm_education.agent_tools.tools import CourseTool, course_tools
+from lmm_education.agent_tools.tools import CourseTool, Lookup, course_tools
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.run import Answering, open_answering
 from lmm_education.errors import StoreMissing

@@ -1,21 +1,184 @@
-"""What an agent can be offered of a course: one row is one tool."""
+"""What an agent can look up in a course, and the tools that it is offered for that: one row is one tool.
+
+Nothing is remembered from one call to the next. A section is named by its place (``cells.md:12-40``), as everything
+that is returned tells it. So a place from an earlier conversation, or from another client of the same server, still
+means something.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from lmm.disk.folder import configured
 from lmm.errors import LmmError
-from lmm.messages import ToolDefinition, ToolOutput, object_schema
+from lmm.messages import Message, ToolDefinition, ToolOutput, object_schema, render
 from lmm.models.port import RunnableTool
-from lmm_education.agent_tools.lookup import Lookup
+from lmm_education.answer.sources import Source
+from lmm_education.answer.tools import excerpt
+from lmm_education.errors import SearchError
+from lmm_education.material import Hit, Section
 from lmm_education.parts import CourseParts, course_above, is_course
-from lmm_education.search.run import open_search
+from lmm_education.search.query import SearchOptions
+from lmm_education.search.run import CourseSearch, open_search
+
+_PAGE = 12_000  # characters of a section at once
+_PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
+_MOST_HEADINGS = 400  # that are listed at once
+NOTHING = "Nothing was found."
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What agents can look up in one course that is open. Every method returns text for a model."""
+
+    searching: CourseSearch
+
+    async def search(self, query: str, limit: int = 5, types: Sequence[str] = (), documents: Sequence[str] = ()) -> str:
+        """The passages that fit best.
+
+        Raises:
+            SearchError: the question cannot be asked.
+            StoreError: the store cannot be read.
+        """
+        options = SearchOptions(limit, tuple(types), tuple(documents))
+        result = await self.searching.asearch(query, options)
+        return "\n\n".join([_shown(map(Source.of, result.hits)), *(f"Note: {notice}" for notice in result.notices)])
+
+    async def mentions(self, term: str, limit: int = 20) -> str:
+        """Every passage with a term in it, in the order of the course.
+
+        Raises:
+            SearchError: there is no term.
+        """
+        if not term.strip():
+            raise SearchError("name a term")
+        found = await asyncio.to_thread(self._mentioning, term)
+        rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
+        return _shown(Source.of(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
+
+    async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
+        """The section at a place, or so many sections after or before it; a long one page by page.
+
+        Raises:
+            SearchError: there is no such section.
+        """
+        sections = await asyncio.to_thread(self.sections)
+        at = _section_at(sections, place) + offset
+        file = sections[at - offset][0].place.file
+        if not 0 <= at < len(sections) or sections[at][0].place.file != file:
+            raise SearchError(f"there is no section {'after' if offset > 0 else 'before'} this one in {file}")
+        section, title = sections[at]
+        whole = await asyncio.to_thread(self._text, section.id)
+        pages = max(1, -(-len(whole) // _PAGE))
+        if page > pages:
+            raise SearchError(f"the section has {pages} page{'s' if pages > 1 else ''}")
+        text = whole[(page - 1) * _PAGE : page * _PAGE]
+        more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
+        before, after = (_heading(sections, at + by, file) for by in (-1, 1))
+        return _shown([replace(Source.of_section(section, title, text), before=before, after=after)]) + more
+
+    async def contents(self, document: str = "") -> str:
+        """The headings of the course, or of one document of it, each with its place; of a large course its documents.
+
+        Raises:
+            SearchError: there is no such document.
+        """
+        sections = await asyncio.to_thread(self.sections)
+        wanted = document.strip().casefold()
+        chosen = [(s, title) for s, title in sections if not wanted or wanted in _names(s, title)]
+        if not chosen:
+            raise SearchError("there is no such document" if wanted else "the course has no sections")
+        if not wanted and len(chosen) > _MOST_HEADINGS:
+            return _documents(chosen)
+        lines, last = [], ""
+        for section, title in chosen:
+            if section.place.file != last:
+                last = section.place.file
+                lines.append(f"{title or last} ({last})")
+            if section.place.headings:
+                depth = len(section.place.headings)
+                lines.append(f"{'  ' * depth}- {section.place.headings[-1]} ({section.place})")
+        return "\n".join(lines)
+
+    def sections(self) -> Sequence[tuple[Section, str]]:
+        """The sections that are stored, in order, each with its document's title; without their texts.
+
+        Raises:
+            SearchError: none are stored.
+        """
+        with self.searching.course.view() as catalogue:
+            if not catalogue.sections:
+                raise SearchError("the sections of this course are not stored", hint="search instead")
+            return catalogue.sections
+
+    def document(self, file: str) -> list[Section]:
+        """The sections of one document, in order, with their texts."""
+        with self.searching.course.view() as catalogue:
+            return catalogue.sections_of(file)
+
+    def _text(self, id: str) -> str:
+        with self.searching.course.view() as catalogue:
+            section = catalogue.section(id)
+        return section.text if section else ""
+
+    def _mentioning(self, term: str) -> list[Hit]:
+        with self.searching.course.view() as catalogue:
+            return catalogue.mentions(term)
+
+
+def _documents(sections: Sequence[tuple[Section, str]]) -> str:
+    """The documents of these sections, with how many there are of each."""
+    counted = Counter((title, section.place.file) for section, title in sections)
+    lines = [
+        f"{title or file} ({file}): {number} section{'s' if number > 1 else ''}"
+        for (title, file), number in counted.items()
+    ]
+    more = [f"… and {len(lines) - _MOST_HEADINGS} more documents"] if len(lines) > _MOST_HEADINGS else []
+    return "\n".join([*lines[:_MOST_HEADINGS], *more, "Name a document to see its headings."])
+
+
+def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:
+    """The index of the section that a place means: a file, a line in it or a heading."""
+    match = _PLACE.fullmatch(place.strip())
+    assert match is not None  # it takes any text
+    file, line, heading = match["file"].strip().casefold(), int(match["line"] or 0), match["heading"]
+    inside = [i for i, (section, title) in enumerate(sections) if not file or file in _names(section, title)]
+    if heading is not None:
+        named = heading.strip().casefold()
+        inside = [i for i in inside if named in map(str.casefold, sections[i][0].place.headings[-1:])]
+    if not inside:
+        raise SearchError(f"there is no section at '{place}'", hint="give a place as it is shown, as in notes.md:12-40")
+    return max((i for i in inside if sections[i][0].place.lines.first <= line), default=inside[0])
+
+
+def _names(section: Section, title: str) -> tuple[str, ...]:
+    place = section.place
+    return tuple(
+        name.casefold() for name in (place.file, PurePosixPath(place.file).name, place.document, title) if name
+    )
+
+
+def _heading(sections: Sequence[tuple[Section, str]], at: int, file: str) -> str:
+    if not 0 <= at < len(sections) or sections[at][0].place.file != file:
+        return ""
+    place = sections[at][0].place
+    return place.headings[-1] if place.headings else str(place)
+
+
+def _shown(sources: Iterable[Source]) -> str:
+    """Sources between tags, so that nothing in them passes for an instruction."""
+    return render(Message("tool", "", tuple(source.as_document() for source in sources))).rstrip() or NOTHING
+
+
+# -- the tools -------------------------------------------------------------------------------------
+
 
 _TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 1}
 _NAMES = {"type": "array", "items": _TEXT}

@@ -31,10 +31,9 @@ from lmm_education.answer.answer import (
     system_text,
 )
 from lmm_education.answer.citations import CitationStream, Cleaned, clean
-from lmm_education.answer.context import choose_sources
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.quoting import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
-from lmm_education.answer.sources import Sources
+from lmm_education.answer.sources import Sources, choose_sources
 from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
@@ -78,13 +77,12 @@ class Answering:
             return
         asked = dataclasses.replace(asked, question=result.text) if asked.question == asked.search else asked
 
-        def request(sources: Sources) -> ChatRequest:
-            return answer_request(asked, sources, result.types, self._system)
-
-        if not self.can_write and not self.options.agent:
-            events = self._quoted(result)
+        if self.options.agent:
+            events = self._agent(asked, result)
+        elif self.can_write:
+            events = self._once(result, lambda sources: answer_request(asked, sources, result.types, self._system))
         else:
-            events = self._agent(asked, result) if self.options.agent else self._once(result, request)
+            events = self._quoted(result)
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, Answer):

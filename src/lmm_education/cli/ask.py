@@ -104,7 +104,7 @@ class AnswerPrinter:
     def __call__(self, event: AnswerEvent) -> None:
         """Print what happens."""
         from lmm_education.answer.answer import Called, Found
-        from lmm_education.answer.context import shown
+        from lmm_education.answer.sources import shown
 
         match event:
             case Found(sources=sources) if self.context:

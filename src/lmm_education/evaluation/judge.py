@@ -345,11 +345,8 @@ def _in_right_section(target: Expected, text: Evidence) -> bool:
         return _named(target.question, text) and is_section(target.question.section, text.place, text.title)
     if (text.place.document, text.place.headings) in target.sections:
         return True
-    return _named(target.question, text) and any(_shows(passage, text) for passage in target.passages)
-
-
-def _shows(passage: Words, text: Evidence) -> bool:
-    return len(shown(passage, words(text.text))) >= enough(passage)
+    read = words(text.text)
+    return _named(target.question, text) and any(len(shown(one, read)) >= enough(one) for one in target.passages)
 
 
 def _document_rank(target: Expected, found: Sequence[Evidence]) -> int | None:

@@ -160,7 +160,7 @@ def calibration_text(found: Calibration) -> str:
     )
 
 
-def failure_text(outcome: QuestionOutcome, level: Level, *, shown: int = 3) -> str:
+def failure_text(outcome: QuestionOutcome, level: Level) -> str:
     """A question that failed: what was expected, and what was found instead."""
     question = outcome.question
     rank = outcome.ranks[level]
@@ -169,7 +169,7 @@ def failure_text(outcome: QuestionOutcome, level: Level, *, shown: int = 3) -> s
     wanted = question.passages[:1] or question.answers[:1]
     lines += [f"    {excerpt(text)}" for text in wanted]
     lines.append(f"  found {'not among the results' if rank is None else f'at rank {rank}'}; instead:")
-    lines += [f"  {i}. {_place(text)}\n     {excerpt(text.text)}" for i, text in enumerate(outcome.found[:shown], 1)]
+    lines += [f"  {i}. {_place(text)}\n     {excerpt(text.text)}" for i, text in enumerate(outcome.found[:3], 1)]
     return "\n".join(lines) + "\n"
 
 

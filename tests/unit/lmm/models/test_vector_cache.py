@@ -71,7 +71,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["noise", "text", "cut", "zeros", "empty table"])
 def test_a_damaged_file_is_set_aside(cache: VectorCache, caplog: pytest.LogCaptureFixture, how: str) -> None:
-    """It is kept under another name, said once, and the cache goes on with a new file."""
+    """It is kept under another name, which is said once, and who comes next goes on with a new file."""
     cache.put(some(0, 2000))
     data = cache.file.read_bytes()
     if how == "empty table":  # a vector that is not whole floats
@@ -87,9 +87,9 @@ def test_a_damaged_file_is_set_aside(cache: VectorCache, caplog: pytest.LogCaptu
             "zeros": b"\0" * len(data),
         }
         cache.file.write_bytes(damaged[how])
-    again = VectorCache(cache.file)
     with caplog.at_level(logging.WARNING):
-        again.get(list(some(0, 2000)))
+        VectorCache(cache.file).get(list(some(0, 2000)))
+        again = VectorCache(cache.file)
         again.put(some(0, 10))
     assert len(again.get(list(some(0, 10)))) == 10
     assert sum("vectors" in record.message for record in caplog.records) <= 1
