@@ -14,6 +14,7 @@ from edge.support import exchanges_of, wait_until
 from fakes.openai_server import Action, ScriptedServer, hang
 
 from lmm import loop
+from lmm.config import ModelSettings, Parameters, Secret
 from lmm.errors import ModelRejected
 from lmm.messages import Attachment, ChatRequest, Message, Reply, TextDelta, Usage
 from lmm.models.port import ask
@@ -26,7 +27,7 @@ DOCUMENT = "---\n?: q\n---\nText.\n"
 
 def model_for(server: ScriptedServer, provider: str = "OpenAICompatible") -> PydanticAIModel:
     """The adapter on the server."""
-    return PydanticAIModel(ModelName(provider, "test"), base_url=server.url, api_key="k")
+    return PydanticAIModel(ModelSettings(ModelName(provider, "test"), base_url=server.url, api_key=Secret("k", "KEY")))
 
 
 @pytest.mark.parametrize("provider", ["Ollama", "LMStudio", "vLLM", "llama.cpp", "OpenAICompatible"])
@@ -61,7 +62,9 @@ def test_parameters_go_out_as_they_are(server: ScriptedServer, folder: Path) -> 
 def test_parameters_of_a_provider_whose_library_sends_only_some() -> None:
     """The others are refused before anything is sent."""
     with pytest.raises(ModelRejected, match=r"takes no parameter 'top_o' .did you mean 'top_p'"):
-        PydanticAIModel(ModelName("Google", "gemini"), api_key="k", parameters={"top_o": 1})
+        PydanticAIModel(
+            ModelSettings(ModelName("Google", "gemini"), api_key=Secret("k", "KEY"), parameters=Parameters(top_o=1))
+        )
 
 
 def test_options_that_are_not_set_are_not_sent(server: ScriptedServer) -> None:

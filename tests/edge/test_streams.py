@@ -11,6 +11,7 @@ from edge.support import lmm
 from fakes.openai_server import Action, ScriptedServer
 
 from lmm import errors, loop
+from lmm.config import ModelSettings, Secret
 from lmm.messages import ChatEvent, ChatRequest, Message, Reasoning, Reply, TextDelta, ToolCall, ToolDefinition
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
 from lmm.providers import ModelName
@@ -42,7 +43,9 @@ def call(arguments: str | None, index: int | None = 0, **more: Any) -> str:
 def events(server: ScriptedServer, action: Action) -> list[ChatEvent]:
     """All that a reader gets of one answer."""
     server.queue(action)
-    model = PydanticAIModel(ModelName("OpenAICompatible", "test"), base_url=server.url, api_key="k")
+    model = PydanticAIModel(
+        ModelSettings(ModelName("OpenAICompatible", "test"), base_url=server.url, api_key=Secret("k", "KEY"))
+    )
 
     async def collect() -> list[ChatEvent]:
         return [event async for event in model.stream(QUESTION)]

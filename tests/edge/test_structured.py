@@ -9,6 +9,7 @@ import pytest
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 from lmm import errors, loop
+from lmm.config import ModelSettings, Secret
 from lmm.messages import ChatRequest, Message
 from lmm.models.client import Client
 from lmm.models.port import Ask
@@ -23,7 +24,9 @@ OAK = '{"name": "Oak"}'
 
 def model_for(server: ScriptedServer, api: Any = "chat") -> PydanticAIModel:
     """The adapter on the server."""
-    return PydanticAIModel(ModelName("OpenAICompatible", "test"), base_url=server.url, api_key="k", api=api)
+    return PydanticAIModel(
+        ModelSettings(ModelName("OpenAICompatible", "test"), base_url=server.url, api_key=Secret("k", "KEY"), api=api)
+    )
 
 
 def asked(model: PydanticAIModel, schema: Any = PLANT, *, times: int = 1, retries: int = 1) -> Any:

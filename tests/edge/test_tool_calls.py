@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 from fakes.openai_server import Action, ScriptedServer
 
+from lmm.config import ModelSettings, Secret
 from lmm.errors import ModelRejected
 from lmm.messages import (
     ChatRequest,
@@ -38,7 +39,9 @@ APIS: list[Api] = ["chat", "responses"]
 
 def model_for(server: ScriptedServer, api: Api, model: str = "gpt-5.4", **options: Any) -> PydanticAIModel:
     """A model at the server that speaks one of the protocols."""
-    return PydanticAIModel(ModelName("OpenAI", model), base_url=server.url, api_key="key", api=api, **options)
+    return PydanticAIModel(
+        ModelSettings(ModelName("OpenAI", model), base_url=server.url, api_key=Secret("key", "KEY"), api=api, **options)
+    )
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -11,6 +11,7 @@ import pytest
 from fakes.openai_server import Action, ScriptedServer
 
 from lmm import errors, loop
+from lmm.config import ModelSettings, Secret
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta
 from lmm.models.pydantic_ai_adapter import PydanticAIModel
 from lmm.providers import ModelName
@@ -99,7 +100,11 @@ def asked(server: ScriptedServer, name: str, request: ChatRequest) -> list[ChatE
     """All that arrives."""
     vendor = VENDORS[name]
     base = server.url.removesuffix("/v1") + vendor.root
-    model = PydanticAIModel(ModelName(name, vendor.model), base_url=base, api_key="sk-1234567890", max_tokens=50)
+    model = PydanticAIModel(
+        ModelSettings(
+            ModelName(name, vendor.model), base_url=base, api_key=Secret("sk-1234567890", "KEY"), max_tokens=50
+        )
+    )
 
     async def collect() -> list[ChatEvent]:
         return [event async for event in model.stream(request)]

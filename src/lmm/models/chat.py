@@ -66,13 +66,4 @@ def _open(settings: ModelSettings) -> ChatModel:
         )
     from lmm.models.pydantic_ai_adapter import PydanticAIModel
 
-    return PydanticAIModel(
-        name,
-        base_url=settings.base_url or None,
-        api_key=settings.api_key.reveal() if settings.api_key else None,
-        temperature=settings.temperature,
-        max_tokens=settings.max_tokens,
-        reasoning_effort=settings.reasoning_effort,
-        api=settings.api,
-        parameters=settings.parameters,
-    )
+    return PydanticAIModel(settings)

@@ -16,16 +16,16 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.models import Model
-from pydantic_ai.settings import ModelSettings
+from pydantic_ai.settings import ModelSettings as VendorSettings
 
 from lmm import errors
+from lmm.config import ModelSettings
 from lmm.messages import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
 from lmm.models.event_stream import watching
 from lmm.models.pydantic_ai_messages import (
@@ -117,44 +117,34 @@ class PydanticAIModel:
     Raises (from `stream`): children of `lmm.errors.ModelError` only.
     """
 
-    def __init__(
-        self,
-        name: ModelName,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        reasoning_effort: str = "",
-        api: Literal["chat", "responses"] = "chat",
-        parameters: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, settings: ModelSettings) -> None:
+        name, effort = settings.model, settings.reasoning_effort
         self._name = name
-        self._base_url = base_url
-        self._api_key = api_key
+        self._base_url = settings.base_url or None
+        self._api_key = settings.api_key.reveal() if settings.api_key else None
         self.last_sign = 0.0  # of the server, in the time of `time.monotonic`
         self._refused: set[str] = set()  # schemas that the server does not take
-        self._settings = ModelSettings()
-        if temperature is not None:
-            self._settings["temperature"] = temperature
-        if max_tokens is not None:
-            self._settings["max_tokens"] = max_tokens
+        self._settings = VendorSettings()
+        if settings.temperature is not None:
+            self._settings["temperature"] = settings.temperature
+        if settings.max_tokens is not None:
+            self._settings["max_tokens"] = settings.max_tokens
         opener = OPENERS.get(name.provider, _compatible)
-        self._api = api if opener in _OPENAI_LIKE else ""
+        self._api = settings.api if opener in _OPENAI_LIKE else ""
         if self._api == "responses":
             opener = _responses
-        self._settings |= _effort(name, reasoning_effort, openai_like=opener in _OPENAI_LIKE)
-        self._settings |= _sent_as_is(name, parameters, takes_all=opener in (*_OPENAI_LIKE, _anthropic))
+        self._settings |= _effort(name, effort, openai_like=opener in _OPENAI_LIKE)
+        self._settings |= _sent_as_is(name, settings.parameters, takes_all=opener in (*_OPENAI_LIKE, _anthropic))
         try:
-            self._model = opener(name.model, base_url, api_key)
+            self._model = opener(name.model, self._base_url, self._api_key)
         except ImportError as error:
             extra = PROVIDERS[name.provider.lower()].extra or "openai"
             raise errors.ModelNotInstalled(
                 f"{name} needs a package that is not installed", hint=f"pip install 'lmmarkdown[{extra}]'"
             ) from error
 
-        reasons = self._model.profile.get("openai_supports_reasoning", False) and reasoning_effort not in ("", "none")
-        if reasons and temperature is not None:  # pydantic-ai would drop it with a warning
+        reasons = self._model.profile.get("openai_supports_reasoning", False) and effort not in ("", "none")
+        if reasons and settings.temperature is not None:  # pydantic-ai would drop it with a warning
             raise errors.ModelRejected(
                 f"{name} takes no temperature while it reasons", hint="leave out 'temperature' or 'reasoning_effort'"
             )
@@ -224,7 +214,7 @@ class PydanticAIModel:
 
     async def _stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         # Said only when tools are offered: some servers refuse the field without them.
-        parallel = ModelSettings(parallel_tool_calls=True) if request.tools else ModelSettings()
+        parallel = VendorSettings(parallel_tool_calls=True) if request.tools else VendorSettings()
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
@@ -348,28 +338,28 @@ def _summary(error: exceptions.ModelAPIError) -> str:
     return status + (text if len(text) <= 300 else text[:300] + "…")
 
 
-def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> ModelSettings:
+def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:
     """The settings that send these parameters; of a provider that does not take all, those that its adapter knows."""
     if takes_all:
-        return ModelSettings(extra_body=dict(parameters)) if parameters else ModelSettings()
+        return VendorSettings(extra_body=dict(parameters)) if parameters else VendorSettings()
     if unknown := sorted(set(parameters) - set(PARAMETERS)):
         raise errors.ModelRejected(
             f"{name} takes no parameter '{unknown[0]}'", hint=errors.nearest(unknown[0], PARAMETERS)
         )
-    return cast(ModelSettings, dict(parameters))
+    return cast(VendorSettings, dict(parameters))
 
 
-def _effort(name: ModelName, effort: str, *, openai_like: bool) -> ModelSettings:
+def _effort(name: ModelName, effort: str, *, openai_like: bool) -> VendorSettings:
     """The settings that ask for so much reasoning; every effort is mapped, or refused clearly."""
     if not effort:
-        return ModelSettings()
+        return VendorSettings()
     if effort not in EFFORTS:
         raise errors.ConfigError(f"unknown reasoning effort '{effort}'", hint="one of " + ", ".join(EFFORTS))
     if openai_like:
-        return cast(ModelSettings, {"openai_reasoning_effort": effort})
+        return cast(VendorSettings, {"openai_reasoning_effort": effort})
     if name.provider == "Mistral":
         raise errors.ModelRejected(f"{name} has no reasoning effort to set", hint="leave 'reasoning_effort' out")
-    return cast(ModelSettings, {"thinking": False if effort == "none" else effort})
+    return cast(VendorSettings, {"thinking": False if effort == "none" else effort})
 
 
 def _thoughts(response: ModelResponse) -> tuple[Reasoning, ...]:

@@ -139,7 +139,7 @@ def state_of(folder: Path | None) -> str:
 
 
 def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
-    """A static model; it has no sides, so only prefixes from the settings are used.
+    """A static model; it has no sides, and so no prefixes but those from the settings.
 
     Raises:
         ModelNotInstalled: the extra is not installed.
@@ -147,7 +147,6 @@ def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
     """
     require("model2vec", settings)
     folder = folder_of(settings)
-    asked = Prefixes(settings.query_prefix or "", settings.document_prefix or "")
 
     def load() -> Encode:
         from model2vec import StaticModel
@@ -155,13 +154,13 @@ def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
         model = StaticModel.from_pretrained(folder or settings.model.model, force_download=False)
 
         def encode(texts: list[str], kind: Side) -> list[Vector]:
-            prefix = asked.of(kind)
+            prefix = prefixes.of(kind)
             # The whole text: there is no window in a mean. One thread: its own would need a pool for each call.
             return rows(model.encode([prefix + text for text in texts], max_length=None, use_multiprocessing=False))
 
         return encode
 
-    return LocalEncoder(settings, asked, load, batch_size=256, weights=state_of(folder))
+    return LocalEncoder(settings, prefixes, load, batch_size=256, weights=state_of(folder))
 
 
 # -- sentence-transformers --------------------------------------------------------------------------
