@@ -32,6 +32,7 @@ from lmm.config_tables import (
     tables_of,
 )
 from lmm.errors import ConfigError, nearest
+from lmm.hosts import is_loopback_url
 from lmm.powers import Power, find_powers, require
 from lmm.providers import PROVIDERS, ModelName, default_embedding, find_provider, parse_name
 
@@ -164,6 +165,12 @@ class ModelSettings(Table, frozen=True):
     document_prefix: Annotated[
         str | None, Key("put before the texts that are searched", "passage: ", tables=_ONLY_EMBEDDING)
     ] = None
+
+    @property
+    def missing_key(self) -> str:
+        """The variable that is to hold the API key, if one is needed and not there: not by a server on this machine."""
+        keys = PROVIDERS[self.model.provider.lower()].keys
+        return keys[0] if keys and not self.api_key and not is_loopback_url(self.base_url) else ""
 
 
 class Annotations(Table, frozen=True):
@@ -415,10 +422,10 @@ class _Names:
         small = PROVIDERS[major[0].provider.lower()]
         # Where somebody named the major model, minor goes with that, and not with what stands for both.
         both = "LMM_SOURCE" if major[1].startswith(("default", "environment")) else ""
-        minor = self._explicit("minor", small.name, both) or (
-            ModelName(small.name, small.minor or major[0].model),
-            "follows major",
-        )
+        follows = ModelName(small.name, small.minor or major[0].model)
+        if self._is_elsewhere(major[0]):
+            follows = major[0]
+        minor = self._explicit("minor", small.name, both) or (follows, "follows major")
         aux = self._explicit("aux", minor[0].provider) or (minor[0], "follows minor")
         embedding = self._explicit("embedding", PROVIDERS["builtin"].name) or (default_embedding(), "default")
         return {
@@ -427,6 +434,14 @@ class _Names:
             "aux": (*aux, "minor"),
             "embedding": (*embedding, ""),
         }
+
+    def _is_elsewhere(self, major: ModelName) -> bool:
+        """Whether the major model is asked at another server than its provider's own, which may have no other model."""
+        written = self.config.toml.get("major", {})
+        named = written.get("model", "default")
+        if written.get("base_url") and (named == "default" or parse_name(named).provider == major.provider):
+            return True
+        return bool(self.env.get(PROVIDERS[major.provider.lower()].base_url_variable))
 
     def _explicit(self, tier: str, source: str, both: str = "") -> tuple[ModelName, str] | None:
         """The name that somebody asked for, the strongest voice first.

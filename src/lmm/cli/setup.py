@@ -128,12 +128,10 @@ def _windows(settings: Settings) -> dict[str, ContextWindow]:
 
 def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
     from lmm.config import embedding_line
-    from lmm.providers import PROVIDERS
 
-    provider = PROVIDERS[tier.model.provider.lower()]
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
-    if provider.keys and not tier.api_key:
-        key = f"no key: export {provider.keys[0]}=…"
+    if tier.missing_key:
+        key = f"no key: export {tier.missing_key}=…"
     is_default = name == "embedding" and tier.origin == "default"
     other = embedding_line(os.environ, str(tier.model)) if is_default else ""
     return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}

@@ -58,11 +58,11 @@ def _open(settings: ModelSettings) -> ChatModel:
             where=settings.origin,
             hint="name it under [embedding], and a chat model such as Ollama/llama3.2 here",
         )
-    if provider.keys and not settings.api_key:
+    if settings.missing_key:
         raise ModelKeyMissing(
             f"{name} needs an API key",
             where=settings.origin,
-            hint=f"export {provider.keys[0]}=…, or choose another model: lmm status",
+            hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
         )
     from lmm.models.pydantic_ai_adapter import PydanticAIModel
 

@@ -59,11 +59,11 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
         raise ModelNotFound(
             f"{provider.name} has no embedding models", where=settings.origin, hint=f"those that have: {known}"
         )
-    if provider.keys and not settings.api_key:
+    if settings.missing_key:
         raise ModelKeyMissing(
             f"{settings.model} needs an API key",
             where=settings.origin,
-            hint=f"export {provider.keys[0]}=…, or set another model under [embedding] in config.toml",
+            hint=f"export {settings.missing_key}=…, or set another model under [embedding] in config.toml",
         )
     encoder = ADAPTERS[provider.embedder](settings, _prefixes(settings))
     worth_it = cache and not is_static(str(settings.model))

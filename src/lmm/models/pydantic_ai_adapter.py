@@ -47,7 +47,7 @@ def _openai(model: str, base_url: str | None, api_key: str | None) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    provider = OpenAIProvider(base_url=base_url, api_key=api_key)
+    provider = OpenAIProvider(base_url=base_url, api_key=api_key or "no-key")
     provider.client.max_retries = 0  # retries are ours: lmm.models.resilience
     return OpenAIChatModel(model, provider=provider)
 

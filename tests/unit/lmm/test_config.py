@@ -56,6 +56,19 @@ def test_later_voices_win() -> None:
     ]
 
 
+@pytest.mark.parametrize("written", ['model = "OpenAI/gemma"\nbase_url = "http://127.0.0.1:9/v1"\n', ""])
+def test_another_server_than_the_providers_has_the_model_that_was_named(written: str) -> None:
+    """A server that speaks OpenAI's protocol has no gpt-4.1-nano; OpenAI's own has, and so has another provider."""
+    env = {} if written else {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "LMM_MODEL_MAJOR": "OpenAI/gemma"}
+    toml = f"[major]\n{written}"
+    settings = load_settings(toml, env)
+    assert names(settings)[:3] == ("OpenAI/gemma",) * 3
+    assert not settings.major.missing_key  # a server on this machine needs none
+    elsewhere = load_settings(toml, env, overrides={"major": "Anthropic/c1"})
+    assert elsewhere.major.missing_key == "ANTHROPIC_API_KEY"
+    assert names(elsewhere)[1] == "Anthropic/claude-haiku-4-5"
+
+
 def test_default_in_a_header_means_as_configured() -> None:
     """`default` is no choice."""
     settings = load_settings('[major]\nmodel = "Ollama/o1"\n', {}, {"model": {"major": "default", "minor": "default"}})
