@@ -269,7 +269,6 @@ class Notice(Event):
     """Something that a person should know."""
 
     text: str
-    level: Literal["note", "warning"] = "note"
 
 
 Listener = Callable[[Event, Place], None]

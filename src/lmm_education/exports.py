@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmm.errors import ConfigError
 from lmm_education.encode.encoder import Encoder
 from lmm_education.ingestion.apply import batches
-from lmm_education.material import Chunk, PreparedDocument, SparseVector
+from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.payloads import chunk_payload, section_payload
 from lmm_education.store.port import Vector
 
@@ -35,12 +35,9 @@ def points(documents: Iterable[PreparedDocument], encoder: Encoder) -> Iterator[
         for chunks in batches(document.chunks):
             for chunk, vectors in zip(chunks, encoder.encode(chunks, language=document.language), strict=True):
                 vector = {name: _json_vector(value) for name, value in vectors.items()}
-                yield {"id": chunk.id, "vector": vector, "payload": _payload(chunk, document, encoder)}
-
-
-def _payload(chunk: Chunk, document: PreparedDocument, encoder: Encoder | None) -> dict[str, Any]:
-    hash = encoder.hash_of(chunk, language=document.language) if encoder else ""
-    return chunk_payload(chunk, language=document.language, hash=hash)
+                hash = encoder.hash_of(chunk, language=document.language)
+                payload = chunk_payload(chunk, language=document.language, hash=hash)
+                yield {"id": chunk.id, "vector": vector, "payload": payload}
 
 
 def _json_vector(vector: Vector) -> Any:
@@ -107,9 +104,8 @@ def to_llama_index_nodes(documents: Iterable[PreparedDocument], *, what: What = 
 def _texts(documents: Iterable[PreparedDocument], what: What) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Id, text and flat metadata of every chunk or section."""
     for document in documents:
-        payloads: list[tuple[str, dict[str, Any]]]
         if what == "chunks":
-            payloads = [(chunk.id, _payload(chunk, document, None)) for chunk in document.chunks]
+            payloads = [(c.id, chunk_payload(c, language=document.language, hash="")) for c in document.chunks]
         else:
             payloads = [(s.id, section_payload(s, title=document.title)) for s in document.sections]
         for id, payload in payloads:

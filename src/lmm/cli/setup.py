@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,8 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     found = config_files.find_config(config, file)
     settings = config_files.settings_for(file, header, config=found)
     check_tables(found.toml, TABLES, found.where)
-    asked, written = all_powers(found), tuple(config_text.in_force(found))
+    waiting = [power for power in all_powers(found) if not power.is_approved]
+    written = tuple(config_text.in_force(found))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     for name, window in _windows(settings).items():
         tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}
@@ -71,45 +72,43 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
             "keys": {key: {"value": value, "where": where} for key, value, where in written},
             "system": {"text": settings.system, "origin": settings.origins["system"]},
             "state": str(state_folder()),
-            "waiting": [_as_json(power) for power in asked if not power.is_approved],
+            "waiting": [_as_json(power) for power in waiting],
         }
         terminal.say_json(about, indent=2)
         return DONE
     for hint in settings.hints:
         terminal.say(hint, err=True)
-    terminal.say(f"configuration  {found.path or 'none (lmm init writes one)'}")
-    _say_tiers(tiers)
-    terminal.say(
-        f"{'system':<13}  {settings.system[:60]}{'…' if len(settings.system) > 60 else ''} "
-        f"({settings.origins['system']})"
-    )
-    label = "keys"
-    for key, value, where in written:
-        if not key.endswith((" model", " system")):
-            terminal.say(f"{label:<13}  {f'{key} = {value}':<32} {where}")
-            label = ""
-    terminal.say(f"{'state':<13}  {state_folder()}")
-    if any(not power.is_approved for power in asked):
+    _say_rows("configuration", found.path or "none (lmm init writes one)")
+    for name, tier in tiers.items():
+        _say_rows(name, *_tier_rows(tier))
+    shown = f"{settings.system[:60]}{'…' if len(settings.system) > 60 else ''}"
+    _say_rows("system", f"{shown} ({settings.origins['system']})")
+    told = [each for each in written if not each[0].endswith((" model", " system"))]
+    _say_rows("keys", *(f"{f'{key} = {value}':<32} {where}" for key, value, where in told))
+    _say_rows("state", state_folder())
+    if waiting:
         assert found.path is not None
         label = "changed since" if trust_store.approval_of(found.path) else "not approved"
-        for power in (power for power in asked if not power.is_approved):
-            terminal.say(f"{label:<13}  {_with_line(power)}")
-            label = ""
-        terminal.say(f"{'':<13}  {how_to_agree(found.path)}")
+        _say_rows(label, *map(_with_line, waiting))
+        _say_rows("", how_to_agree(found.path))
     return DONE
 
 
-def _say_tiers(tiers: Mapping[str, Mapping[str, Any]]) -> None:
-    for name, tier in tiers.items():
-        terminal.say(f"{name:<13}  {tier['model']:<32} {tier['origin']}")
-        details = ", ".join(str(v) for v in (tier["server"], tier["key"]) if v)
-        if details:
-            terminal.say(f"{'':<13}  {details}")
-        if window := tier.get("window"):
-            reads = f"reads {window['tokens']:,} tokens at once"
-            terminal.say(f"{'':<13}  {reads:<32} {window['origin']}")
-        if tier["other"]:
-            terminal.say(f"{'':<13}  (a course keeps what its store was made with) for another one: {tier['other']}")
+def _say_rows(label: str, *rows: object) -> None:
+    for row in rows:
+        terminal.say(f"{label:<13}  {row}")
+        label = ""
+
+
+def _tier_rows(tier: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{tier['model']:<32} {tier['origin']}"
+    if details := ", ".join(filter(None, (tier["server"], tier["key"]))):
+        yield details
+    if window := tier.get("window"):
+        reads = f"reads {window['tokens']:,} tokens at once"
+        yield f"{reads:<32} {window['origin']}"
+    if tier["other"]:
+        yield f"(a course keeps what its store was made with) for another one: {tier['other']}"
 
 
 def _windows(settings: Settings) -> dict[str, ContextWindow]:

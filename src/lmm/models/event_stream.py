@@ -17,7 +17,7 @@ import functools
 import json
 import re
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -41,37 +41,22 @@ class ChunkJoiner:
     """
 
     _inside: bool = False  # the bytes before ended within an event
-    _waiting: dict[str, Any] | None = None
-    _texts: list[str] = field(default_factory=list)
 
     def join(self, data: bytes) -> bytes:
         """The same events in fewer bytes; nothing is held back."""
         *events, rest = data.split(b"\n\n")
-        if not events:
-            self._inside = self._inside or bool(rest)
+        inside, self._inside = self._inside, bool(rest) or (self._inside and not events)
+        if len(events) < 2:
             return data
-        if len(events) == 1:
-            self._inside = bool(rest)
-            return data
-        joined: list[bytes] = []
+        joined: list[dict[str, Any] | bytes] = []
         for number, event in enumerate(events):
-            chunk = None if self._inside and number == 0 else _plain_chunk(event)
-            if chunk is None:
-                self._flush(joined)
-                joined.append(event)
-                continue
-            self._waiting = self._waiting or chunk
-            self._texts.append(chunk["choices"][0]["delta"]["content"])
-        self._flush(joined)
-        self._inside = bool(rest)
-        return b"\n\n".join([*joined, rest])
-
-    def _flush(self, joined: list[bytes]) -> None:
-        if self._waiting is not None:
-            self._waiting["choices"][0]["delta"]["content"] = "".join(self._texts)
-            joined.append(b"data: " + json.dumps(self._waiting).encode())
-            self._waiting = None
-            self._texts.clear()
+            chunk = None if inside and number == 0 else _plain_chunk(event)
+            if chunk and joined and isinstance(last := joined[-1], dict):
+                last["choices"][0]["delta"]["content"] += chunk["choices"][0]["delta"]["content"]
+            else:
+                joined.append(chunk or event)
+        told = [b"data: " + json.dumps(one).encode() if isinstance(one, dict) else one for one in joined]
+        return b"\n\n".join([*told, rest])
 
 
 def _plain_chunk(event: bytes) -> dict[str, Any] | None:

@@ -224,7 +224,8 @@ def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
 def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callable[[Any], Any]) -> Schema:
     resolved = _resolved(source, source)
     is_object = resolved.get("type") == "object" or "properties" in resolved
-    return Schema(source if is_object else _wrapped(source), not is_object, _is_list(source), fields, validate)
+    many = resolved.get("type") == "array"
+    return Schema(source if is_object else _wrapped(source), not is_object, many, fields, validate)
 
 
 def _wrapped(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,10 +257,6 @@ def _path(steps: Any) -> str:
     '$.phases[2].name'
     """
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-
-
-def _is_list(schema: Mapping[str, Any]) -> bool:
-    return _resolved(schema, schema).get("type") == "array"
 
 
 def _fields(schema: Mapping[str, Any]) -> tuple[str, ...]:

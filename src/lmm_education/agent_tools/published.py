@@ -101,12 +101,9 @@ def _with_headings(sections: Sequence[Section]) -> Iterator[str]:
     above: tuple[str, ...] = ()
     for section in sections:
         headings = section.place.headings
-        shared = next(
-            (i for i, pair in enumerate(zip(above, headings, strict=False)) if pair[0] != pair[1]), len(above)
-        )
-        for depth in range(min(shared, len(headings)), len(headings)):
-            level = max(1, section.level - (len(headings) - 1 - depth))
-            yield f"{'#' * level} {headings[depth]}"
+        for depth in range(1, len(headings) + 1):
+            if headings[:depth] != above[:depth]:
+                yield f"{'#' * max(1, section.level - len(headings) + depth)} {headings[depth - 1]}"
         above = headings
         if text := section.text.strip("\n"):
             yield text

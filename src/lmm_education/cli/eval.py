@@ -197,22 +197,20 @@ def _say_evaluation(found: Evaluation, level: Level | None, *, failures: bool, a
 
 
 def _say_rewording(found: Rewording, files: Sequence[Path], file: Path, *, estimate: bool, as_json: bool) -> int:
-    if not found.waiting:
-        terminal.say_result(f"{file} has all questions in other words\n", found.as_json(), as_json=as_json)
-        return DONE
-    if estimate:
-        from lmm.cli.batch import cost_text
+    from lmm.cli.batch import cost_text
 
-        text = (
-            f"{terminal.count(found.waiting, 'question')} to ask in other words: {cost_text(found.usage, found.model)}"
-        )
-        terminal.say_result(f"{text}\n", found.as_json(), as_json=as_json)
-        return DONE
     for error, times in Counter(error.message for error in found.failures).items():
         terminal.tell_error(next(each for each in found.failures if each.message == error))
         if times > 1:
             terminal.say(f"{times - 1} more: {error}", err=True)
-    terminal.say_result(_rewording_text(found, files, file), found.as_json(), as_json=as_json)
+    if not found.waiting:
+        text = f"{file} has all questions in other words\n"
+    elif estimate:
+        asked = terminal.count(found.waiting, "question")
+        text = f"{asked} to ask in other words: {cost_text(found.usage, found.model)}\n"
+    else:
+        text = _rewording_text(found, files, file)
+    terminal.say_result(text, found.as_json(), as_json=as_json)
     if found.interrupted:
         terminal.say("lmm: interrupted; what had arrived is kept; run it again for the rest", err=True)
         return INTERRUPTED

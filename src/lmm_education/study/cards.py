@@ -141,9 +141,9 @@ def _pairs(holder: Holder, document: StudyDocument, after: int, without: Collect
     answers = texts_of(holder.own.get("answers")) + texts_of(holder.own.get("answer"))
     if not questions:
         return
-    text = "" if len(answers) == len(questions) else _text_of(holder, document, after, without)
-    for i, question in enumerate(questions):
-        answer = answers[i] if len(answers) == len(questions) else text
+    if len(answers) != len(questions):
+        answers = [_text_of(holder, document, after, without)] * len(questions)
+    for question, answer in zip(questions, answers, strict=True):
         if answer:
             yield holder, question, question, answer
 
