@@ -285,11 +285,7 @@ def cards_of(reading: Reading, study: StudySettings) -> CardReport:
 
 def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:
     """The text of a document with cards; what was made is in the journal, and in the file if it is saved."""
-    prompts = course_prompts(document.settings.prompts_folder)
-
-    async def make(batch: Batch) -> None:
-        await make_cards(batch, prompts)
-
+    make = functools.partial(make_cards, prompts=course_prompts(document.settings.prompts_folder))
     with document if save else contextlib.nullcontext():
         try:
             done = document.run(make, model=model, again=again)

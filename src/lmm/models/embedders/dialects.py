@@ -29,10 +29,14 @@ class EmbeddingRequest:
     kind: Side
     dimensions: int | None = None
 
+    def sized(self, name: str) -> dict[str, Any]:
+        """The field that asks for so many dimensions, as the protocol calls it, if it is to be asked."""
+        return {} if self.dimensions is None else {name: self.dimensions}
+
 
 def _openai_body(question: EmbeddingRequest) -> dict[str, Any]:
-    size = {} if question.dimensions is None else {"dimensions": question.dimensions}
-    return {"model": question.model, "input": list(question.texts), "encoding_format": "float", **size}
+    sent = {"model": question.model, "input": list(question.texts), "encoding_format": "float"}
+    return sent | question.sized("dimensions")
 
 
 def _openai_base64_body(question: EmbeddingRequest) -> dict[str, Any]:
@@ -41,8 +45,7 @@ def _openai_base64_body(question: EmbeddingRequest) -> dict[str, Any]:
 
 
 def _mistral_body(question: EmbeddingRequest) -> dict[str, Any]:
-    size = {} if question.dimensions is None else {"output_dimension": question.dimensions}
-    return {"model": question.model, "input": list(question.texts), **size}
+    return {"model": question.model, "input": list(question.texts), **question.sized("output_dimension")}
 
 
 def _voyage_body(question: EmbeddingRequest) -> dict[str, Any]:
@@ -50,19 +53,18 @@ def _voyage_body(question: EmbeddingRequest) -> dict[str, Any]:
 
 
 def _cohere_body(question: EmbeddingRequest) -> dict[str, Any]:
-    size = {} if question.dimensions is None else {"output_dimension": question.dimensions}
     return {
         "model": question.model,
         "texts": list(question.texts),
         "input_type": f"search_{question.kind}",
         "embedding_types": ["float"],
-        **size,
+        **question.sized("output_dimension"),
     }
 
 
 def _google_body(question: EmbeddingRequest) -> dict[str, Any]:
     model = f"models/{question.model.removeprefix('models/')}"
-    options: dict[str, Any] = {} if question.dimensions is None else {"outputDimensionality": question.dimensions}
+    options = question.sized("outputDimensionality")
     if not question.model.startswith("gemini-embedding-2"):  # it reads a prefix instead
         options["taskType"] = f"RETRIEVAL_{question.kind.upper()}"
     return {
