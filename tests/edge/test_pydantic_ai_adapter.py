@@ -125,6 +125,14 @@ def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
     assert "think" not in str(server.requests[-1].body)
 
 
+def test_a_reply_that_goes_in_circles_is_stopped(server: ScriptedServer) -> None:
+    """A small model does not come to an end: neither is its reply waited for, nor does it stand in the file."""
+    server.queue(Action(pieces=("Well.", *("\n<text>\n", "\n\n<text>") * 5_000)))
+    outcome = talking.answered(DOCUMENT)
+    assert outcome.text == DOCUMENT
+    assert "said the same again and again" in str(outcome.failures)
+
+
 def test_no_piece_of_a_stream_is_lost(server: ScriptedServer) -> None:
     """The first piece, which arrives in another kind of event, and empty ones among them."""
     server.queue(Action(pieces=("A", "", "b", "\n", " c", "")))

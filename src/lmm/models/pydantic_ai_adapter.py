@@ -227,9 +227,17 @@ class PydanticAIModel:
                 ) as stream,
             ):
                 told, thinks = 0, False  # thoughts that were told whole; whether there may be others
+                said, end = 0, ""
                 async for event in stream:
                     thinks = thinks or is_thinking(event)
                     ours = event_of(event)
+                    if isinstance(ours, TextDelta):
+                        before, said, end = said, said + len(ours.text), (end + ours.text)[-2 * _TIMES * _PERIOD :]
+                        if before // _CIRCLE != said // _CIRCLE and goes_in_circles(end):
+                            raise errors.ModelRejected(
+                                f"{self.name} said the same again and again, and was stopped",
+                                hint="ask in other words, or another model",
+                            )
                     if thinks and isinstance(ours, TextDelta | ToolCall):
                         for thought in _thoughts(stream.get())[told:]:
                             told, thinks = told + 1, False
@@ -278,6 +286,21 @@ class PydanticAIModel:
                 )
         # Without a category: an error event in the stream, or a stream that ended too early.
         return errors.ModelUnavailable(message, hint="try again later", retry_after=error.retry_after)
+
+
+_CIRCLE, _PERIOD, _TIMES = 2_000, 1_000, 4
+
+
+def goes_in_circles(text: str) -> bool:
+    """Whether a text ends in 2,000 characters or more that are one piece four times or more, blanks apart: small models
+    do not come to an end then.
+
+    >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
+    (True, False)
+    """
+    words = " ".join(text.split())
+    ends = ((period, words[-max(_CIRCLE, _TIMES * period) :]) for period in range(1, _PERIOD))
+    return any(len(end) >= max(_CIRCLE, _TIMES * period) and end[period:] == end[:-period] for period, end in ends)
 
 
 _ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ModelError], str]] = [
