@@ -266,24 +266,20 @@ class EventPrinter:
     """Print what happens while models are asked; a `lmm.messages.Listener`.
 
     What belongs to different places comes side by side; it is shown one place after the other, each reply streaming
-    when its turn has come. With `pieces` false, only what was asked and what came of it is told, a line each.
+    when its turn has come.
     """
 
-    def __init__(self, *, err: bool = False, pieces: bool = True) -> None:
-        self.err, self.pieces = err, pieces
+    def __init__(self, *, err: bool = False) -> None:
+        self.err = err
         self._turn: Place | None = None
         self._waiting: dict[Place, list[Event]] = {}
 
     def __call__(self, event: Event, place: Place) -> None:
         """Show an event, or keep it until the place's turn has come."""
         if isinstance(event, (Waiting, Notice)):
-            text = event.reason if isinstance(event, Waiting) else event.text
-            say(f"{place}: {text}" if str(place) else text, err=isinstance(event, Waiting))
+            tell_notice(event, place)
             return
         if not isinstance(event, (Asked, TextDelta, Retrying, Reply, Failed)):
-            return
-        if not self.pieces:
-            self._tell(event, place)
             return
         if self._turn is None:
             self._turn = place
@@ -311,35 +307,32 @@ class EventPrinter:
                 say(styled(f"\n  {reason}; again in {wait:.1f} s", "yellow", err=self.err), err=self.err)
             case Reply(text=text):
                 body = f"{text}\n" if event.remembered else "" if text.endswith("\n") else "\n"
-                say(f"{body}{styled(f'  [{_reply_note(event)}]', 'dim', err=self.err)}\n", err=self.err)
+                say(f"{body}{styled(f'  [{reply_note(event)}]', 'dim', err=self.err)}\n", err=self.err)
             case Failed(error=error, what=what):
                 say("", err=self.err)
-                _tell_failed(error, what, place)
-
-    def _tell(self, event: Event, place: Place) -> None:
-        match event:
-            case Asked(text=text):
-                say(f"{place} {' '.join(text.split())}", err=self.err)
-            case Retrying(reason=reason, wait=wait):
-                say(f"{place} {reason}; again in {wait:.1f} s", err=self.err)
-            case Reply():
-                say(f"{place} answered ({_reply_note(event)})", err=self.err)
-            case Failed(error=error, what=what):
-                _tell_failed(error, what, place)
+                tell_failed(error, what, place)
 
 
 def _ends(event: Event) -> bool:
     return isinstance(event, (Reply, Failed))
 
 
-def _reply_note(reply: Reply) -> str:
+def tell_notice(event: Waiting | Notice, place: Place) -> None:
+    """What a person should know; what is waited for, on standard error."""
+    text = event.reason if isinstance(event, Waiting) else event.text
+    say(f"{place}: {text}" if str(place) else text, err=isinstance(event, Waiting))
+
+
+def reply_note(reply: Reply) -> str:
+    """Who answered, and what that took."""
     cut = "; cut off at the model's output limit" if reply.cut else ""
     if reply.remembered:
         return f"{reply.model}, remembered from an earlier run; --again asks anew{cut}"
     return f"{reply.model}, {usage_text(reply.usage)}{cut}"
 
 
-def _tell_failed(error: LmmError, what: str, place: Place) -> None:
+def tell_failed(error: LmmError, what: str, place: Place) -> None:
+    """One line on standard error: where, what was to be made, and why there is none."""
     where = "" if error.where and error.where.startswith(str(place)) else f"{place}: "
     say(f"{styled('lmm:', 'red', err=True)} {where}{f'{what}: ' if what else ''}{error}", err=True)
 

@@ -14,8 +14,8 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.cli.main import each
-from lmm.errors import ConfigError, LmmError, Place
+from lmm.cli.main import each, tell_unplaced
+from lmm.errors import ConfigError, Place
 from lmm.messages import Event, Notice, Progress, Usage, Waiting, ignore
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
@@ -176,7 +176,7 @@ def _run(
             terminal.say_json({"path": str(path), **report.as_json()})
         else:
             _summary(path, report, estimate=estimate, changed=changed)
-        code = max(_tell_unplaced(path, unplaced), FAILED if report.failures else DONE)
+        code = max(tell_unplaced(str(path), unplaced, "something", "it"), FAILED if report.failures else DONE)
         return INTERRUPTED if report.interrupted else max(code, FAILED if failed else DONE)
 
     return each(files, act)
@@ -208,14 +208,6 @@ def _show(event: Event, place: Place) -> None:
             terminal.say(f"{place}: {reason}", err=True)
         case Progress(done=done, total=total) if total:
             terminal.show_bar(done, total, before=f"{place} ")
-
-
-def _tell_unplaced(path: Path, unplaced: Path | None) -> int:
-    if unplaced is None:
-        return DONE
-    what = "the document changed meanwhile and something found no place in it"
-    terminal.tell_error(LmmError(what, where=str(path), hint=f"it is in {unplaced}"))
-    return FAILED
 
 
 def _summary(path: Path, report: Report[Visited], *, estimate: bool, changed: bool) -> None:

@@ -13,7 +13,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.cli.main import each
+from lmm.cli.main import each, tell_unplaced
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import Image, Usage, render
 from lmm.terminal import DONE, FAILED, INTERRUPTED
@@ -108,7 +108,7 @@ def _told(
     err = path == STDIN
     if not as_json:
         _tell_edits(str(path), document, diff, err=err)
-    code = max(_tell_unreadable(str(path), document), _tell_unplaced(str(path), unplaced))
+    code = max(_tell_unreadable(str(path), document), tell_unplaced(str(path), unplaced, "a reply", "the reply"))
     if as_json:
         waiting = [{"line": edit.line, "prompt": edit.prompt, "warnings": edit.warnings} for edit in document.edits]
         terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
@@ -147,14 +147,6 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
             terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
     if document.edits:
         terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
-
-
-def _tell_unplaced(name: str, unplaced: Path | None) -> int:
-    if unplaced is None:
-        return DONE
-    what = "the document changed meanwhile and a reply found no place in it"
-    terminal.tell_error(LmmError(what, where=name, hint=f"the reply is in {unplaced}"))
-    return FAILED
 
 
 def _summary(name: str, report: Report[Answered], *, err: bool = False) -> None:

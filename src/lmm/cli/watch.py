@@ -10,7 +10,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import LmmError, Place
-from lmm.messages import Event, Usage
+from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, Usage, Waiting
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
@@ -42,25 +42,30 @@ def watch(*, paths: tuple[Path, ...], quiet: float, poll: bool, model: str | Non
     """
     from lmm.watcher import watch_documents
 
-    report = watch_documents(paths, model=model, config=config, quiet=quiet, poll=poll, listener=_Lines())
+    report = watch_documents(paths, model=model, config=config, quiet=quiet, poll=poll, listener=_tell)
     over_the_echo = terminal.ERASE_LINE if terminal.is_terminal() else ""  # the ^C that a terminal shows
     terminal.say(f"{over_the_echo}{_summary(report)}")
     return DONE
 
 
-class _Lines(terminal.EventPrinter):
-    """A line for everything that happens; what went wrong on standard error."""
+def _tell(event: Event, place: Place) -> None:
+    """A line for what is asked and what comes of it; what went wrong on standard error."""
+    from lmm.watcher import Scanned
 
-    def __init__(self) -> None:
-        super().__init__(pieces=False)
-
-    def __call__(self, event: Event, place: Place) -> None:
-        from lmm.watcher import Scanned
-
-        if isinstance(event, Scanned) and event.unplaced:
-            what = f"a reply found no place in the changed document; it is in {event.unplaced}"
+    match event:
+        case Waiting() | Notice():
+            terminal.tell_notice(event, place)
+        case Asked(text=text):
+            terminal.say(f"{place} {' '.join(text.split())}")
+        case Retrying(reason=reason, wait=wait):
+            terminal.say(f"{place} {reason}; again in {wait:.1f} s")
+        case Reply():
+            terminal.say(f"{place} answered ({terminal.reply_note(event)})")
+        case Failed(error=error, what=what):
+            terminal.tell_failed(error, what, place)
+        case Scanned(unplaced=unplaced) if unplaced:
+            what = f"a reply found no place in the changed document; it is in {unplaced}"
             terminal.tell_error(LmmError(what, where=str(place)))
-        super().__call__(event, place)
 
 
 def _summary(report: WatchReport) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from lmm.models.port import Ask
 from lmm.models.structured import Schema, object_of, with_schema
 from lmm.prompts.templates import Prompts
 from lmm_education.errors import SearchError
+from lmm_education.evaluation.experiments import Progress
 from lmm_education.evaluation.judge import contains, repeated, repeated_words, words
 from lmm_education.evaluation.questions import Question, parse_questions
 from lmm_education.prompts.templates import course_prompts
@@ -71,13 +72,7 @@ class Rewording:
         }
 
 
-async def reword_into(
-    file: Path,
-    questions: Sequence[Question],
-    client: Client,
-    *,
-    progress: Callable[[str, int, int], None],
-) -> Rewording:
+async def reword_into(file: Path, questions: Sequence[Question], client: Client, *, progress: Progress) -> Rewording:
     """Ask the questions that a file lacks in other words, and add them to it; where the client estimates, only count.
 
     Raises:
@@ -95,7 +90,7 @@ async def reword_into(
     if client.estimate:
         await client.gather(client.ask(ask_for(each, prompts)) for each in waiting)
         return Rewording(waiting=len(waiting), usage=client.usage, model=client.name)
-    found = await reword(waiting, client, prompts, progress=progress, taken=[each.text for each in questions])
+    found = await _reword(waiting, client, prompts, progress, taken=[each.text for each in questions])
     if found.pairs:
         rows = "".join(f"{json.dumps(row_of(*pair), ensure_ascii=False)}\n" for pair in found.pairs)
         gap = "" if there.endswith("\n") or not there else "\n"
@@ -119,13 +114,8 @@ def _originals(text: str, file: Path) -> set[str]:
     return {str(row["original"]) for row in rows}
 
 
-async def reword(
-    questions: Sequence[Question],
-    client: Client,
-    prompts: Prompts,
-    *,
-    progress: Callable[[str, int, int], None],
-    taken: Collection[str] = (),
+async def _reword(
+    questions: Sequence[Question], client: Client, prompts: Prompts, progress: Progress, taken: Collection[str]
 ) -> Rewording:
     """Ask questions in other words, side by side. Cancelled, what arrived is returned.
 
