@@ -1,4 +1,4 @@
-"""Questions for what something is: which term is asked for, and how a text says what it is."""
+"""Questions for what something is, or a term alone: which is asked for, and how a text says what it is."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DEFINED, EMPHASIZED, HEADED = 0.3, 0.2, 0.1
 it, has it for a heading.
 
 Of 62 such questions about the Rust book (``benchmarks/questions/definitions.jsonl``), the right passage comes first
-for 26 without it and for 54 with it, the right section for 48 and 57 (small vectors; MiniLM: 37, 57; 49, 58). No
-figure of the other sets changes.
+for 26 without it and for 54 with it, the right section for 48 and 57 (small vectors; MiniLM: 37, 57; 49, 58); of the
+terms alone for 24 and 54, 48 and 58 (small vectors). No figure of the other sets changes.
 """
 _WHAT_IS = re.compile(
     r"\s*(?:what(?:[’']s| is| are| does)|define|was (?:ist|sind|bedeutet)|wie ist)\s+(?:meant by )?"
@@ -21,6 +21,7 @@ _WHAT_IS = re.compile(
     r"(?:\s+(?:mean|do|stand for|definiert)|(?P<of>\s+(?:and|in|for|of|und|used)\b.*))?\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
+_BARE = re.compile(r"[^\s?!.:]+(?:\s+[^\s?!.:]+){0,2}")
 _DIFFERENCE = re.compile(
     r".{0,40}?\b(?:differences? between|distinguishes|unterschied zwischen|unterscheidet)\s+(?P<one>[^?!.]{2,40}?)\s+"
     r"(?:and|from|und|von)\s+(?P<other>[^?!.]{2,40}?)\s*[?.!]*\s*\Z",
@@ -83,6 +84,8 @@ def term_of(question: str) -> Term | None:
         terms, alone = [match["one"], match["other"]], True
     elif match := _WHAT_IS.match(question):
         terms, alone = [match["term"]], not match["of"]
+    elif match := _BARE.fullmatch(question.strip()):
+        terms, alone = [match[0]], True
     names = [name for term in (terms if match else []) if (name := _name_of(term))]
     if not names:
         return None

@@ -409,7 +409,9 @@ def test_what_all_texts_are_about_does_not_tell_them_apart(open_search: Open) ->
     assert apart[0] < plain[0]
 
 
-@pytest.mark.parametrize("question", ["What is a p-value?", "What's the difference between p-values and odds?"])
+@pytest.mark.parametrize(
+    "question", ["What is a p-value?", "p-value", "What's the difference between p-values and odds?"]
+)
 def test_the_passage_that_says_what_it_is_comes_first(open_search: Open, question: str) -> None:
     """And its section: others have the word as often, or more often."""
     used = "The p-value of the slope is small; the p-value of the difference is large, and so are the odds of it."
