@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -217,13 +216,13 @@ def _run(step: Step, number: int, course: Path) -> None:
     _say("\n")
 
 
-def offline_environment(course: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def offline_environment(course: Path) -> dict[str, str]:
     """The environment without anything that would choose or pay a model; state goes into the demo's folder.
 
     Its vectors are the fast model's, also where the extra ``meaning`` is: the demo took twice the time with the other.
     """
     keys = {key for provider in PROVIDERS.values() for key in (*provider.keys, provider.base_url_variable)}
-    kept = {k: v for k, v in environment.items() if k not in keys and not k.startswith("LMM_")}
+    kept = {k: v for k, v in os.environ.items() if k not in keys and not k.startswith("LMM_")}
     return kept | {
         "LMM_MODEL_EMBEDDING": "Builtin/wordllama",
         "LMM_STATE_DIR": str(course / STATE),

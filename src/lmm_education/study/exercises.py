@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from lmm_education.ingestion.outline import Heading, Text
-from lmm_education.study.study_documents import StudyDocument, is_one_of, type_of
+from lmm_education.study.study_documents import StudyDocument, is_one_of, texts_of, type_of
 
 _SOLUTION = "solution"
 # What headings are called, besides the name of a type and its plural.
@@ -109,7 +109,7 @@ def _exercise(document: StudyDocument, number: int, kind: str, owner: Heading | 
     headings, title, line = first.heading.path, "", first.lines.first
     if isinstance(owner, Heading) and owner.level:
         headings, title, line = owner.path[:-1], owner.title, owner.line
-    solution = _text(owner.own.get(_SOLUTION) or first.own.get(_SOLUTION))
+    solution = "\n\n".join(texts_of(owner.own.get(_SOLUTION) or first.own.get(_SOLUTION) or None))
     return Exercise(
         number=number,
         kind=kind,
@@ -121,10 +121,6 @@ def _exercise(document: StudyDocument, number: int, kind: str, owner: Heading | 
         headings=headings,
         title=title,
     )
-
-
-def _text(value: Any) -> str:
-    return "\n\n".join(map(str, value)) if isinstance(value, list) else str(value or "").strip()
 
 
 def _join(one: str, other: str) -> str:
