@@ -22,7 +22,7 @@ from lmm.markdown import (
     save_tree,
     serialize,
 )
-from lmm.markdown.tree import find
+from lmm.markdown.tree import preorder
 
 TITLE_END = " 1500"  # the section that is edited, in the middle of the document
 KEY = "reviewed"
@@ -68,7 +68,8 @@ def rows() -> list[Row]:
 def edit(path: Path, value: int) -> None:
     """Set `KEY` on one section."""
     tree = load_tree(path)
-    node = find(tree, lambda node: isinstance(node, HeadingNode) and node.title.endswith(TITLE_END))
+    headings = (node for node in preorder(tree) if isinstance(node, HeadingNode))
+    node = next((node for node in headings if node.title.endswith(TITLE_END)), None)
     assert tree is not None
     assert node is not None
     node.set_metadata(KEY, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +25,6 @@ from lmm.errors import DocumentError, FileWriteError, LmmError, Place
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
-from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
 from lmm.messages import Listener, Notice, Waiting, ignore
 from lmm.models.budget import SharedBudget
@@ -179,7 +178,7 @@ class Document:
         if self._tree is not None:
             text = serialize(tree_to_blocks(self._tree))
             if text != self._parsed.text:
-                self._parsed = Parsed(text, self._parsed.name, self._parsed.file)
+                self._parsed = replace(self._parsed, text=text)
         return self._parsed
 
     @property
@@ -241,7 +240,7 @@ class Document:
         Raises:
             LmmError: something that a prompt names cannot be had.
         """
-        settings = self._checked({"major": model} if model else {})
+        settings = self._checked("major", model or None)
         planner = self._planner(settings, at, again=again)
         return tuple(run(planner.requests(planner.plan(self.parsed, settings))))
 
@@ -282,11 +281,10 @@ class Document:
             wanted = bool(self.pending) or at is not None or since is not None
             if self.path is not None and wanted:
                 files.check_writable(self.path)
-            settings = self._checked({"major": model} if isinstance(model, str) else {})
-            client = self._client(settings, "major", model, again=again, budget=budget)
+            client = self._client("major", model, again=again, budget=budget)
             if not wanted:
-                return Report(model=client.name, hints=settings.hints)
-            planner = self._planner(settings, at, again=again, since=since)
+                return Report(model=client.name, hints=client.settings.hints)
+            planner = self._planner(client.settings, at, again=again, since=since)
             client.open()
             return await self._work(planner, client)
 
@@ -358,8 +356,7 @@ class Document:
         async with self._locked(estimate):
             if self.path is not None and not estimate:
                 files.check_writable(self.path)
-            settings = self._checked({"minor": model} if isinstance(model, str) else {})
-            client = self._client(settings, planner.tier, model, again=again, budget=budget, estimate=estimate)
+            client = self._client("minor", model, again=again, budget=budget, estimate=estimate)
             before = self.blocks
             if self._is_chapter and before and not isinstance(before[0], HeaderBlock | ErrorBlock):
                 self.complete()  # else the tree would make a header with a title
@@ -402,13 +399,10 @@ class Document:
         self, *, model: str | ChatModel | None = None, again: bool = False, budget: str | SharedBudget = ""
     ) -> RecordSource:
         """The document as a source of records; where an edit waits, the old text counts."""
-        settings = self._checked({"minor": model} if isinstance(model, str) else {})
-        tree = blocks_to_tree(waiting.old_view(self.blocks), title=self._parsed.name)
-        client = self._client(settings, "minor", model, again=again, budget=budget)
+        client = self._client("minor", model, again=again, budget=budget)
         name = self._parsed.name
-        return RecordSource(
-            tree or HeaderNode(title=name), client, load_prompts(settings.prompts_folder), self._parsed.file
-        )
+        tree = blocks_to_tree(waiting.old_view(self.blocks), title=name) or HeaderNode(title=name)
+        return RecordSource(tree, client, load_prompts(client.settings.prompts_folder), self._parsed.file)
 
     def _planner(
         self, settings: Settings, at: int | None, *, again: bool = False, since: str | None = None
@@ -417,17 +411,15 @@ class Document:
         return AnswerPlanner(prompts, at, again=again, since=since, bring=partial(bring, self.path))
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
-        before = self.parsed
-        after, report = await work(before, planner, client)
+        text, report = await work(self.parsed, planner, client)
         if report.changed:
-            self._become(after)
+            self._become(text)
         if report.usage.requests and not client.estimate:
             journal.forget_old()
         return report
 
     def _client(
         self,
-        settings: Settings,
         tier: str,
         model: str | ChatModel | None,
         *,
@@ -435,21 +427,15 @@ class Document:
         budget: str | SharedBudget = "",
         estimate: bool = False,
     ) -> Client:
-        given = None if isinstance(model, str) else model
+        settings, given = self._checked(tier, model), None if isinstance(model, str) else model
         return Client(
-            settings,
-            tier=tier,
-            model=given,
-            again=again,
-            estimate=estimate,
-            budget=budget,
-            listener=self.listener,
+            settings, tier=tier, model=given, again=again, estimate=estimate, budget=budget, listener=self.listener
         )
 
-    def _checked(self, overrides: Mapping[str, str]) -> Settings:
-        """The settings, unless the header cannot be read and seems to name a model."""
+    def _checked(self, tier: str, model: str | ChatModel | None) -> Settings:
+        """The settings with the model that was named, unless the header cannot be read and seems to name another."""
         check_header(self.blocks, document=self._parsed.file)
-        return self._settings(overrides)
+        return self._settings({tier: model} if isinstance(model, str) else {})
 
     def _settings(self, overrides: Mapping[str, str]) -> Settings:
         header = self.parsed.header
@@ -522,21 +508,20 @@ class Document:
 
     def update(self, new: str | Sequence[Block]) -> None:
         """Put another text in the place of this one, such as an editor's buffer."""
-        self._put(parse_markdown_text(new) if isinstance(new, str) else new)
+        self._become(new if isinstance(new, str) else serialize(new))
 
     def _put(self, blocks: Sequence[Block]) -> bool:
-        after = Parsed.of_blocks(blocks, self.parsed)
-        if after.text == self._parsed.text:
-            return False
-        self._become(after)
-        return True
+        return self._become(serialize(blocks))
 
-    def _become(self, after: Parsed) -> None:
-        """Be another version from now on; a tree of the one before is over."""
+    def _become(self, text: str) -> bool:
+        """Have this text from now on; if it is another one, a tree of the one before is over. Whether it is."""
+        if text == self.text:
+            return False
         if self._tree is not None:
             self._tree.ended = True
             self._tree = None
-        self._parsed = after
+        self._parsed = replace(self._parsed, text=text)
+        return True
 
     # -- the disk --------------------------------------------------------------------------------------
 
@@ -567,8 +552,7 @@ class Document:
         for kept in saved.recovered:
             what = f"a save that a run which was killed had taken aside is in {files.shown(kept.name)}; compare it"
             self.listener(Notice(what), Place(str(self.path)))
-        if saved.text != self.text:
-            self._become(Parsed(saved.text, self._parsed.name, self._parsed.file))
+        self._become(saved.text)
         return saved
 
     save = blocking(asave)
@@ -591,8 +575,7 @@ class Document:
             return
         merged = self._file.reread(self.text)
         self._unplaced += merged.unplaced
-        if merged.text != self.text:
-            self._become(Parsed(merged.text, self._parsed.name, self._parsed.file))
+        self._become(merged.text)
 
     def undo(self) -> UndoneChange:
         """Take back the last change that we saved in the file, byte for byte; what its author changed elsewhere stays.
@@ -627,7 +610,7 @@ class Document:
         stack = contextlib.AsyncExitStack()
         if self._file is not None:
             told, place = Waiting("another lmm is working on it; waiting"), Place(str(self.path))
-            await stack.enter_async_context(self._file.alocked(on_wait=lambda: self.listener(told, place)))
+            await stack.enter_async_context(self._file.locked(on_wait=lambda: self.listener(told, place)))
         self._held = stack
 
     async def _release(self) -> None:

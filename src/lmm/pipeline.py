@@ -37,11 +37,6 @@ class Parsed:
     name: str = ""
     file: str = ""
 
-    @classmethod
-    def of_blocks(cls, blocks: Sequence[Block], like: Parsed) -> Parsed:
-        """The document that these blocks make."""
-        return cls(serialize(blocks), like.name, like.file)
-
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """Its blocks, in order."""
@@ -137,11 +132,6 @@ class Report(Generic[R]):
 class Planner(Protocol[P, R]):
     """Something to do to a document with a model. `plan` and `apply` do no I/O."""
 
-    @property
-    def tier(self) -> str:
-        """Whom it asks: ``major``, ``minor`` or ``aux``."""
-        ...
-
     def plan(self, document: Parsed, settings: Settings) -> P:
         """What is to be asked."""
         ...
@@ -155,19 +145,19 @@ class Planner(Protocol[P, R]):
         ...
 
 
-async def work(document: Parsed, planner: Planner[P, R], client: Client) -> tuple[Parsed, Report[Any]]:
-    """Plan, ask, apply: the document with what came of it, in memory."""
+async def work(document: Parsed, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any]]:
+    """Plan, ask, apply: the document's text with what came of it, in memory."""
     plan = planner.plan(document, client.settings)
     result = await planner.ask(plan, client)
     applied = planner.apply(document, plan, result)
     for failure in applied.failures:
         client.tell(Failed(failure.error, failure.what), failure.place)
-    changed = Parsed.of_blocks(applied.blocks, document)
-    return changed, Report(
+    text = serialize(applied.blocks)
+    return text, Report(
         results=tuple(applied.results),
         failures=tuple(applied.failures),
         usage=client.usage,
-        changed=changed.text != document.text,
+        changed=text != document.text,
         hints=tuple(dict.fromkeys((*client.settings.hints, *applied.hints))),
         model=client.name,
         interrupted=client.interrupted,

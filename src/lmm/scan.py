@@ -5,9 +5,9 @@ Each function opens an `lmm.Document`, calls one verb, and saves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from lmm.document import BatchFailed, Document
 from lmm.messages import Listener, ignore
@@ -18,8 +18,6 @@ from lmm.notebook.fields import Visited
 from lmm.notebook.problems import Problem
 from lmm.pipeline import Report
 from lmm.watcher import watch_documents
-
-R = TypeVar("R")
 
 __all__ = [
     "BatchFailed",
@@ -59,8 +57,8 @@ def scan_messages(
 
     A failed call leaves its prompt in place and is in the report. What the author saved meanwhile is merged.
     """
-    with Document.open(path, config=config, listener=listener) as document:
-        return _saved(document, lambda: document.answer(at=at, model=model, again=again))
+    with _saved(path, config, listener) as document:
+        return document.answer(at=at, model=model, again=again)
 
 
 def scan_rag(
@@ -74,9 +72,8 @@ def scan_rag(
     listener: Listener = ignore,
 ) -> Report[Visited]:
     """Add annotations to a file: those named, or as configured (see `lmm.Document.annotate`)."""
-    with Document.open(path, config=config, listener=listener) as document:
-        verb = document.annotate
-        return _saved(document, lambda: verb(*fields, model=model, refresh=refresh, again=again, estimate=estimate))
+    with _saved(path, config, listener) as document:
+        return document.annotate(*fields, model=model, refresh=refresh, again=again, estimate=estimate)
 
 
 def scan_batch(
@@ -91,15 +88,15 @@ def scan_batch(
     listener: Listener = ignore,
 ) -> Report[Visited]:
     """Run a registered batch model (or a function) on a file (see `lmm.Document.run`)."""
+    with _saved(path, config, listener) as document:
+        return document.run(name, model=model, refresh=refresh, again=again, estimate=estimate)
+
+
+@contextmanager
+def _saved(path: str | Path, config: str | Path | None, listener: Listener) -> Iterator[Document]:
+    """A document, locked; it is saved however the work on it ends."""
     with Document.open(path, config=config, listener=listener) as document:
-        return _saved(
-            document, lambda: document.run(name, model=model, refresh=refresh, again=again, estimate=estimate)
-        )
-
-
-def _saved(document: Document, verb: Callable[[], Report[R]]) -> Report[R]:
-    """What a verb returns; the document is saved however it ends."""
-    try:
-        return verb()
-    finally:
-        document.save()
+        try:
+            yield document
+        finally:
+            document.save()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from lmm import config_files
 from lmm.config import Settings
@@ -30,6 +30,15 @@ from lmm.prompts.templates import load_prompts
 
 T = TypeVar("T")
 Earlier = Sequence[tuple[str, str]]
+Source = str | Path | HeadingNode
+Model = str | ChatModel | None
+
+
+class How(TypedDict, total=False):
+    """Further options of `extract`."""
+
+    config: str | Path | None
+    again: bool
 
 
 @background
@@ -106,10 +115,10 @@ async def _reply(client: Client, request: ChatRequest, text: str, prompt: str, c
 
 @background
 async def _extract(
-    document: str | Path | HeadingNode,
+    document: Source,
     schema: Any,
     select: str | None,
-    model: str | ChatModel | None,
+    model: Model,
     config: str | Path | None,
     again: bool,
 ) -> list[Record[Any]]:
@@ -118,9 +127,7 @@ async def _extract(
     return list(report.check().results)
 
 
-def _source(
-    document: str | Path | HeadingNode, model: str | ChatModel | None, config: str | Path | None, again: bool
-) -> RecordSource:
+def _source(document: Source, model: Model, config: str | Path | None, again: bool) -> RecordSource:
     if isinstance(document, HeadingNode):
         settings = _settings(model, config, "minor", document.root.metadata)
         return RecordSource(document, _client(settings, model, "minor", again), load_prompts(settings.prompts_folder))
@@ -131,33 +138,15 @@ def _source(
 
 @overload
 async def aextract(
-    document: str | Path | HeadingNode,
-    schema: type[list[T]],
-    select: str | None = None,
-    model: str | ChatModel | None = None,
-    *,
-    config: str | Path | None = None,
-    again: bool = False,
+    document: Source, schema: type[list[T]], select: str | None = None, model: Model = None, **how: Unpack[How]
 ) -> list[Record[T]]: ...
 @overload
 async def aextract(
-    document: str | Path | HeadingNode,
-    schema: type[T],
-    select: str | None = None,
-    model: str | ChatModel | None = None,
-    *,
-    config: str | Path | None = None,
-    again: bool = False,
+    document: Source, schema: type[T], select: str | None = None, model: Model = None, **how: Unpack[How]
 ) -> list[Record[T]]: ...
 @overload
 async def aextract(
-    document: str | Path | HeadingNode,
-    schema: Mapping[str, Any],
-    select: str | None = None,
-    model: str | ChatModel | None = None,
-    *,
-    config: str | Path | None = None,
-    again: bool = False,
+    document: Source, schema: Mapping[str, Any], select: str | None = None, model: Model = None, **how: Unpack[How]
 ) -> list[Record[Any]]: ...
 async def aextract(
     document: str | Path | HeadingNode,
@@ -174,33 +163,15 @@ async def aextract(
 
 @overload
 def extract(
-    document: str | Path | HeadingNode,
-    schema: type[list[T]],
-    select: str | None = None,
-    model: str | ChatModel | None = None,
-    *,
-    config: str | Path | None = None,
-    again: bool = False,
+    document: Source, schema: type[list[T]], select: str | None = None, model: Model = None, **how: Unpack[How]
 ) -> list[Record[T]]: ...
 @overload
 def extract(
-    document: str | Path | HeadingNode,
-    schema: type[T],
-    select: str | None = None,
-    model: str | ChatModel | None = None,
-    *,
-    config: str | Path | None = None,
-    again: bool = False,
+    document: Source, schema: type[T], select: str | None = None, model: Model = None, **how: Unpack[How]
 ) -> list[Record[T]]: ...
 @overload
 def extract(
-    document: str | Path | HeadingNode,
-    schema: Mapping[str, Any],
-    select: str | None = None,
-    model: str | ChatModel | None = None,
-    *,
-    config: str | Path | None = None,
-    again: bool = False,
+    document: Source, schema: Mapping[str, Any], select: str | None = None, model: Model = None, **how: Unpack[How]
 ) -> list[Record[Any]]: ...
 def extract(
     document: str | Path | HeadingNode,
@@ -234,12 +205,10 @@ def extract(
     return blocking(_extract)(document, schema, select, model, config, again)
 
 
-def _settings(
-    model: str | ChatModel | None, config: str | Path | None, tier: str, header: Mapping[str, Any] | None = None
-) -> Settings:
+def _settings(model: Model, config: str | Path | None, tier: str, header: Mapping[str, Any] | None = None) -> Settings:
     overrides = {tier: model} if isinstance(model, str) else {}
     return config_files.settings_for(header=header, config=Path(config) if config else None, overrides=overrides)
 
 
-def _client(settings: Settings, model: str | ChatModel | None, tier: str, again: bool) -> Client:
+def _client(settings: Settings, model: Model, tier: str, again: bool) -> Client:
     return Client(settings, tier=tier, model=None if isinstance(model, str) else model, again=again)

@@ -122,8 +122,7 @@ class Watcher:
         self.roots, self.scan, self.quiet, self.listener = roots, scan, quiet, listener
         self.documents: dict[Path, _Document] = {}
         self.limit = asyncio.Semaphore(_AT_ONCE)
-        self.usage = Usage()
-        self.answered = self.remembered = 0
+        self.report = WatchReport()
         self.stopped = False
 
     async def run(self, source: AsyncGenerator[Collection[Path]], stop: threading.Event | None = None) -> WatchReport:
@@ -141,8 +140,8 @@ class Watcher:
                     raise
                 if stopping:
                     stopping.cancel()
-        failed = sum(document.failed for document in self.documents.values())
-        return WatchReport(self.answered, self.remembered, failed, self.usage)
+        self.report.failed = sum(document.failed for document in self.documents.values())
+        return self.report
 
     async def _begin(self, present: Collection[Path], tasks: asyncio.TaskGroup) -> None:
         """Attend to what is there: at once, unless it was saved a moment ago."""
@@ -204,14 +203,14 @@ class Watcher:
             return None
         report = scanned.report or Report()
         document.failed = len(report.failures)
-        self.answered += len(report.results)
+        self.report.answered += len(report.results)
         self.listener(scanned, Place(str(path)))
         return scanned
 
     def _heard(self, event: Event, place: Place) -> None:
         if isinstance(event, Reply):  # it counts even if the document cannot be saved
-            self.remembered += event.remembered
-            self.usage += event.usage
+            self.report.remembered += event.remembered
+            self.report.usage += event.usage
         self.listener(event, place)
 
     def _is_settled(self, document: _Document, before: Signature, scanned: Scanned | None) -> bool:

@@ -65,8 +65,6 @@ def test_nothing_outside_is_reached(entries: list[tuple[str, str | None]], paths
             with contextlib.suppress(DocumentError):
                 folder.make(name)
             with contextlib.suppress(DocumentError):
-                folder.remove_tree(name, marker="c.md")
-            with contextlib.suppress(DocumentError):
                 folder.remove(name)
         assert contents(outside) == OUTSIDE
 

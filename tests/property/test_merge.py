@@ -12,14 +12,14 @@ import talking
 from hypothesis import assume, event, given, strategies as st
 from strategies import PIECES, documents, texts, written_documents
 
-from lmm.errors import LmmError, MetadataError
+from lmm.errors import MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.merge import merge
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, TextNode, blocks_to_tree, preorder, tree_to_blocks
 from lmm.messages import Reply
-from lmm.notebook.answers import plan, with_replies, with_reply
+from lmm.notebook.answers import plan, with_replies
 from lmm.notebook.chat_log import read_log
 from lmm.notebook.edits import damaged_edits
 from lmm.notebook.header import complete_header
@@ -44,9 +44,8 @@ def answered(draw: st.DrawFn, base: str) -> Ours:
         asks = list(takewhile(lambda ask: not ask.is_edit, thread.asks))
         for ask in asks[: draw(st.integers(0, len(asks)))]:
             reply = f"R{len(replies)} {draw(texts() | st.just('Because.'))}"
-            try:
-                blocks = with_reply(blocks, ask, reply, "m")
-            except LmmError:
+            blocks, refused = with_replies(blocks, [(ask, Reply(reply, "m"))])
+            if refused:
                 break
             replies.append((ask.prompt.text, reply))
     return Ours(serialize(blocks), tuple(replies))

@@ -29,24 +29,18 @@ _TEMPORARY = (".lmm-", ".tmp")
 _EXCHANGED = re.compile(r"\.lmm-([0-9a-f]{16})-([0-9a-f]{16})-([0-9a-f]{16})\.(?:tmp|old)")
 
 
-def state_folder(environment: dict[str, str] | os._Environ[str] | None = None) -> Path:
+def state_folder() -> Path:
     """Where the journal, locks and approvals live: ``$LMM_STATE_DIR``, else the user's state folder."""
-    env = os.environ if environment is None else environment
-    if env.get("LMM_STATE_DIR"):
-        return Path(env["LMM_STATE_DIR"])
     from platformdirs import user_state_path
 
-    return user_state_path("lmmarkdown", appauthor=False)
+    return Path(os.environ.get("LMM_STATE_DIR") or user_state_path("lmmarkdown", appauthor=False))
 
 
-def cache_folder(environment: dict[str, str] | os._Environ[str] | None = None) -> Path:
+def cache_folder() -> Path:
     """Where that lives which can be made again, such as vectors: ``$LMM_CACHE_DIR``, else the user's cache folder."""
-    env = os.environ if environment is None else environment
-    if env.get("LMM_CACHE_DIR"):
-        return Path(env["LMM_CACHE_DIR"])
     from platformdirs import user_cache_path
 
-    return user_cache_path("lmmarkdown", appauthor=False)
+    return Path(os.environ.get("LMM_CACHE_DIR") or user_cache_path("lmmarkdown", appauthor=False))
 
 
 def read_document(path: Path) -> str:

@@ -6,8 +6,8 @@ rule of links:
 
 - one that stays inside the folder is followed: authors have them, and it leads to nothing that is not there anyway;
 - one that leads out is refused as `LinkOutside`; a walk passes over it and tells of it;
-- below ``.lmm``, ``.chatmd`` and ``.md_index``, or with ``links=False``, there may be none at all: nobody but us has
-  to do with them, and what is there is removed and replaced without anybody being asked.
+- below ``.lmm``, ``.chatmd`` and ``.md_index`` there may be none at all: nobody but us has to do with them, and what
+  is there is removed and replaced without anybody being asked.
 
 What the user typed is the user's word, and goes through `check_named` only.
 """
@@ -18,7 +18,6 @@ What the user typed is the user's word, and goes through `check_named` only.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import re
@@ -86,14 +85,14 @@ class Folder:
     """A folder, by the way that `root` names, and all that may be touched below it.
 
     Paths are relative to it; one that is absolute has to lie below it. With `secrets`, files whose names say that
-    they hold keys or passwords may be read too. With ``links=False`` no link at all may be on the way.
+    they hold keys or passwords may be read too.
 
     Raises:
         LinkOutside: the way to `root` has a link at or below ``.lmm`` and its like.
     """
 
-    def __init__(self, root: Path, *, secrets: bool = False, links: bool = True) -> None:
-        self.root, self.secrets, self.links = root, secrets, links
+    def __init__(self, root: Path, *, secrets: bool = False) -> None:
+        self.root, self.secrets = root, secrets
         given = os.path.abspath(root)
         self.real = Path(os.path.realpath(root))
         ours = _ours(Path(given).parts)
@@ -119,8 +118,7 @@ class Folder:
             raise LinkOutside("this link leads round in a circle", where=self._shown(relative))
         if not real.is_relative_to(self.real):
             raise _outside(self._shown(relative), real, self.root)
-        ours = None if not self.links else _ours(parts)
-        if real != given and (not self.links or ours is not None):
+        if real != given and _ours(parts) is not None:
             raise LinkOutside(
                 "there may be no links below this folder", where=self._shown(relative), hint="remove the link"
             )
@@ -250,39 +248,6 @@ class Folder:
         for name, status in found:
             if status is not None:
                 yield FolderEntry((name,), _kind(status.st_mode), status.st_size)
-
-    def remove_tree(self, relative: str | PurePath, *, marker: str) -> bool:
-        """Remove a folder with all that is in it, if it holds an ordinary file called `marker`; whether it did.
-
-        No link is followed, and no other file system entered. The marker goes last, so that what was begun can be
-        ended another time.
-
-        Raises:
-            LinkOutside: the path leads over a link.
-            FileWriteError: there is no such marker, so that the folder may be somebody else's; or the disk refuses.
-        """
-        parts, name = self._parts(relative), self._shown(relative)
-        if not parts:
-            raise FileWriteError("a folder is not removed by itself", where=name)
-        parent = self.path(PurePath(*parts[:-1]))
-        with write_errors(name):
-            try:
-                with open_folder(parent) as above:
-                    found = above.stat(parts[-1])
-                    if found is None:
-                        return False
-                    if stat.S_ISLNK(found.st_mode):
-                        raise OSError(errno.ELOOP, "a link was put here", name)
-                    with above.below(parts[-1]) as folder:
-                        mark = folder.stat(marker)
-                        if mark is None or not stat.S_ISREG(mark.st_mode):
-                            raise OSError(errno.EPERM, f"this folder has no {marker}: it may be somebody else's", name)
-                        folder.empty(last=marker)
-                    above.remove_folder(parts[-1])
-                    above.sync()
-            except FileNotFoundError:
-                return False
-        return True
 
     def walk(
         self,

@@ -43,16 +43,13 @@ def get(key: str) -> dict[str, Any] | None:
     return None
 
 
-def forget_old(days: float = KEEP_DAYS) -> int:
-    """Delete replies older than `days`; how many there were."""
-    limit = time.time() - days * 86400
-    count = 0
+def forget_old() -> None:
+    """Delete replies that are too old."""
+    limit = time.time() - KEEP_DAYS * 86400
     for path in _folder().glob("*/*"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < limit:
                 path.unlink()
-                count += 1
-    return count
 
 
 def _folder() -> Path:

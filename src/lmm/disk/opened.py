@@ -172,48 +172,6 @@ class OpenFolder:
         with contextlib.suppress(OSError):
             os.rmdir(path, **options)
 
-    @contextlib.contextmanager
-    def below(self, name: str) -> Iterator[OpenFolder]:
-        """A folder in this one.
-
-        Raises:
-            OSError: there is none of this name; a link is none.
-        """
-        if self.descriptor is None:
-            with open_folder(self.real / name) as folder:
-                yield folder
-            return
-        descriptor = os.open(name, _PASS, dir_fd=self.descriptor)
-        try:
-            yield OpenFolder(self.real / name, descriptor)
-        finally:
-            os.close(descriptor)
-
-    def empty(self, *, last: str = "") -> None:
-        """Remove all that is in here, the file `last` at the end; links are removed, not followed.
-
-        Raises:
-            OSError: something cannot be removed, or another file system was hung in here.
-        """
-        names = self.entries()
-        for name in (*(name for name in names if name != last), *(name for name in names if name == last)):
-            found = self.stat(name)
-            if found is None:
-                continue
-            if not stat.S_ISDIR(found.st_mode):
-                self.remove(name, missing_ok=True)
-                continue
-            if found.st_dev != self.device():
-                raise OSError(errno.EXDEV, "another file system was hung in here", name)
-            with self.below(name) as folder:
-                folder.empty()
-            path, options = self.at(name)
-            os.rmdir(path, **options)
-
-    def device(self) -> int:
-        """The number of the file system that this folder lies on."""
-        return (os.stat(self.real) if self.descriptor is None else os.fstat(self.descriptor)).st_dev
-
     def sync(self) -> None:
         """Make renames and removals durable, where folders can be synced."""
         if self.descriptor is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,40 +102,25 @@ class SharedFile:
 
     # -- the lock --------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def locked(self, *, wait: float = -1, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Hold the file's advisory lock. It may have changed while we waited: see `reread`.
-
-        Raises:
-            DocumentBusy: another process has it after `wait` seconds; negative waits for ever.
-        """
-        if self._locked:
-            yield
-            return
-        with files.document_lock(self.path, on_wait=on_wait, timeout=wait):
-            yield from self._holding()
-
     @contextlib.asynccontextmanager
-    async def alocked(self, *, on_wait: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-        """`locked` without blocking the loop; waits for ever, and calls `on_wait` once if it has to."""
-        with contextlib.ExitStack() as stack:
+    async def locked(self, *, on_wait: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+        """Hold the file's advisory lock, without blocking the loop; calls `on_wait` once if somebody else has it.
+
+        It may have changed while we waited: see `reread`.
+        """
+        with contextlib.ExitStack() as held:
             waited = False
             while not self._locked:
                 try:
-                    stack.enter_context(self.locked(wait=0))
+                    held.enter_context(files.document_lock(self.path, timeout=0))
+                    held.callback(setattr, self, "_locked", False)
+                    self._locked = True
                 except DocumentBusy:
                     if not waited:
                         on_wait()
                     waited = True
                     await asyncio.sleep(_LOCK_POLL)
             yield
-
-    def _holding(self) -> Iterator[None]:
-        self._locked = True
-        try:
-            yield
-        finally:
-            self._locked = False
 
     # -- looking ---------------------------------------------------------------------------------
 

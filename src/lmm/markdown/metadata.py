@@ -156,7 +156,7 @@ def duplicate_keys(body: str) -> list[tuple[str, int]]:
     node = yaml_core.compose(as_yaml(body))
     seen: set[str] = set()
     found = []
-    for key in _keys(node):
+    for key, _ in _pairs(node):
         name = yaml_core.key_text(key)
         if name in seen:
             found.append((name, _line(body, key)))
@@ -166,8 +166,8 @@ def duplicate_keys(body: str) -> list[tuple[str, int]]:
 
 def key_line(body: str, name: str) -> int | None:
     """The line (from 1) on which the top-level key `name` stands in `body`."""
-    keys = _keys(yaml_core.compose(as_yaml(body)))
-    return next((_line(body, key) for key in keys if key.value == name), None)
+    pairs = _pairs(yaml_core.compose(as_yaml(body)))
+    return next((_line(body, key) for key, _ in pairs if key.value == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +245,12 @@ def _line(body: str, node: yaml.Node) -> int:
     return body.count("\n", 0, node.start_mark.index) + 1
 
 
-def _keys(node: yaml.Node | None) -> list[yaml.Node]:
+def _pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
+    """The keys and values at the top of a body, in order."""
     if isinstance(node, yaml.MappingNode):
-        return [key for key, _ in node.value]
+        return list(node.value)
     if isinstance(node, yaml.SequenceNode):
-        return [key for item in node.value if isinstance(item, yaml.MappingNode) for key, _ in item.value]
+        return [pair for item in node.value if isinstance(item, yaml.MappingNode) for pair in item.value]
     return []
 
 
@@ -391,11 +392,7 @@ def _as_list(value: Any) -> list[Any]:
 
 def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
     """Top-level entries in order. An entry ends where only blank lines and comments at its margin follow."""
-    pairs: list[tuple[yaml.Node, yaml.Node]] = []
-    if isinstance(node, yaml.MappingNode):
-        pairs = list(node.value)
-    elif isinstance(node, yaml.SequenceNode):
-        pairs = [pair for item in node.value if isinstance(item, yaml.MappingNode) for pair in item.value]
+    pairs = _pairs(node)
     starts = [key.start_mark.index for key, _ in pairs]
     if starts != sorted(starts):
         raise MetadataError("keys that are aliases cannot be edited", hint="write the keys out")

@@ -193,7 +193,7 @@ class HeadingNode(Node):
         self.heading = heading
         self.children: list[Node] = []
         for child in children:
-            self._adopt(child, len(self.children))
+            self.adopt(child)
 
     @property
     def level(self) -> int:
@@ -207,9 +207,6 @@ class HeadingNode(Node):
 
     @title.setter
     def title(self, title: str) -> None:
-        self._set_title(title)
-
-    def _set_title(self, title: str) -> None:
         self._check_live()
         if self.heading is not None:
             self.heading = self.heading.with_title(title)
@@ -250,14 +247,15 @@ class HeadingNode(Node):
             at = min(at, texts)
         child.detach()
         with _start_kept(self.root):
-            self._adopt(child, at)
+            self.adopt(child, at)
 
     def own_blocks(self) -> list[Block]:
         return [block for block in (self.metadata_block, self.heading) if block is not None]
 
-    def _adopt(self, child: Node, index: int) -> None:
+    def adopt(self, child: Node, index: int | None = None) -> None:
+        """Put a node that is in no tree under this one, else as it is (unlike `add_child`)."""
         child.parent = self
-        self.children.insert(index, child)
+        self.children.insert(len(self.children) if index is None else index, child)
 
 
 MarkdownTree = HeadingNode | None
@@ -390,7 +388,7 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
     for block in rest:
         if isinstance(block, MetadataBlock):
             if pending is not None:
-                _append(section, TextNode(None, pending))
+                section.adopt(TextNode(None, pending))
             pending = block
             continue
         if isinstance(block, HeadingBlock):
@@ -399,21 +397,16 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
                 above.pop()
             parent = above[-1][1] if above else root
             section = HeadingNode(block, pending)
-            _append(parent, section)
+            parent.adopt(section)
             above.append((level, section))
         elif isinstance(block, (TextBlock, ErrorBlock)):
-            _append(section, TextNode(block, pending))
+            section.adopt(TextNode(block, pending))
             if block.source.startswith("---") and _OPENS.match(block.source):
                 root.metadata_is_open = True
         pending = None
     if pending is not None:
-        _append(section, TextNode(None, pending))
+        section.adopt(TextNode(None, pending))
     return root
-
-
-def _append(parent: HeadingNode, child: Node) -> None:
-    child.parent = parent
-    parent.children.append(child)
 
 
 def tree_to_blocks(tree: Node | None) -> list[Block]:
@@ -472,11 +465,6 @@ def postorder(tree: Node | None) -> Iterator[Node]:
         stack.extend((child, False) for child in reversed(children(node)))
 
 
-def map_nodes(tree: Node | None, function: Callable[[Node], T]) -> list[T]:
-    """`function` of every node, in document order."""
-    return [function(node) for node in preorder(tree)]
-
-
 def fold(tree: Node, function: Callable[[Node, list[T]], T]) -> T:
     """Combine bottom-up: `function(node, results of its children)`, for every node; the root's result.
 
@@ -512,11 +500,6 @@ def extract(tree: Node, key: str, function: Callable[[Node, list[Any]], Any]) ->
         return value
 
     fold(tree, visit)
-
-
-def find(tree: Node | None, test: Callable[[Node], bool]) -> Node | None:
-    """The first node, in document order, that passes `test`."""
-    return next((node for node in preorder(tree) if test(node)), None)
 
 
 _ANY = object()
@@ -568,21 +551,6 @@ def own_text(node: Node) -> str:
     """The text of a text node, or the text directly under a heading, subheadings left out."""
     nodes: Sequence[Node] = node.texts if isinstance(node, HeadingNode) else [node]
     return without_metadata([block for n in nodes for block in n.own_blocks()])
-
-
-def table_of_contents(tree: Node | None) -> list[tuple[int, str, int]]:
-    """Level, title and line of every heading.
-
-    >>> from lmm.markdown import load_text
-    >>> table_of_contents(load_text("# A\\n\\n## B\\n"))
-    [(1, 'A', 1), (2, 'B', 3)]
-    """
-    return [(n.level, n.title, n.heading.line) for n in preorder(tree) if isinstance(n, HeadingNode) and n.heading]
-
-
-def text_nodes(tree: Node | None) -> list[TextNode]:
-    """All text nodes, in document order."""
-    return [node for node in preorder(tree) if isinstance(node, TextNode)]
 
 
 # -- words -----------------------------------------------------------------------------------------

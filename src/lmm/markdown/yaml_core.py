@@ -288,28 +288,20 @@ def entry(key: str, value: Any, *, indent: int = 0, newline: str = "\n") -> str:
       - b: "yes"
     """
     name = quoted(key) if indent == 0 and key in PROMPT_WORDS else key_source(key)
-    return name + ":" + _after_colon(value, indent, newline)
+    return name + ":" + _after(value, indent, newline, dash=False)
 
 
 def item(value: Any, *, indent: int, newline: str = "\n") -> str:
     """The lines of one ``- value`` list item at column `indent`, with its indentation."""
-    return " " * indent + "-" + _after_dash(value, indent, newline)
+    return " " * indent + "-" + _after(value, indent, newline, dash=True)
 
 
-def _after_colon(value: Any, indent: int, newline: str) -> str:
+def _after(value: Any, indent: int, newline: str, *, dash: bool) -> str:
+    """What follows the colon of an entry at column `indent`, or the `dash` of an item."""
     if isinstance(value, Mapping) and value:
         pad = " " * (indent + 2)
-        return newline + "".join(pad + entry(str(k), v, indent=indent + 2, newline=newline) for k, v in value.items())
-    if isinstance(value, (list, tuple)) and value:
-        return newline + "".join(item(v, indent=indent + 2, newline=newline) for v in value)
-    return _scalar_or_empty(value, indent + 2, newline)
-
-
-def _after_dash(value: Any, indent: int, newline: str) -> str:
-    if isinstance(value, Mapping) and value:
-        pad = " " * (indent + 2)
-        parts = (entry(str(k), v, indent=indent + 2, newline=newline) for k, v in value.items())
-        return " " + pad.join(parts)
+        entries = [entry(str(k), v, indent=indent + 2, newline=newline) for k, v in value.items()]
+        return " " + pad.join(entries) if dash else newline + pad + pad.join(entries)
     if isinstance(value, (list, tuple)) and value:
         return newline + "".join(item(v, indent=indent + 2, newline=newline) for v in value)
     return _scalar_or_empty(value, indent + 2, newline)

@@ -14,8 +14,7 @@ to date are used. As many levels of headings are told as there is room for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +36,7 @@ _ASKED: dict[str, tuple[Task, int]] = {
     "questions": ("questions", 15),
     "keywords": ("keywords", 15),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Annotations:
-    """Which annotations are wanted, and how long summaries may be (in words)."""
-
-    fields: tuple[str, ...] = ("titles",)
-    summary_words: int = 80
+_SUMMARY_WORDS = "80"  # at most
 
 
 def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tuple[str, ...]:
@@ -57,12 +49,12 @@ def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tu
     return tuple(name for name in ANNOTATIONS if wanted[name])
 
 
-async def annotate(batch: Batch, annotations: Annotations, prompts: Prompts) -> None:
-    """Make the chosen annotations where they are missing or their text changed."""
-    slots = {"language": language_name(batch.language), "words": str(annotations.summary_words)}
-    fields = [Field("titles", _title, _title_path)] if "titles" in annotations.fields else []
+async def annotate(batch: Batch, names: Collection[str], prompts: Prompts) -> None:
+    """Make the annotations of these names where they are missing or their text changed."""
+    slots = {"language": language_name(batch.language), "words": _SUMMARY_WORDS}
+    fields = [Field("titles", _title, _title_path)] if "titles" in names else []
     for name in _ASKED:
-        if name in annotations.fields:
+        if name in names:
             fields.append(_from_model(batch, name, prompts.fill(name, **slots)))
     await batch.make_fields(*fields)
 
@@ -77,8 +69,8 @@ def rag_annotations(
     """
 
     def choose(settings: Settings) -> BatchFunction:
-        wanted = Annotations(chosen(settings.annotations, fields))
-        if not named and set(wanted.fields) - {"titles"} and _is_nobodys_choice(settings):
+        wanted = chosen(settings.annotations, fields)
+        if not named and set(wanted) - {"titles"} and _is_nobodys_choice(settings):
             raise ConfigError(
                 f"no language model is configured, and {settings.minor.model} annotates only where it is named",
                 hint="set model under [minor] in config.toml, or name one: --model Ollama/llama3.2",
@@ -210,7 +202,7 @@ async def condensed(node: HeadingNode, batch: Batch, prompts: Prompts, limit: in
         ModelRejected: a summary could not be made, or even the summaries are too long.
     """
     batch.tree = node
-    await annotate(batch, Annotations(("summary",)), prompts)
+    await annotate(batch, ("summary",), prompts)
     if batch.failures:
         reason = str(batch.failures[0].error)
         raise ModelRejected("the text is too long, and its sections could not be summarised", hint=reason)

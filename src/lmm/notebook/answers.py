@@ -305,19 +305,6 @@ def chat_before(ask: PendingPrompt, log: tuple[ChatExchange, ...]) -> tuple[Chat
     return () if ask.starts_chat else current_chat(log)
 
 
-def with_reply(blocks: Sequence[Block], ask: PendingPrompt, reply: str, model: str) -> list[Block]:
-    """The document with one reply placed; its other blocks are the same objects.
-
-    Raises:
-        LmmError: the block has a form that cannot be added to, an edit is waiting there, or the reply would
-            close what the author left open above it.
-    """
-    result, failed = with_replies(blocks, [(ask, Reply(reply, model))])
-    for _, error in failed:
-        raise error
-    return result
-
-
 PromptAndReply = tuple[PendingPrompt, Reply]
 
 
@@ -445,7 +432,6 @@ class AnswerPlanner:
 
     prompts: Prompts
     at: int | None = None
-    tier: str = "major"
     again: bool = False
     since: str | None = None
     bring: Callable[[str, str, Settings], Awaitable[Companions]] = nothing

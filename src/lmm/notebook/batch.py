@@ -270,7 +270,6 @@ class FieldPlanner:
 
     choose: Callable[[Settings], BatchFunction]
     refresh: bool = False
-    tier: str = "minor"
 
     def plan(self, document: Parsed, settings: Settings) -> FieldPlan:
         """The tree in which no edit waits.

@@ -249,7 +249,7 @@ class Making:
 
     async def _make(self, section: _Section, made: Field, below: Sequence[Any] | None) -> Any:
         node, name = section.node, made.name
-        current = fingerprints.value_of(section.values, name)
+        current = metadata.lookup(section.values, name)
         material = _material(made, node, below) if below is not None else None
         text = None if material is None or material.stands else material.fingerprinted
         how = self._how(node, made, material)

@@ -177,11 +177,6 @@ def _is_generated_bare(values: Mapping[str, Any], field: str) -> bool:
     return field in BARE and field in values and _scalar(values) is not None
 
 
-def value_of(values: Mapping[str, Any], field: str) -> Any:
-    """The value that counts for `field`."""
-    return metadata.lookup(values, field)
-
-
 # -- writing ---------------------------------------------------------------------------------------
 
 

@@ -81,11 +81,14 @@ def test_the_lock_excludes_and_tells(tmp_path: Path) -> None:
         pass
 
 
-def test_the_cache_folder() -> None:
+def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that the environment names, else the user's; the state is somewhere else."""
-    assert files.cache_folder({"LMM_CACHE_DIR": "/fast/disk"}) == Path("/fast/disk")
-    assert files.cache_folder({}).name == "lmmarkdown"
-    assert files.cache_folder({}) != files.state_folder({})
+    monkeypatch.setenv("LMM_CACHE_DIR", "/fast/disk")
+    assert files.cache_folder() == Path("/fast/disk")
+    monkeypatch.delenv("LMM_CACHE_DIR")
+    monkeypatch.delenv("LMM_STATE_DIR", raising=False)
+    assert files.cache_folder().name == "lmmarkdown"
+    assert files.cache_folder() != files.state_folder()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")

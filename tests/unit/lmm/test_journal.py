@@ -47,6 +47,6 @@ def test_old_entries_are_forgotten() -> None:
     journal.put(new, {"text": "y"})
     past = time.time() - 100 * 86400
     os.utime(state_folder() / "journal" / old[:2] / f"{old}.json", (past, past))
-    assert journal.forget_old() >= 1
+    journal.forget_old()
     assert journal.get(old) is None
     assert journal.get(new) == {"text": "y"}

@@ -68,7 +68,6 @@ USES: dict[str, Callable[[Folder, str], object]] = {
     "remove": lambda folder, name: folder.remove(name),
     "entries": lambda folder, name: list(folder.entries(name)),
     "walk": lambda folder, name: list(folder.walk(name)),
-    "remove_tree": lambda folder, name: folder.remove_tree(name, marker="diary.md"),
 }
 
 
@@ -83,14 +82,11 @@ def test_no_link_leads_out(clone: Path, home: Path, use: str, name: str) -> None
 
 
 def test_links_inside_are_followed(clone: Path) -> None:
-    """A link to a file or folder within is harmless; with links=False there may be none."""
+    """A link to a file or folder within is harmless."""
     folder = Folder(clone)
     assert folder.read("inside.md") == folder.read("same/b.md") == b"# B\n"
     folder.write("same/b.md", b"# C\n")
     assert (clone / "notes" / "b.md").read_bytes() == b"# C\n"
-    for name in ("inside.md", "same/b.md"):
-        with pytest.raises(LinkOutside, match="no links"):
-            Folder(clone, links=False).read(name)
 
 
 def test_our_own_folder_is_no_link(clone: Path) -> None:
@@ -169,27 +165,6 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     for use in ("read", "open", "write"):
         with pytest.raises((FileReadError, FileWriteError), match="pipe"):
             USES[use](Folder(tmp_path), "pipe")
-
-
-def test_remove_tree(tmp_path: Path, home: Path) -> None:
-    """Only what carries the marker goes, links in it as links; a second time there is nothing."""
-    old = tmp_path / "course" / ".lmm" / "old"
-    (old / "deep" / "er").mkdir(parents=True)
-    (old / "deep" / "er" / "x").write_text("x")
-    (old / "deep" / "out").symlink_to(home)
-    (old / "out.md").symlink_to(home / "diary.md")
-    before, folder = everything(home), Folder(tmp_path / "course")
-    for marker in ("generation.json", "deep", "out.md"):
-        with pytest.raises(FileWriteError, match="somebody else's"):
-            folder.remove_tree(".lmm/old", marker=marker)
-    (old / "generation.json").write_text("{}")
-    assert folder.remove_tree(".lmm/old", marker="generation.json")
-    assert not old.exists()
-    assert not folder.remove_tree(".lmm/old", marker="generation.json")
-    assert not folder.remove_tree(".lmm/none/old", marker="generation.json")
-    assert everything(home) == before
-    with pytest.raises(FileWriteError, match="by itself"):
-        folder.remove_tree(".", marker="x")
 
 
 def test_walk(clone: Path) -> None:

@@ -17,8 +17,6 @@ from lmm.markdown.tree import (
     propagate,
     prune,
     select,
-    table_of_contents,
-    text_nodes,
 )
 
 TEXT = """\
@@ -133,17 +131,11 @@ def test_texts_without_metadata() -> None:
     assert own_text(a) == "One.\n\nTwo."
     assert annotated_text(a.texts[1]) == own_text(a.texts[1]) == "Two."
     assert own_text(c) == ""
-    assert [node.text for node in text_nodes(a)] == ["One.", "Two.", "---\nbroken: a: b\n---", "Three."]
 
 
 def test_indentation_at_the_start_belongs_to_the_text() -> None:
     """Only line ends are taken off, so that code stays code."""
     assert annotated_text(load_text("    x <- 1\n\n\n")) == "    x <- 1"
-
-
-def test_table_of_contents() -> None:
-    """Level, title and line of each heading."""
-    assert table_of_contents(load_text(TEXT)) == [(1, "A", 4), (2, "B", 13), (1, "C", 25)]
 
 
 def test_a_deep_document_is_walked_without_recursion() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.errors import LmmError
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Attachment, ChatRequest, Message, Reply
 from lmm.notebook.answers import (
@@ -15,7 +14,6 @@ from lmm.notebook.answers import (
     request_for,
     threads_at,
     with_replies,
-    with_reply,
 )
 from lmm.notebook.chat_log import ChatExchange
 from lmm.prompts.templates import Prompts
@@ -235,7 +233,7 @@ def test_a_reply_changes_one_block() -> None:
     """Every other block stays the same object."""
     blocks = parse_markdown_text(LECTURE)
     (first, second) = [thread.asks[0] for thread in plan(blocks)]
-    placed = with_reply(blocks, second, "Red.", "M/m")
+    placed, _ = with_replies(blocks, [(second, Reply("Red.", "M/m"))])
     assert [i for i, (one, two) in enumerate(zip(blocks, placed, strict=True)) if one is not two] == [second.block]
     both, failed = with_replies(blocks, [(second, Reply("Red.", "M/m")), (first, Reply("Light.", "M/m"))])
     assert failed == []
@@ -254,9 +252,12 @@ def test_a_reply_must_not_close_what_is_open(opened: str, reply: str) -> None:
     """A reply that would end an open construct above, and so vanish in it, is refused with its line."""
     blocks = parse_markdown_text(f"# A\n\n{opened}\n\n---\n?: help\n---\nText.\n")
     ask = plan(blocks)[0].asks[0]
-    with pytest.raises(LmmError, match="on line 3, which is open"):
-        with_reply(blocks, ask, reply, "M/m")
-    assert plan(parse_markdown_text(serialize(with_reply(blocks, ask, "Harmless.", "M/m")))) == []
+    placed, ((refused, error),) = with_replies(blocks, [(ask, Reply(reply, "M/m"))])
+    assert placed == blocks
+    assert refused is ask
+    assert "on line 3, which is open" in str(error)
+    placed, _ = with_replies(blocks, [(ask, Reply("Harmless.", "M/m"))])
+    assert plan(parse_markdown_text(serialize(placed))) == []
 
 
 def test_the_document_does_not_depend_on_which_reply_came_first() -> None:

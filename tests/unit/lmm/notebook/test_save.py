@@ -8,8 +8,9 @@ import pytest
 
 from lmm.disk.shared import Saved, SharedFile
 from lmm.errors import DocumentError, FileReadError
-from lmm.markdown import MetadataBlock, parse_markdown_text
-from lmm.notebook.answers import plan, with_reply
+from lmm.markdown import MetadataBlock, parse_markdown_text, serialize
+from lmm.messages import Reply
+from lmm.notebook.answers import plan, with_replies
 from lmm.notebook.chat_log import read_log
 from lmm.notebook.edits import is_sound, merge_whole_edits
 
@@ -19,7 +20,8 @@ BASE = "# A\n\n---\n?: why?\n---\nOne.\n"
 def answered(text: str, reply: str = "So.") -> str:
     """`text` with its first question answered."""
     blocks = parse_markdown_text(text)
-    return "".join(block.source for block in with_reply(blocks, plan(blocks)[0].asks[0], reply, "M/m"))
+    placed, _ = with_replies(blocks, [(plan(blocks)[0].asks[0], Reply(reply, "M/m"))])
+    return serialize(placed)
 
 
 def save_merged(path: Path, base: str, ours: str) -> Saved:
