@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from lmm import config_files
-from lmm.config import Settings
 from lmm.document import Document
 from lmm.errors import ModelRejected
 from lmm.extraction import Record, RecordSource, plan_records, read_records
@@ -67,9 +66,9 @@ async def aask(
         ModelError: the model did not answer.
         ConfigError: the configuration asks for something unknown.
     """
-    settings = _settings(model, config, "major")
-    request = chat_request(Subject("", (), text, context), prompt, earlier, settings.system)
-    return (await _reply(_client(settings, model, "major", again), request, text, prompt, context, earlier)).text
+    client = _client("major", model, config, again)
+    request = chat_request(Subject("", (), text, context), prompt, earlier, client.settings.system)
+    return (await _reply(client, request, text, prompt, context, earlier)).text
 
 
 ask = blocking(aask)
@@ -89,10 +88,10 @@ async def aedit(
 
     Arguments and errors are those of `ask`; a version that the model did not finish is refused (`ModelRejected`).
     """
-    settings = _settings(model, config, "major")
-    prompts = load_prompts(settings.prompts_folder)
-    request = edit_request(Subject("", (), text, context), prompt, settings.system, prompts)
-    reply = await _reply(_client(settings, model, "major", again), request, text, prompt, context, ())
+    client = _client("major", model, config, again)
+    prompts = load_prompts(client.settings.prompts_folder)
+    request = edit_request(Subject("", (), text, context), prompt, client.settings.system, prompts)
+    reply = await _reply(client, request, text, prompt, context, ())
     if reply.cut:  # who replaces the text by it would lose the rest
         raise ModelRejected(
             f"{reply.model} was cut off at its output limit",
@@ -129,8 +128,8 @@ async def _extract(
 
 def _source(document: Source, model: Model, config: str | Path | None, again: bool) -> RecordSource:
     if isinstance(document, HeadingNode):
-        settings = _settings(model, config, "minor", document.root.metadata)
-        return RecordSource(document, _client(settings, model, "minor", again), load_prompts(settings.prompts_folder))
+        client = _client("minor", model, config, again, document.root.metadata)
+        return RecordSource(document, client, load_prompts(client.settings.prompts_folder))
     is_text = isinstance(document, str) and "\n" in document
     found = Document.from_text(str(document), config=config) if is_text else Document.open(document, config=config)
     return found.source(model=model, again=again)
@@ -205,10 +204,10 @@ def extract(
     return blocking(_extract)(document, schema, select, model, config, again)
 
 
-def _settings(model: Model, config: str | Path | None, tier: str, header: Mapping[str, Any] | None = None) -> Settings:
-    overrides = {tier: model} if isinstance(model, str) else {}
-    return config_files.settings_for(header=header, config=Path(config) if config else None, overrides=overrides)
-
-
-def _client(settings: Settings, model: Model, tier: str, again: bool) -> Client:
-    return Client(settings, tier=tier, model=None if isinstance(model, str) else model, again=again)
+def _client(
+    tier: str, model: Model, config: str | Path | None, again: bool, header: Mapping[str, Any] | None = None
+) -> Client:
+    name, given = (model, None) if isinstance(model, str) else (None, model)
+    overrides = {tier: name} if name is not None else {}
+    settings = config_files.settings_for(header=header, config=Path(config) if config else None, overrides=overrides)
+    return Client(settings, tier=tier, model=given, again=again)

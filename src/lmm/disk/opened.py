@@ -17,6 +17,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -249,7 +250,9 @@ def remove_folders(made: Sequence[Path]) -> None:
 
 
 @contextlib.contextmanager
-def read_errors(name: str, *, look: str = "check the path") -> Iterator[None]:
+def read_errors(
+    name: str, *, look: str = "check the path", kind: type[FileReadError | FileWriteError] = FileReadError
+) -> Iterator[None]:
     """Tell what the system says while a file is read as a `FileReadError`; `look` is the hint if nothing is there.
 
     Raises:
@@ -259,16 +262,11 @@ def read_errors(name: str, *, look: str = "check the path") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _translated(error, name, FileReadError, look) from error
+        raise _translated(error, name, kind, look) from error
 
 
-@contextlib.contextmanager
-def write_errors(name: str, *, look: str = "check the path") -> Iterator[None]:
-    """The same for writing, as a `FileWriteError`."""
-    try:
-        yield
-    except OSError as error:
-        raise _translated(error, name, FileWriteError, look) from error
+write_errors = partial(read_errors, kind=FileWriteError)
+"""The same for writing, as a `FileWriteError`."""
 
 
 _WORDS = {
@@ -284,9 +282,7 @@ _WORDS = {
 _ELSEWHERE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
 
 
-def _translated(
-    error: OSError, name: str, kind: type[FileReadError] | type[FileWriteError], look: str
-) -> DocumentError:
+def _translated(error: OSError, name: str, kind: type[FileReadError | FileWriteError], look: str) -> DocumentError:
     if error.errno == errno.ELOOP:
         return LinkOutside("a link leads round in a circle, or was put here just now", where=name)
     said = error.strerror or str(error)

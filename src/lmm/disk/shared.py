@@ -56,13 +56,6 @@ class Saved:
     recovered: tuple[Path, ...] = ()
     held_back: bool = False
 
-    @property
-    def why_unplaced(self) -> str:
-        """Why something went to the side file."""
-        if self.held_back:
-            return "nothing was written: with it, something else in the file would be read as what it is not"
-        return "the file was changed meanwhile, and a part of what we made found no place in it"
-
     def check(self) -> Saved:
         """This result, if all of ours found its place.
 
@@ -70,11 +63,12 @@ class Saved:
             DocumentError: a part did not.
         """
         if self.side_file is not None:
+            why = "the file was changed meanwhile, and a part of what we made found no place in it"
             hint = f"it is in {self.side_file}; the file holds what its author saved"
             if self.held_back:
+                why = "nothing was written: with it, something else in the file would be read as what it is not"
                 hint = f"lmm scan --check shows what cannot be read there; what we made is in {self.side_file}"
-            where = str(self.side_file).removesuffix(".unplaced")
-            raise DocumentError(self.why_unplaced, where=where, hint=hint)
+            raise DocumentError(why, where=str(self.side_file).removesuffix(".unplaced"), hint=hint)
         return self
 
 

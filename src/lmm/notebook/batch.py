@@ -25,7 +25,7 @@ from lmm.config import Settings
 from lmm.errors import ConfigError, LmmError, ModelRejected, Place, Untrusted
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
-from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, tree_to_blocks, without_metadata
+from lmm.markdown.tree import HeaderNode, Node, blocks_to_tree, tree_to_blocks, without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Task
 from lmm.models.client import Client
 from lmm.models.port import Ask
@@ -33,6 +33,7 @@ from lmm.models.structured import Schema
 from lmm.notebook.edits import old_view
 from lmm.notebook.fields import (
     Field,
+    FieldWork,
     FoundNode,
     Make,
     MakeSource,
@@ -104,28 +105,12 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 @dataclass(slots=True)
-class Batch:
-    """What a batch model works with: the tree, the client that asks the language model, and what came of it.
+class Batch(FieldWork):
+    """What a batch model works with: the tree, the client that asks the language model, and what came of it."""
 
-    `refresh` makes anew also what was made with another prompt, model or heading path; `file` is for messages.
-    """
-
-    tree: HeadingNode
-    client: Client
-    system: str = ""
-    language: str = "en"
-    refresh: bool = False
-    file: str = ""
-    visited: list[Visited] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop | None = None
     _calls: set[asyncio.Task[Any]] = field(default_factory=set)
     _closed: bool = False
-
-    @property
-    def estimate(self) -> bool:
-        """Whether nobody is asked: a reply only has an ordinary length."""
-        return self.client.estimate
 
     async def ask(self, prompt: str, *attachments: Attachment, task: Task = "answer") -> str:
         """The model's reply to a prompt about attached texts; journaled, so that no reply is paid twice.
@@ -195,17 +180,7 @@ class Batch:
 
     async def make_fields(self, *fields: Field) -> None:
         """Make several fields side by side; they are written in this order, whichever reply comes first."""
-        making = Making(
-            tree=self.tree,
-            fields=fields,
-            client=self.client,
-            system=self.system,
-            refresh=self.refresh,
-            file=self.file,
-            visited=self.visited,
-            failures=self.failures,
-        )
-        await making.run()
+        await Making(self, fields).run()
 
 
 GRACE = 2.0  # seconds that an interrupted sync function has to end

@@ -192,17 +192,28 @@ def _read(node: HeadingNode) -> _Section:
 
 
 @dataclass(slots=True)
+class FieldWork:
+    """A tree, the client that asks the language model, and what came of it.
+
+    `refresh` makes anew also what was made with another prompt, model or heading path; `file` is for messages.
+    """
+
+    tree: HeadingNode
+    client: Client
+    system: str = ""
+    language: str = "en"
+    refresh: bool = False
+    file: str = ""
+    visited: list[Visited] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Making:
     """One pass over a tree."""
 
-    tree: HeadingNode
+    work: FieldWork
     fields: Sequence[Field]
-    client: Client
-    system: str
-    refresh: bool
-    file: str
-    visited: list[Visited]
-    failures: list[Failure]
     total: int = 0
     hopeless: bool = False
     # By node and field; None for what is to be removed.
@@ -210,8 +221,8 @@ class Making:
 
     async def run(self) -> None:
         """Make the fields and write them; those that fail are in `failures`."""
-        skipped = is_on(self.tree.own("skip"))
-        roots = [_read(node) for node in (sections_of(self.tree, skipped=True) if skipped else [self.tree])]
+        skipped = is_on(self.work.tree.own("skip"))
+        roots = [_read(node) for node in (sections_of(self.work.tree, skipped=True) if skipped else [self.work.tree])]
         sections = [section for root in roots for section in root.walk()]
         self.total = sum(_has(section, made) for section in sections for made in self.fields)
         self._progress()
@@ -221,7 +232,7 @@ class Making:
                 if isinstance(result, BaseException) and not isinstance(result, _Unavailable):
                     raise result
         finally:
-            if not self.client.estimate:
+            if not self.work.client.estimate:
                 self._write(sections)
 
     # -- one field -----------------------------------------------------------------------------------
@@ -261,7 +272,7 @@ class Making:
         if state is State.GONE:
             self.results[id(node), name] = None
             current = None
-        wanted = state in fingerprints.STALE or (self.refresh and state is State.OTHERWISE)
+        wanted = state in fingerprints.STALE or (self.work.refresh and state is State.OTHERWISE)
         if not wanted or material is None or text is None:
             self._visited(made, node, state)
             return material if current is None else current
@@ -272,7 +283,7 @@ class Making:
         value = await self._value(made, node, material)
         if value is not None:
             self.results[id(node), name] = Generated(value, text, how)
-        self._visited(made, node, state, anew=value is not None or self.client.estimate)
+        self._visited(made, node, state, anew=value is not None or self.work.client.estimate)
         return material if value is None else value
 
     async def _value(self, made: Field, node: HeadingNode, material: FieldMaterial) -> Any:
@@ -281,35 +292,35 @@ class Making:
         try:
             return await call(made.make, node, material.text)
         except Exception:
-            if self.client.estimate:  # it could not read the reply that stands for the model's
+            if self.work.client.estimate:  # it could not read the reply that stands for the model's
                 return None
             raise
 
     def _how(self, node: HeadingNode, made: Field, material: FieldMaterial | None) -> str:
         """What a value depends on besides its text; a field that names no prompt does not depend on the model."""
-        asked = (self.client.name, self.system, made.made_by) if made.made_by else ("", "", "")
+        asked = (self.work.client.name, self.work.system, made.made_by) if made.made_by else ("", "", "")
         headings = material.headings if material is not None else ()
         return "\0".join([*asked, " > ".join((*node.heading_path, node.title)), *headings])
 
     def _visited(self, made: Field, node: HeadingNode, state: State, *, anew: bool = False) -> None:
-        self.visited.append(Visited(made.name, node.title, self._place(node), state, anew))
+        self.work.visited.append(Visited(made.name, node.title, self._place(node), state, anew))
         self._progress(made.name)
 
     def _failed(self, name: str, node: HeadingNode, error: LmmError) -> _Unavailable:
         self.hopeless = self.hopeless or isinstance(error, _HOPELESS)
         failure = Failure(self._place(node), error, f"{name} of '{node.title}'")
-        self.failures.append(failure)
-        self.client.tell(Failed(error, failure.what), failure.place)
+        self.work.failures.append(failure)
+        self.work.client.tell(Failed(error, failure.what), failure.place)
         self._progress(name)
         return _Unavailable()
 
     def _progress(self, note: str = "") -> None:
-        done = min(len(self.visited) + len(self.failures), self.total)
-        self.client.tell(Progress("fields", done, self.total, note), Place(self.file))
+        done = min(len(self.work.visited) + len(self.work.failures), self.total)
+        self.work.client.tell(Progress("fields", done, self.total, note), Place(self.work.file))
 
     def _place(self, node: HeadingNode) -> Place:
         line = node.heading.line if node.heading is not None else 1
-        return Place(self.file, line, path=(*node.heading_path, node.title))
+        return Place(self.work.file, line, path=(*node.heading_path, node.title))
 
     # -- all fields ----------------------------------------------------------------------------------
 

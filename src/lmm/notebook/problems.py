@@ -24,6 +24,7 @@ from lmm.notebook.header import missing_keys
 _FINISHED = re.compile(r"\n {0,3}(?:`{3,}|~{3,})[ \t]*\r?\Z|\A<!--[^\n]*\n(?s:.*)-->[ \t]*\r?\Z")
 _BLANK_LINE = re.compile(r"\n[ \t]*\r?\n\Z")
 _PANDOC_TAB = 4
+_AS_TEXT = "Pandoc reads this metadata, with any replies in it, as text"
 _RESOLVE = "lmm accept or lmm reject"
 _RULE_LIKE_METADATA = re.compile(r"---[ \t]*\r?\n[ \t]*[^\s]")
 
@@ -37,6 +38,10 @@ class Problem:
     message: str
     hint: str
     severity: Literal["error", "warning"] = "error"
+
+
+def _warning(line: int, message: str, hint: str) -> Problem:
+    return Problem(line, 1, message, hint, "warning")
 
 
 def find_problems(blocks: Sequence[Block]) -> list[Problem]:
@@ -55,29 +60,27 @@ def find_problems(blocks: Sequence[Block]) -> list[Problem]:
 def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Problem]:
     """What `lmm scan` would add to the header of a document, or of a `chapter` of a book."""
     missing = missing_keys(blocks, chapter=chapter)
-    return [Problem(1, 1, f"the header has no {key}", "lmm scan adds it", "warning") for key in missing]
+    return [_warning(1, f"the header has no {key}", "lmm scan adds it") for key in missing]
 
 
 def _edit_problems(blocks: Sequence[Block]) -> Iterator[Problem]:
     for line in damaged_edits(blocks):
         yield Problem(line, 1, "this edit has lost its marks", "restore them, or mend the text and delete '~edit_'")
     for line in orphaned_marks(blocks):
-        yield Problem(line, 1, "this mark belongs to no edit", "delete the line", "warning")
+        yield _warning(line, "this mark belongs to no edit", "delete the line")
     for edit in find_edits(blocks):
         losses = edit.losses
         for warning in edit.warnings:
             hint = "lmm accept would lose text: mend the new text, or lmm reject" if warning in losses else _RESOLVE
-            yield Problem(edit.line, 1, warning, hint, "warning")
+            yield _warning(edit.line, warning, hint)
 
 
 def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Problem]:
     for before in like_captions(texts_of(blocks)):
         block = blocks[before + 1] if before + 1 < len(blocks) else None
         if isinstance(block, MetadataBlock) and block.content.rstrip().endswith("---"):
-            message = (
-                "Pandoc reads this metadata, with any replies in it, as text: the definition before it as a caption"
-            )
-            yield Problem(block.line, 1, message, "end it with ... in place of its last ---", "warning")
+            message = f"{_AS_TEXT}: the definition before it as a caption"
+            yield _warning(block.line, message, "end it with ... in place of its last ---")
 
 
 def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
@@ -91,13 +94,8 @@ def _block_problems(block: Block, before: Block | None) -> Iterator[Problem]:
 
 def _text_problems(block: TextBlock) -> Iterator[Problem]:
     if _RULE_LIKE_METADATA.match(block.content) and "\n---" in block.content[3:]:
-        yield Problem(
-            block.line,
-            1,
-            "Pandoc reads this rule as the start of metadata",
-            "put a blank line after it, or write *** for a rule",
-            "warning",
-        )
+        hint = "put a blank line after it, or write *** for a rule"
+        yield _warning(block.line, "Pandoc reads this rule as the start of metadata", hint)
     opened = unclosed_construct(block.content)
     if opened is not None:
         offset, mark = opened
@@ -118,9 +116,8 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[P
             first + line - 1, 1, f"'{name}' stands here a second time; the last one counts", "delete one of them"
         )
     for name, line in metadata.boolean_assignments(body):
-        yield Problem(
-            first + line - 1, 1, f"'{name} = …' is read, but not by other programs", f"write '{name}: true'", "warning"
-        )
+        message = f"'{name} = …' is read, but not by other programs"
+        yield _warning(first + line - 1, message, f"write '{name}: true'")
     shown = _shown_by_pandoc(block, before)
     if shown is not None:
         yield shown
@@ -151,7 +148,7 @@ def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Problem | No
         line, hint = block.body_line, "write 'key: value' lines, without the '- '"
     else:
         return None
-    return Problem(line, 1, "Pandoc reads this metadata, with any replies in it, as text", hint, "warning")
+    return _warning(line, _AS_TEXT, hint)
 
 
 def _is_finished(before: Block) -> bool:
@@ -170,25 +167,13 @@ def _prompt_problems(block: MetadataBlock, body: str, first: int) -> Iterator[Pr
     for prompt in block.prompts:
         line = first + prompt.line - 1
         if not prompt.text:
-            yield Problem(
-                line, 1, f"'{prompt.spelling}:' asks nothing", "write the question after the colon", "warning"
-            )
+            yield _warning(line, f"'{prompt.spelling}:' asks nothing", "write the question after the colon")
         if yaml_core.runs_in_knitr(body[prompt.start : prompt.end]):
-            yield Problem(
-                line,
-                1,
-                "knitr or Quarto would run the code in this prompt, even inside metadata",
-                "answer it before knitting: lmm messages",
-                "warning",
-            )
+            message = "knitr or Quarto would run the code in this prompt, even inside metadata"
+            yield _warning(line, message, "answer it before knitting: lmm messages")
         if isinstance(block, HeaderBlock) and prompt.spelling in spellings:
-            yield Problem(
-                line,
-                1,
-                f"R Markdown refuses a header with two '{prompt.spelling}:' until they are answered",
-                "answer them before knitting: lmm messages",
-                "warning",
-            )
+            message = f"R Markdown refuses a header with two '{prompt.spelling}:' until they are answered"
+            yield _warning(line, message, "answer them before knitting: lmm messages")
         spellings.add(prompt.spelling)
 
 
@@ -215,9 +200,7 @@ def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Prob
         try:
             block.with_key(key, "added")
         except MetadataError as error:
-            yield Problem(
-                block.line, 1, f"'{key}' cannot be added to this header: {error.message}", error.hint, "warning"
-            )
+            yield _warning(block.line, f"'{key}' cannot be added to this header: {error.message}", error.hint)
 
 
 # -- code that knitr would run ---------------------------------------------------------------------
