@@ -35,14 +35,6 @@ Check = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Theirs:
-    """What stands on disk and is not as we left it; `trouble` is why it cannot be gone on with, if it cannot."""
-
-    text: str
-    trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Saved:
     """What became of a save: the text now on disk, and the side file that holds what found no place.
 
@@ -122,13 +114,11 @@ class SharedFile:
         """Whether the file was written since we read it, or is gone: one look at its time, size and inode."""
         return signature(self.path) != self._seen
 
-    def look(self) -> Theirs | None:
-        """What stands on disk now; None if that is `base`."""
-        try:
-            text = files.read_document(self.path)
-        except FileReadError as error:  # gone, or in the middle of being written
-            return Theirs("", error.message)
-        return None if text == self.base else Theirs(text, "" if text.strip() else "the file was emptied")
+    def _now(self) -> str | None:
+        """What stands on disk now; None if it is gone, or in the middle of being written."""
+        with contextlib.suppress(FileReadError):
+            return files.read_document(self.path)
+        return None
 
     def reread(self, ours: str) -> Merged:
         """Take what stands on disk as the new `base`, and merge `ours`, made from the old one, into it.
@@ -142,38 +132,29 @@ class SharedFile:
         self.base = theirs
         return merged
 
-    async def still(self, seconds: float = 0.1) -> bool:
+    async def still(self, seconds: float) -> None:
         """Wait until the file is `base`, or has not changed for so many seconds.
 
         An editor may be in the middle of writing it, or between removing the old file and writing the new one.
-        False if the wait was cut short by cancellation: then is the last chance to save.
+        Cancellation cuts the wait short: then is the last chance to save.
         """
-        before, now = None, self.look()
-        try:
+        before: str | None = self.base
+        now = self._now()
+        with contextlib.suppress(asyncio.CancelledError):
             for _ in range(_STILL_ROUNDS):
-                if now is None or now == before:
+                if now in (self.base, before):
                     break
                 await asyncio.sleep(seconds)
-                before, now = now, self.look()
-        except asyncio.CancelledError:
-            return False
-        return True
+                before, now = now, self._now()
 
     # -- saving ----------------------------------------------------------------------------------
 
-    def save(
-        self,
-        ours: str,
-        *,
-        check: Check = lambda before, after: True,
-        undo: bool = True,
-        unplaced: tuple[str, ...] = (),
-    ) -> Saved:
+    def save(self, ours: str, *, check: Check = lambda before, after: True, unplaced: tuple[str, ...] = ()) -> Saved:
         """Write `ours`, which was made from `base`, into a file that may have changed meanwhile.
 
         What its author wrote since stays, also what is saved in the very moment in which we write; what cannot be
         placed, `unplaced` too, goes to ``FILE.unplaced``. Where `check` refuses what we would write, all of `ours`
-        does. The result is the new `base`; with `undo`, `lmm undo` can take it back.
+        does. The result is the new `base`, and `lmm undo` can take it back.
 
         Raises:
             FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
@@ -195,27 +176,26 @@ class SharedFile:
             lost = (*unplaced, *merged.unplaced)
             side = _write_aside(self.path, lost) if lost else None
             changed, written = theirs != self.base, merged.text != theirs
-            recovered = self._written(theirs, merged.text, undo) if written else []
+            recovered = self._written(theirs, merged.text) if written else []
             return Saved(merged.text, changed, side, tuple(recovered), held_back)
 
-    def _written(self, before: str, after: str, remembered: bool) -> list[Path]:
+    def _written(self, before: str, after: str) -> list[Path]:
         self._seen, self.base = signature(self.path), after
         recovered = files.remove_leftovers(files.real(self.path).parent)
-        if remembered:
-            with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
-                remember(self.path, before, after)
+        with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
+            remember(self.path, before, after)
         return recovered
 
     def _whole(self) -> str:
         """The text on disk; one that is gone, emptied or torn is waited for, as it may be about to be written."""
         for _ in range(_PAUSES):
-            now = self.look()
-            if now is None or not now.trouble:
-                return self.base if now is None else now.text
+            now = self._now()
+            if now is not None and (now == self.base or now.strip()):
+                return now
             time.sleep(_PAUSE)
         return files.read_document(self.path)
 
-    def _pause(self) -> str:
+    def _pause(self) -> str | None:
         """Wait until whoever writes at this moment has ended: some programs write in several steps. The text then."""
         before = self._now()
         for _ in range(_PAUSES):
@@ -225,10 +205,6 @@ class SharedFile:
                 break
             before = now
         return before
-
-    def _now(self) -> str:
-        now = self.look()
-        return self.base if now is None else now.text
 
 
 def _write_aside(path: Path, pieces: tuple[str, ...]) -> Path:

@@ -71,7 +71,8 @@ def take_back(path: Path) -> UndoneChange:
                     now = read_document(path)
                     continue
                 record.unlink(missing_ok=True)
-                changed = sum(max(end - start, last - first) for start, end, first, last in _changes(now, text))
+                changes = hunks(now.splitlines(), text.splitlines())
+                changed = sum(max(end - start, last - first) for start, end, first, last in changes)
                 return UndoneChange(datetime.fromtimestamp(int(record.name) / 1e9), changed, len(list(_records(path))))
             record.unlink(missing_ok=True)
     raise LmmError(
@@ -93,10 +94,6 @@ def _without(path: Path, before: str, after: str, now: str) -> str:
             where=f"{path}:{conflict.line}",
             hint="undo your own change of this place first, then run lmm undo again",
         ) from conflict
-
-
-def _changes(one: str, two: str) -> Iterator[tuple[int, int, int, int]]:
-    return hunks(one.splitlines(), two.splitlines())
 
 
 def _records(path: Path) -> Iterator[Path]:

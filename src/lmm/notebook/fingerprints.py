@@ -159,7 +159,7 @@ def state_of(
     """
     if any(key in values for key in metadata.locked_keys(field)):
         return State.LOCKED
-    if field in values and not _is_generated_bare(values, field):
+    if field in values and (field not in BARE or _scalar(values) is None):
         return State.OWN
     if _key_in(values, field) not in values:
         return State.NOTHING if text is None else State.MISSING
@@ -171,10 +171,6 @@ def state_of(
     if known.text != text_hash(text) and (len(known.text) < _OTHER_LENGTH or known.text != other()):
         return State.CHANGED
     return State.OTHERWISE if known.made and known.made != _short(made) else State.FRESH
-
-
-def _is_generated_bare(values: Mapping[str, Any], field: str) -> bool:
-    return field in BARE and field in values and _scalar(values) is not None
 
 
 # -- writing ---------------------------------------------------------------------------------------
