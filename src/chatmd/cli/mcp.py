@@ -82,7 +82,7 @@ def mcp(
     token = _checked(host, public, token_env, http is not None)
     how = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
     publishing = Publishing(folder, not no_course, name=course, config=config, model=model, options=how)
-    _log_to_stderr()
+    terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
     with contextlib.suppress(KeyboardInterrupt):  # which is how one ends it
         if http is None:
             loop.run(_serve(publishing, None, public, token))
@@ -159,8 +159,3 @@ def _checked(host: str, public: bool, token_env: str | None, http: bool) -> str:
         raise ConfigError(f"{token_env} holds no token of {_SHORTEST_TOKEN} characters or more", where="--token-env",
                           hint=f"export {token_env}=$(openssl rand -hex 24)")  # fmt: skip
     return token
-
-
-def _log_to_stderr() -> None:
-    """Standard output belongs to the protocol."""
-    terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")

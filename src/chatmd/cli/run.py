@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -153,7 +152,7 @@ class _Lines:
         if sys.stdin.isatty():
             terminal.say("> ", err=True, end="")
         while b"\n" not in self.rest:
-            data = await _in_thread(lambda: os.read(sys.stdin.fileno(), 65536))
+            data = await _typed()
             if not data:
                 line, self.rest = self.rest, b""
                 return line.decode(errors="replace").strip() or None
@@ -162,7 +161,8 @@ class _Lines:
         return line.decode(errors="replace").strip() or await self()
 
 
-async def _in_thread(read: Callable[[], bytes]) -> bytes:
+async def _typed() -> bytes:
+    """What the user types next; nothing at the end."""
     running = asyncio.get_running_loop()
     done: asyncio.Future[bytes] = running.create_future()
 
@@ -171,7 +171,7 @@ async def _in_thread(read: Callable[[], bytes]) -> bytes:
             done.set_result(data)
 
     def work() -> None:
-        data = read()
+        data = os.read(sys.stdin.fileno(), 65536)
         running.call_soon_threadsafe(arrived, data)
 
     threading.Thread(target=work, daemon=True).start()

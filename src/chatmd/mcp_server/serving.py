@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -432,30 +432,22 @@ async def _lines_of_stdin() -> AsyncGenerator[Any]:
     os.dup2(nothing, 0)
     os.close(nothing)
     try:
-        yield _Lines(mine)
+        yield _lines(mine)
     finally:
         os.dup2(mine, 0)
 
 
-class _Lines:
-    """An async iterator over the lines of a file descriptor."""
+async def _lines(descriptor: int) -> AsyncGenerator[str]:
+    """The lines of a file descriptor."""
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
-    def __init__(self, descriptor: int) -> None:
-        self._loop, self._queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
-        threading.Thread(target=self._read, args=(descriptor,), name="mcp-stdin", daemon=True).start()
-
-    def __aiter__(self) -> AsyncIterator[str]:
-        return self
-
-    async def __anext__(self) -> str:
-        line = await self._queue.get()
-        if line is None:
-            raise StopAsyncIteration
-        return line
-
-    def _read(self, descriptor: int) -> None:
+    def read() -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended
             with os.fdopen(descriptor, encoding="utf-8", errors="replace", closefd=False) as stream:
                 for line in stream:
-                    self._loop.call_soon_threadsafe(self._queue.put_nowait, line)
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, None)
+                    loop.call_soon_threadsafe(queue.put_nowait, line)
+            loop.call_soon_threadsafe(queue.put_nowait, None)
+
+    threading.Thread(target=read, name="mcp-stdin", daemon=True).start()
+    while (line := await queue.get()) is not None:
+        yield line

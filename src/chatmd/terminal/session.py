@@ -12,7 +12,7 @@ import re
 import signal
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -168,7 +168,7 @@ _WIDEST_NAME = 20  # columns
 _LOOK = 0.5  # seconds between two looks whether the file was changed
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
-Act = Callable[[], Awaitable[None]]
+Act = Callable[[], Coroutine[None, None, None]]
 
 
 class TerminalSession:
@@ -251,11 +251,7 @@ class TerminalSession:
 
     async def _act(self, act: Act) -> None:
         """Do something with the file; Ctrl-C cancels it."""
-
-        async def acting() -> None:
-            await act()
-
-        self._acting = task = asyncio.create_task(acting())
+        self._acting = task = asyncio.create_task(act())
         try:
             await asyncio.wait((task,))
         finally:

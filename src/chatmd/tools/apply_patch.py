@@ -18,6 +18,7 @@ from chatmd.tools.registry import OpenTools
 from chatmd.tools.roots import RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_lines import decode_text, encode_text
 from lmm.messages import ToolDefinition, ToolOutput, object_schema
+from lmm.terminal import count
 
 _DESCRIPTION = """\
 Change, add, move and delete text files with one patch; all of it is applied, or nothing. {roots} A patch looks like \
@@ -66,9 +67,7 @@ class PatchTool:
         patch = {"type": "string", "description": "the patch, from '*** Begin Patch' to '*** End Patch'"}
         return ToolDefinition("apply_patch", text, object_schema(("patch",), patch=patch))
 
-    def read_arguments(self, text: str) -> dict[str, Any]:
-        """See `patch_arguments`."""
-        return patch_arguments(text)
+    read_arguments = staticmethod(patch_arguments)
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
         text = arguments.get("patch", arguments.get("input"))
@@ -119,7 +118,7 @@ class _Plan:
                     hint="use '*** Update File: …'; to replace all of it, delete it before, in the same patch",
                 )
             self.new[key] = encode_text(text_of(section.lines), target.name)
-            self.report.append(f"A {target.name} ({len(section.lines)} line{'s' * (len(section.lines) != 1)})")
+            self.report.append(f"A {target.name} ({count(len(section.lines), 'line')})")
         elif content is None:
             verb = "deletes" if isinstance(section, DeleteFile) else "updates"
             raise PatchError(

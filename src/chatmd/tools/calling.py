@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
@@ -30,10 +30,6 @@ from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
 from lmm.messages import ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
 from lmm.models.port import RunnableTool
-
-if TYPE_CHECKING:
-    pass
-
 
 # -- Another ChatMD file as a tool: the model gives it an input, and gets its answer --------------------------
 
@@ -167,9 +163,6 @@ def _timeout(declared: Tool, run: Run) -> float | None:
 
 
 # -- Carry out the calls of a reply, side by side, each to a result that the model can read -------------------
-#
-# Whatever goes wrong with a call - no such tool, arguments that are no JSON or do not fit, an error, a time-out - is
-# its result. Tools get arguments that fit their schema, and what they return holds no known secret.
 
 
 _log = logging.getLogger(__name__)

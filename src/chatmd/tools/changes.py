@@ -49,7 +49,7 @@ class _Step:
     Each is empty if it is not needed; `digest` is that of the new content.
     """
 
-    path: str
+    path: Path
     temporary: str
     backup: str
     digest: str
@@ -120,7 +120,7 @@ def _planned(change: Change, *, alone: bool) -> _Step:
     name = f".lmm-{secrets.token_hex(8)}"
     digest = "" if change.new is None else hashlib.sha256(change.new).hexdigest()
     backup = "" if alone or change.old is None else f"{name}.old"
-    return _Step(str(change.target.real), "" if change.new is None else f"{name}.tmp", backup, digest)
+    return _Step(change.target.real, "" if change.new is None else f"{name}.tmp", backup, digest)
 
 
 def _prepare(change: Change, step: _Step) -> None:
@@ -152,18 +152,17 @@ def _exchange_all(changes: Sequence[Change], steps: Sequence[_Step]) -> None:
 
 
 def _exchange(step: _Step) -> None:
-    path = Path(step.path)
-    with open_folder(path.parent) as folder:
+    with open_folder(step.path.parent) as folder:
         if step.temporary:
-            folder.rename(step.temporary, path.name)
+            folder.rename(step.temporary, step.path.name)
         else:
-            folder.remove(path.name)
+            folder.remove(step.path.name)
         folder.sync()
 
 
 def _undo(step: _Step) -> None:
     """Put the old content back if the new one is there: not if nothing was exchanged, or somebody wrote it since."""
-    path = Path(step.path)
+    path = step.path
     with contextlib.suppress(OSError), open_folder(path.parent) as folder:
         digest = ""
         if folder.stat(path.name) is not None:
@@ -181,7 +180,7 @@ def _undo(step: _Step) -> None:
 def _clear(steps: Sequence[_Step]) -> None:
     """Remove the temporary names that are left."""
     for step in steps:
-        with contextlib.suppress(OSError), open_folder(Path(step.path).parent) as folder:
+        with contextlib.suppress(OSError), open_folder(step.path.parent) as folder:
             for name in (step.temporary, step.backup):
                 if name:
                     folder.remove(name, missing_ok=True)

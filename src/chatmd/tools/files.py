@@ -19,6 +19,7 @@ from chatmd.tools.patch import as_typed, nearest
 from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_lines import TextLines, decode_text, encode_text, read_excerpt, with_newline
+from lmm import terminal
 from lmm.disk.opened import open_folder, read_errors
 from lmm.messages import ToolDefinition, ToolOutput, object_schema
 
@@ -206,7 +207,7 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
             hint="give more of the text around the one that is meant, or all=true, or use apply_patch",
         )
     done = text.replace(wanted, with_newline(replace, newline))
-    return done, f"Replaced {count} occurrence{'s' * (count > 1)} in {name}, {_listed(places)}."
+    return done, f"Replaced {terminal.count(count, 'occurrence')} in {name}, {_listed(places)}."
 
 
 def edit_file(roots: ToolRoots, path: str, edit: Callable[[str | None, RootedPath], tuple[str, str]]) -> str:
@@ -256,8 +257,7 @@ def _listed(places: list[int]) -> str:
 
 
 def _lines(text: str) -> str:
-    count = len(TextLines.of(text).texts)
-    return f"{count} line{'s' * (count != 1)}"
+    return terminal.count(len(TextLines.of(text).texts), "line")
 
 
 # -- The tool that shows images to the model: `import_image` --------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import contextlib
 import json
 import logging
@@ -225,7 +224,7 @@ _READERS = {"text": _text, "image": _image, "audio": _audio, "resource_link": _l
 def _decoded(data: str) -> bytes | None:
     try:
         return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
 
 

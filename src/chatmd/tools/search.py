@@ -22,7 +22,7 @@ from lmm.disk.opened import open_folder, read_errors
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, object_schema
-from lmm.terminal import visible
+from lmm.terminal import count, visible
 
 DEEPEST = 20
 _LARGEST = 20_000_000  # bytes of a file that is searched
@@ -167,7 +167,7 @@ class _Search:
                     self._search(file)
                 if self.late:
                     break
-        what = f"{self.found} line{'s' * (self.found != 1)} in {self.files} file{'s' * (self.files != 1)}"
+        what = f"{count(self.found, 'line')} in {count(self.files, 'file')}"
         notes = [f"[{what} contain the text]" if self.found else f"No line in {target.name} contains the text."]
         if self.found > len(self.lines):
             notes.append(f"[{self.found - len(self.lines)} of them are left out; give a path or a glob]")

@@ -6,8 +6,8 @@ A line ends with LF or CRLF; any other character, such as a lone CR or a form fe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO
 
 from chatmd.errors import NotStorable
@@ -137,7 +137,7 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     """
     taken, newlines, scanned, last = bytearray(), 0, 0, b"\n"
     room = 4 * budget + 4  # no character has more bytes
-    for piece in _pieces(file):
+    for piece in iter(partial(file.read, _PIECE), b""):
         if not scanned and b"\0" in piece[:8192]:
             decode_text(piece[:8192], name)  # which says what it is
         start = _after_newline(piece, offset - newlines)
@@ -150,11 +150,6 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     total = newlines + (last != b"\n")
     lines, cut = _shown(taken, len(taken) < room, name, offset, count, budget)
     return Excerpt(lines.texts, offset, total, exact=scanned < SCANNED, cut=cut, crlf=lines.newline == "\r\n")
-
-
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    while piece := file.read(_PIECE):
-        yield piece
 
 
 def _after_newline(piece: bytes, number: int) -> int | None:
