@@ -125,9 +125,14 @@ def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
     assert "think" not in str(server.requests[-1].body)
 
 
-def test_a_reply_that_goes_in_circles_is_stopped(server: ScriptedServer) -> None:
+@pytest.mark.parametrize(
+    "circling",
+    [Action(pieces=("Well.", *("\n<text>\n", "\n\n<text>") * 5_000)), Action("Yes.", reasoning="Wait, no. " * 999)],
+    ids=["reply", "thoughts"],
+)
+def test_what_goes_in_circles_is_stopped(server: ScriptedServer, circling: Action) -> None:
     """A small model does not come to an end: neither is its reply waited for, nor does it stand in the file."""
-    server.queue(Action(pieces=("Well.", *("\n<text>\n", "\n\n<text>") * 5_000)))
+    server.queue(circling)
     outcome = talking.answered(DOCUMENT)
     assert outcome.text == DOCUMENT
     assert "said the same again and again" in str(outcome.failures)

@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pydantic_ai import exceptions
@@ -26,7 +26,7 @@ from pydantic_ai.settings import ModelSettings as VendorSettings
 
 from lmm import errors
 from lmm.config import ModelSettings
-from lmm.messages import ChatEvent, ChatRequest, Reasoning, Reply, TextDelta, ToolCall, Usage
+from lmm.messages import ChatEvent, ChatRequest, Reasoning, ReasoningDelta, Reply, TextDelta, ToolCall, Usage
 from lmm.models.event_stream import watching
 from lmm.models.pydantic_ai_messages import (
     Untagged,
@@ -227,17 +227,12 @@ class PydanticAIModel:
                 ) as stream,
             ):
                 told, thinks = 0, False  # thoughts that were told whole; whether there may be others
-                said, end = 0, ""
+                circles = Circles(self.name)
                 async for event in stream:
                     thinks = thinks or is_thinking(event)
                     ours = event_of(event)
-                    if isinstance(ours, TextDelta):
-                        before, said, end = said, said + len(ours.text), (end + ours.text)[-2 * _TIMES * _PERIOD :]
-                        if before // _CIRCLE != said // _CIRCLE and goes_in_circles(end):
-                            raise errors.ModelRejected(
-                                f"{self.name} said the same again and again, and was stopped",
-                                hint="ask in other words, or another model",
-                            )
+                    if isinstance(ours, TextDelta | ReasoningDelta):
+                        circles.hear(ours.text)
                     if thinks and isinstance(ours, TextDelta | ToolCall):
                         for thought in _thoughts(stream.get())[told:]:
                             told, thinks = told + 1, False
@@ -291,9 +286,30 @@ class PydanticAIModel:
 _CIRCLE, _PERIOD, _TIMES = 2_000, 1_000, 4
 
 
+@dataclass(slots=True)
+class Circles:
+    """Listens to what a model says or thinks, for circles from which it does not come to an end."""
+
+    model: str
+    said: int = 0
+    end: str = ""
+
+    def hear(self, text: str) -> None:
+        """Take the next piece.
+
+        Raises:
+            ModelRejected: it said the same again and again.
+        """
+        before, self.said, self.end = self.said, self.said + len(text), (self.end + text)[-2 * _TIMES * _PERIOD :]
+        if before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end):
+            raise errors.ModelRejected(
+                f"{self.model} said the same again and again, and was stopped",
+                hint="ask in other words, or another model",
+            )
+
+
 def goes_in_circles(text: str) -> bool:
-    """Whether a text ends in 2,000 characters or more that are one piece four times or more, blanks apart: small models
-    do not come to an end then.
+    """Whether a text ends in 2,000 characters or more that are one piece four times or more, blanks apart.
 
     >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
     (True, False)
