@@ -183,13 +183,8 @@ CHARACTERS_PER_TOKEN = 4
 SHARE = 0.75
 
 
-def fits(text: str, window: int) -> bool:
-    """Whether a text leaves room in a window of so many tokens, at four characters to a token."""
-    return len(text) <= room(window)
-
-
 def room(window: int) -> int:
-    """The characters of text that a window of so many tokens has room for."""
+    """The characters of text that a window of so many tokens has room for, at four characters to a token."""
     return int(window * SHARE * CHARACTERS_PER_TOKEN)
 
 

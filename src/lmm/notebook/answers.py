@@ -34,7 +34,7 @@ from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import count_tokens
 from lmm.models.windows import learn, surely_fits, window_of
-from lmm.notebook.annotations import NOTICE, condensed, fits, room
+from lmm.notebook.annotations import NOTICE, condensed, room
 from lmm.notebook.batch import Batch
 from lmm.notebook.chat_log import (
     ChatExchange,
@@ -510,12 +510,12 @@ class AnswerPlanner:
         whole = pending.subject.text
         if pending.is_edit or not isinstance(pending.node, HeadingNode) or surely_fits(client.tier, whole):
             return pending
-        window = (await window_of(client.tier)).tokens
-        if fits(whole, window):
+        limit = room((await window_of(client.tier)).tokens)
+        if len(whole) <= limit:
             return pending
         language = str(pending.node.root.own("lang") or "en")
         batch = Batch(pending.node, client.other("minor", listener=ignore), language=language)
-        text = await condensed(pending.node, batch, self.prompts, room(window))
+        text = await condensed(pending.node, batch, self.prompts, limit)
         return replace(pending, subject=replace(pending.subject, text=text), condensed=True)
 
     def thread(self, thread: Thread, plan: AnswerPlan) -> Flow[Outcomes]:
