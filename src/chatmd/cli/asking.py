@@ -7,7 +7,7 @@ import os
 import sys
 
 from chatmd.context import Approve, Confirm
-from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
+from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
 from lmm import terminal
 from lmm.messages import ToolCall
 
@@ -23,7 +23,7 @@ def approve_on_terminal() -> Approve | None:
 
 
 def _confirm(question: str) -> bool:
-    return terminal.confirm(f"{question}Agree? It is asked again only if this changes.")
+    return terminal.confirm(f"{question}{AGREE}")
 
 
 class _Approving:

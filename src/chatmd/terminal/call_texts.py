@@ -9,6 +9,7 @@ from chatmd.errors import StoppedByUser
 from lmm.messages import ToolCall
 from lmm.terminal import visible
 
+AGREE = "Agree? It is asked again only if this changes."
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
 
 _ANSWERS: dict[str, Literal["yes", "no", "always", "quit"]] = {

@@ -54,30 +54,26 @@ from lmm.errors import ConfigError, LmmError
 # -- What can be done at the prompt besides speaking: one row of a table each ---------------------------------
 
 
-# -- Completion at the prompt: commands after ``/``, files of the conversation's folder after ``@`` -----------
-
-
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 class SlashCommand(NamedTuple):
-    """A command; `argument` is how it is called in the help. `anytime`: also while the model is at work."""
+    """A command; `argument` is how it is called in the help."""
 
     name: str
     argument: str
     help: str
-    anytime: bool = False
 
 
 COMMANDS = (
-    SlashCommand("help", "", "this list", True),
-    SlashCommand("tools", "", "the tools that the model is offered", True),
-    SlashCommand("cost", "", "tokens and money so far, and the limits", True),
-    SlashCommand("budget", "AMOUNT", "allow so many tokens (20000) or so much money (0.50$) from now on", True),
+    SlashCommand("help", "", "this list"),
+    SlashCommand("tools", "", "the tools that the model is offered"),
+    SlashCommand("cost", "", "tokens and money so far, and the limits"),
+    SlashCommand("budget", "AMOUNT", "allow so many tokens (20000) or so much money (0.50$) from now on"),
     SlashCommand("edit", "", "take back your last message, and change it"),
     SlashCommand("undo", "", "take back your last message, and what followed it"),
     SlashCommand("compact", "", "replace the older part of the conversation by a summary"),
-    SlashCommand("quit", "", "leave; lmm run FILE goes on from there", True),
+    SlashCommand("quit", "", "leave; lmm run FILE goes on from there"),
 )
 
 KEYS = (
@@ -122,6 +118,9 @@ def help_rows() -> list[tuple[str, str]]:
     """Keys and commands, each with what it does."""
     rows = [(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS]
     return rows + list(KEYS)
+
+
+# -- Completion at the prompt: commands after ``/``, files of the conversation's folder after ``@`` -----------
 
 
 _TYPED_COMMAND = re.compile(r"/[a-z]*")
@@ -169,30 +168,8 @@ def _fits(name: str, stem: str) -> bool:
 # -- Keys of the prompt, besides those of line editing, which are Emacs' as in most shells --------------------
 
 
-class PromptActions(Protocol):
-    """What keys act upon."""
-
-    buffer: Buffer
-
-    def submit(self) -> None:
-        """Hand over what is typed."""
-        ...
-
-    def interrupt(self) -> None:
-        """Cancel, or empty the line, or leave."""
-        ...
-
-    def leave(self) -> None:
-        """End the conversation."""
-        ...
-
-    async def edit(self) -> None:
-        """Open the user's editor."""
-        ...
-
-
-def key_bindings(prompt: PromptActions) -> KeyBindings:
-    """The keys that `slash_commands.KEYS` explains."""
+def key_bindings(prompt: Screen) -> KeyBindings:
+    """The keys that `KEYS` explains."""
     keys = KeyBindings()
     typing = has_focus(prompt.buffer)
     empty = Condition(lambda: not prompt.buffer.text)
@@ -488,12 +465,7 @@ class Screen:
 
     def _live(self) -> StyleAndTextTuples:
         lines = self.user.live(time.monotonic(), self.size)
-        return [fragment for number, line in enumerate(lines) for fragment in self._fragments(line, number > 0)]
-
-    def _fragments(self, line: Line, not_first: bool) -> StyleAndTextTuples:
-        fragments: StyleAndTextTuples = [("", "\n")] if not_first else []
-        fragments += [(_style(span.style), span.text) for span in line]
-        return fragments
+        return [fragment for line in lines for fragment in (("", "\n"), *_fragments(line))][1:]
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
@@ -501,7 +473,11 @@ class Screen:
         return [("bold fg:ansicyan", self.label)]
 
     def _hint(self) -> StyleAndTextTuples:
-        return self._fragments(clipped((StyledSpan(f"  {self.user.hint()}", "dim"),), self.size.columns), False)
+        return _fragments(clipped((StyledSpan(f"  {self.user.hint()}", "dim"),), self.size.columns))
+
+
+def _fragments(line: Line) -> StyleAndTextTuples:
+    return [(_style(span.style), span.text) for span in line]
 
 
 def _style(names: str) -> str:

@@ -25,7 +25,7 @@ from chatmd.runtime.agents import Hooks, RunOptions
 from chatmd.runtime.rewind import Draft, mentions, message_element, rewind_file
 from chatmd.runtime.runner import Runner, open_run
 from chatmd.sidecar import FOLDER
-from chatmd.terminal.call_texts import CHOICES, approval, call_in_words, read_answer
+from chatmd.terminal.call_texts import AGREE, CHOICES, approval, call_in_words, read_answer
 from chatmd.terminal.screen import Screen, help_rows, read_command
 from chatmd.terminal.styled import Line, StyledSpan, clean, columns, indented, wrapped
 from chatmd.terminal.view import ChatView, ScreenSize, requests
@@ -75,9 +75,6 @@ def _file(folder: Path, name: str) -> Path | None:
 # They come from the background loop, and wait there; they are shown and answered in the screen's.
 
 
-_AGREE = "Agree? It is asked again only if this changes."
-
-
 @dataclass(slots=True)
 class _Question:
     lines: list[Line]
@@ -120,7 +117,7 @@ class Questions:
 
     def confirm(self, text: str) -> bool:
         """Whether the user agrees to what tools can do; called in a thread that may wait."""
-        spans = (StyledSpan(f"{clean(text)}\n"), StyledSpan(_AGREE, "dim"))
+        spans = (StyledSpan(f"{clean(text)}\n"), StyledSpan(AGREE, "dim"))
         question = _Question(wrapped(spans, self.view.size.columns), "y/N ›", lambda line: True)
         self._loop.call_soon_threadsafe(self._show, question)
         return question.answer.result().strip().lower() in ("y", "yes")
@@ -368,11 +365,6 @@ class TerminalSession:
         else:
             self._retry.set()
             self.screen.draft(text)
-
-    @property
-    def waits(self) -> bool:
-        """Whether the run waits for the user."""
-        return self._said is not None
 
     # -- the screen's user -----------------------------------------------------------------------------------
 

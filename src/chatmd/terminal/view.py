@@ -70,7 +70,25 @@ class ChatView:
 
     def happened(self, event: Event, place: Place, now: float) -> list[Line]:
         """Lines to print for an event; in the path of its place are the agents below, down to where it happened."""
-        return self._event(event, now, place.path)
+        chain = place.path
+        if isinstance(event, Asked):
+            self._asked[chain] = (event.model, now)
+            self._began = self._began or now
+            return [] if chain else self._end_reply()
+        if isinstance(event, ToolCall):
+            self._calls[chain, event.id] = _Call(call_line(event), now, chain)
+            return []
+        if isinstance(event, ToolResult):
+            return self._called(event, chain)
+        if isinstance(event, Reply):
+            self._asked.pop(chain, None)
+            self.turn, self.session = self.turn + event.usage, self.session + event.usage
+            return [] if chain else self._replied(event.text)
+        if isinstance(event, Notice | Waiting):
+            return self._remark(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
+        if isinstance(event, Retrying):
+            return self._again(event, chain)
+        return [] if chain else self._of_turn(event, now)
 
     def said(self, text: str, more: str = "", style: str = "bold") -> list[Line]:
         """What the user says, with a remark behind it."""
@@ -97,27 +115,6 @@ class ChatView:
         gap = self._last and (apart or kind != self._last)
         self._last = kind
         return [(), *lines] if gap else list(lines)
-
-    def _event(self, event: Event, now: float, chain: tuple[str, ...]) -> list[Line]:
-        """`chain` are the agents from the one that was asked first to the one where it happened."""
-        if isinstance(event, Asked):
-            self._asked[chain] = (event.model, now)
-            self._began = self._began or now
-            return [] if chain else self._end_reply()
-        if isinstance(event, ToolCall):
-            self._calls[chain, event.id] = _Call(call_line(event), now, chain)
-            return []
-        if isinstance(event, ToolResult):
-            return self._called(event, chain)
-        if isinstance(event, Reply):
-            self._asked.pop(chain, None)
-            self.turn, self.session = self.turn + event.usage, self.session + event.usage
-            return [] if chain else self._replied(event.text)
-        if isinstance(event, Notice | Waiting):
-            return self._remark(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
-        if isinstance(event, Retrying):
-            return self._again(event, chain)
-        return [] if chain else self._of_turn(event, now)
 
     def _of_turn(self, event: Event, now: float) -> list[Line]:
         """What only the first agent tells."""

@@ -235,7 +235,7 @@ class _Parser:
             raise self._wrong(
                 "this line is none of the format's; context that begins with '***' needs a blank before it"
             )
-        if line[:1] in (" ", "-", "+") and line:
+        if line[:1] in (" ", "-", "+"):
             kind: Kind = " " if line[0] == " " else "-" if line[0] == "-" else "+"
             return replace(hunk, lines=(*hunk.lines, PatchLine(kind, line[1:], number)))
         return replace(hunk, lines=(*hunk.lines, PatchLine(" ", line, number, bare=True)))
