@@ -33,7 +33,7 @@ Source = str | Path | HeadingNode
 Model = str | ChatModel | None
 
 
-class How(TypedDict, total=False):
+class ExtractOptions(TypedDict, total=False):
     """Further options of `extract`."""
 
     config: str | Path | None
@@ -137,15 +137,23 @@ def _source(document: Source, model: Model, config: str | Path | None, again: bo
 
 @overload
 async def aextract(
-    document: Source, schema: type[list[T]], select: str | None = None, model: Model = None, **how: Unpack[How]
+    document: Source,
+    schema: type[list[T]],
+    select: str | None = None,
+    model: Model = None,
+    **more: Unpack[ExtractOptions],
 ) -> list[Record[T]]: ...
 @overload
 async def aextract(
-    document: Source, schema: type[T], select: str | None = None, model: Model = None, **how: Unpack[How]
+    document: Source, schema: type[T], select: str | None = None, model: Model = None, **more: Unpack[ExtractOptions]
 ) -> list[Record[T]]: ...
 @overload
 async def aextract(
-    document: Source, schema: Mapping[str, Any], select: str | None = None, model: Model = None, **how: Unpack[How]
+    document: Source,
+    schema: Mapping[str, Any],
+    select: str | None = None,
+    model: Model = None,
+    **more: Unpack[ExtractOptions],
 ) -> list[Record[Any]]: ...
 async def aextract(
     document: str | Path | HeadingNode,
@@ -162,15 +170,23 @@ async def aextract(
 
 @overload
 def extract(
-    document: Source, schema: type[list[T]], select: str | None = None, model: Model = None, **how: Unpack[How]
+    document: Source,
+    schema: type[list[T]],
+    select: str | None = None,
+    model: Model = None,
+    **more: Unpack[ExtractOptions],
 ) -> list[Record[T]]: ...
 @overload
 def extract(
-    document: Source, schema: type[T], select: str | None = None, model: Model = None, **how: Unpack[How]
+    document: Source, schema: type[T], select: str | None = None, model: Model = None, **more: Unpack[ExtractOptions]
 ) -> list[Record[T]]: ...
 @overload
 def extract(
-    document: Source, schema: Mapping[str, Any], select: str | None = None, model: Model = None, **how: Unpack[How]
+    document: Source,
+    schema: Mapping[str, Any],
+    select: str | None = None,
+    model: Model = None,
+    **more: Unpack[ExtractOptions],
 ) -> list[Record[Any]]: ...
 def extract(
     document: str | Path | HeadingNode,
