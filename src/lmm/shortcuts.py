@@ -33,7 +33,7 @@ Source = str | Path | HeadingNode
 Model = str | ChatModel | None
 
 
-class ExtractOptions(TypedDict, total=False):
+class More(TypedDict, total=False):
     """Further options of `extract`."""
 
     config: str | Path | None
@@ -137,23 +137,15 @@ def _source(document: Source, model: Model, config: str | Path | None, again: bo
 
 @overload
 async def aextract(
-    document: Source,
-    schema: type[list[T]],
-    select: str | None = None,
-    model: Model = None,
-    **more: Unpack[ExtractOptions],
+    document: Source, schema: type[list[T]], select: str | None = None, model: Model = None, **_: Unpack[More]
 ) -> list[Record[T]]: ...
 @overload
 async def aextract(
-    document: Source, schema: type[T], select: str | None = None, model: Model = None, **more: Unpack[ExtractOptions]
+    document: Source, schema: type[T], select: str | None = None, model: Model = None, **_: Unpack[More]
 ) -> list[Record[T]]: ...
 @overload
 async def aextract(
-    document: Source,
-    schema: Mapping[str, Any],
-    select: str | None = None,
-    model: Model = None,
-    **more: Unpack[ExtractOptions],
+    document: Source, schema: Mapping[str, Any], select: str | None = None, model: Model = None, **_: Unpack[More]
 ) -> list[Record[Any]]: ...
 async def aextract(
     document: str | Path | HeadingNode,
@@ -170,23 +162,15 @@ async def aextract(
 
 @overload
 def extract(
-    document: Source,
-    schema: type[list[T]],
-    select: str | None = None,
-    model: Model = None,
-    **more: Unpack[ExtractOptions],
+    document: Source, schema: type[list[T]], select: str | None = None, model: Model = None, **_: Unpack[More]
 ) -> list[Record[T]]: ...
 @overload
 def extract(
-    document: Source, schema: type[T], select: str | None = None, model: Model = None, **more: Unpack[ExtractOptions]
+    document: Source, schema: type[T], select: str | None = None, model: Model = None, **_: Unpack[More]
 ) -> list[Record[T]]: ...
 @overload
 def extract(
-    document: Source,
-    schema: Mapping[str, Any],
-    select: str | None = None,
-    model: Model = None,
-    **more: Unpack[ExtractOptions],
+    document: Source, schema: Mapping[str, Any], select: str | None = None, model: Model = None, **_: Unpack[More]
 ) -> list[Record[Any]]: ...
 def extract(
     document: str | Path | HeadingNode,
