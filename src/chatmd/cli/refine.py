@@ -116,8 +116,7 @@ def _end(found: Refinement, apply: bool, check: bool, as_json: bool) -> int:
     failed = _applied(found) if apply and done.winner is not None else None
 
     if as_json:
-        values = as_values(done, found.task, file.name) | _usage(found.usage)
-        terminal.say_json(values)
+        terminal.say_json(as_values(done, found.task, file.name) | _usage(found.usage))
     else:
         terminal.say(_text(found, apply, written=failed is None), end="")
     if failed is not None:
@@ -147,7 +146,6 @@ def _usage(usage: Usage) -> dict[str, object]:
 
 
 def _text(found: Refinement, apply: bool, *, written: bool) -> str:
-
     done, file = found.done, found.path
     parts = [table(done)]
     shown = done.winner or done.baseline
@@ -158,8 +156,7 @@ def _text(found: Refinement, apply: bool, *, written: bool) -> str:
         parts.append(difference(found.task, done.winner, file.name).rstrip("\n"))
     ending = [f"stopped: {done.stopped}"] if done.stopped else []
     ending += [done.reason] if done.reason else []
-    ending += [f"{usage_text(found.usage)} in all"]
-    ending += [_next(found, apply, written=written)]
+    ending += [f"{usage_text(found.usage)} in all", _next(found, apply, written=written)]
     parts.append("\n".join(line for line in ending if line))
     return "\n\n".join(parts) + "\n"
 
@@ -241,12 +238,10 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def faults(done: Refined, version: Version) -> str:
     """Why cases fail with a version, a line each; empty if none does."""
-    lines = []
-    for case in done.cases:
-        result = version.results.get(case.name)
-        for fault in result.faults if result else ():
-            lines.append(f"{case.name}: {' '.join(fault.split())}")
-    return "\n".join(lines)
+    measured = ((case.name, version.results.get(case.name)) for case in done.cases)
+    return "\n".join(
+        f"{name}: {' '.join(fault.split())}" for name, result in measured if result for fault in result.faults
+    )
 
 
 def difference(task: Task, version: Version, file: str) -> str:

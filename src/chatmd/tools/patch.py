@@ -1,4 +1,4 @@
-"""What becomes of a text when hunks are applied to it, and a report of that for the model.
+"""A patch: what it says, where its hunks belong in a file, and what becomes of the file's text.
 
 Lines that stay keep their characters and line ends, whatever the patch has in their place. New lines end as most
 lines of the file do; the last line gets a line end when the patch wrote it, unless it says otherwise.
@@ -465,9 +465,6 @@ def nearest(old: Sequence[str], keys: Sequence[str], after: int = 0) -> int | No
 
 
 # -- What becomes of a text when hunks are applied to it, and a report of that for the model ------------------
-#
-# Lines that stay keep their characters and line ends, whatever the patch has in their place. New lines end as most
-# lines of the file do; the last line gets a line end when the patch wrote it, unless it says otherwise.
 
 
 _SCOPE = re.compile(r"[^\W\d]|[#$@]")
