@@ -10,12 +10,11 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any, Literal, TypeVar
 
 from lmm_education.errors import StoreMissing
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Hit, Section, reading_order
+from lmm_education.material import Hit, Section, is_called, names_of, reading_order
 from lmm_education.payloads import RECORD, StoredDocument, document_of, hit_of, place_of, section_of
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.port import HasWords, Match, Store, StoreView
@@ -40,13 +39,12 @@ class StoredName:
         >>> StoredName("bio-1", "notes/Leaves.md").answers_to("leaves")
         True
         """
-        return name.casefold() in map(str.casefold, self.names)
+        return is_called(name, self.id, self.file)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All that it may be called."""
-        file = PurePosixPath(self.file)
-        return tuple(filter(None, (self.id, self.file, file.name, file.stem)))
+        return names_of(self.id, self.file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 Metadata = Mapping[str, Any]
@@ -61,6 +62,21 @@ class Place:
 
 
 _HAS_NUMBER = re.compile(r"(?:\d+[.:)]?|[A-Z](?:[.:]| [-–—])|Appendix|Anhang|Chapter \d|Kapitel \d)(?=[ .:]|$)")
+
+
+def names_of(document: str, file: str, title: str = "") -> tuple[str, ...]:
+    """What a document may be called: its id, its file, the file's name with and without its suffix, its title."""
+    path = PurePosixPath(file)
+    return tuple(name for name in (document, file, path.name, path.stem, title) if name)
+
+
+def is_called(name: str, document: str, file: str, title: str = "") -> bool:
+    """Whether a document is called so, in small letters or large ones (see `names_of`).
+
+    >>> is_called("leaves", "bio-1", "notes/Leaves.md", "On leaves"), is_called("leaf", "bio-1", "notes/Leaves.md")
+    (True, False)
+    """
+    return name.strip().casefold() in map(str.casefold, names_of(document, file, title))
 
 
 def named(number: str, title: str) -> str:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Protocol
 
 from lmm.disk.folder import configured
@@ -23,7 +23,7 @@ from lmm.models.port import RunnableTool
 from lmm_education.answer.sources import Source
 from lmm_education.answer.tools import excerpt
 from lmm_education.errors import SearchError
-from lmm_education.material import Hit, Section
+from lmm_education.material import Hit, Section, is_called
 from lmm_education.parts import CourseParts, course_above, is_course
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.run import CourseSearch, open_search
@@ -92,7 +92,7 @@ class Lookup:
         """
         sections = await asyncio.to_thread(self.sections)
         wanted = document.strip().casefold()
-        chosen = [(s, title) for s, title in sections if not wanted or wanted in _names(s, title)]
+        chosen = [(s, title) for s, title in sections if not wanted or _is_in(s, title, wanted)]
         if not chosen:
             raise SearchError("there is no such document" if wanted else "the course has no sections")
         if not wanted and len(chosen) > _MOST_HEADINGS:
@@ -149,7 +149,7 @@ def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:
     match = _PLACE.fullmatch(place.strip())
     assert match is not None  # it takes any text
     file, line, heading = match["file"].strip().casefold(), int(match["line"] or 0), match["heading"]
-    inside = [i for i, (section, title) in enumerate(sections) if not file or file in _names(section, title)]
+    inside = [i for i, (section, title) in enumerate(sections) if not file or _is_in(section, title, file)]
     if heading is not None:
         named = heading.strip().casefold()
         inside = [i for i in inside if named in map(str.casefold, sections[i][0].place.headings[-1:])]
@@ -158,11 +158,8 @@ def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:
     return max((i for i in inside if sections[i][0].place.lines.first <= line), default=inside[0])
 
 
-def _names(section: Section, title: str) -> tuple[str, ...]:
-    place = section.place
-    return tuple(
-        name.casefold() for name in (place.file, PurePosixPath(place.file).name, place.document, title) if name
-    )
+def _is_in(section: Section, title: str, document: str) -> bool:
+    return is_called(document, section.place.document, section.place.file, title)
 
 
 def _heading(sections: Sequence[tuple[Section, str]], at: int, file: str) -> str:

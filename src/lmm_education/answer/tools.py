@@ -18,7 +18,7 @@ from lmm.messages import Message, ToolCall, ToolDefinition, ToolResult, object_s
 from lmm_education.answer.sources import Source, Sources
 from lmm_education.catalogue import Catalogue
 from lmm_education.errors import SearchError
-from lmm_education.material import Hit
+from lmm_education.material import Hit, is_called
 
 Search = Callable[[str, int], Awaitable[Sequence[Hit]]]
 _MOST_CHARACTERS = 8000  # of a section that is opened
@@ -87,11 +87,8 @@ class CourseTools:
         with self.view() as catalogue:
             sections = catalogue.sections
         if document:
-            wanted = document.strip().casefold()
             sections = tuple(
-                (s, title)
-                for s, title in sections
-                if wanted in (title.casefold(), s.place.file.casefold(), s.place.document.casefold())
+                (s, title) for s, title in sections if is_called(document, s.place.document, s.place.file, title)
             )
         if not sections:
             raise _CannotDo("there is no such document" if document else "the course has no sections")

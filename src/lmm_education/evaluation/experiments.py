@@ -16,7 +16,7 @@ from lmm.errors import LinkOutside, LmmError
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreMissing
-from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets, is_document
+from lmm_education.evaluation.judge import Evidence, Expected, find_ranks, find_targets
 from lmm_education.evaluation.measures import DEPTH
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.report_text import Mean
@@ -25,6 +25,7 @@ from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrat
 from lmm_education.evaluation.variants import Variant, make_variants
 from lmm_education.ingestion.apply import IngestOptions, stored_documents
 from lmm_education.ingestion.run import ingest_into
+from lmm_education.material import is_called
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import place_of
 from lmm_education.search.query import SearchOptions
@@ -220,7 +221,9 @@ def _other_documents(target: Expected, texts: Sequence[Evidence]) -> tuple[str, 
     question = target.question
     right = {document for document, _ in target.sections}
     if question.document:
-        right |= {t.place.document for t in texts if is_document(question.document, t.place, t.title)}
+        right |= {
+            t.place.document for t in texts if is_called(question.document, t.place.document, t.place.file, t.title)
+        }
     return tuple(dict.fromkeys(t.place.document for t in texts if t.place.document not in right))
 
 

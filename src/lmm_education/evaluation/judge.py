@@ -25,11 +25,10 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from lmm_education.evaluation.questions import Question
-from lmm_education.material import Place
+from lmm_education.material import Place, is_called
 
 Level = Literal["passage", "section", "document"]
 LEVELS: tuple[Level, ...] = ("passage", "section", "document")
@@ -186,18 +185,6 @@ def pages(text: str) -> list[str]:
 # -- names -----------------------------------------------------------------------------------------
 
 
-def is_document(name: str, place: Place, title: str) -> bool:
-    """Whether a question's `document` means this one: by id, file, the file's name with or without suffix, or title.
-
-    >>> from lmm_education.material import Lines
-    >>> is_document("leaves", Place("botany-1", "notes/leaves.md", Lines(1, 2)), "On Leaves")
-    True
-    """
-    file = PurePosixPath(place.file)
-    wanted = name.strip().casefold()
-    return wanted in {part.casefold() for part in (place.document, place.file, file.name, file.stem, title) if part}
-
-
 def is_section(path: Sequence[str], place: Place, title: str) -> bool:
     """Whether a text stands in the section that a question names by its heading, or by a path of headings.
 
@@ -239,7 +226,7 @@ def find_targets(
 
 
 def _named(question: Question, text: Evidence) -> bool:
-    return not question.document or is_document(question.document, text.place, text.title)
+    return not question.document or is_called(question.document, text.place.document, text.place.file, text.title)
 
 
 def _target(question: Question, documents: Collection[str], holders: Mapping[Words, Sequence[SectionKey]]) -> Expected:
@@ -355,6 +342,10 @@ def _document_rank(target: Expected, found: Sequence[Evidence]) -> int | None:
     for text in found:
         seen.add(text.place.document)
         named = target.question.document
-        if is_document(named, text.place, text.title) if named else text.place.document in right:
+        if (
+            is_called(named, text.place.document, text.place.file, text.title)
+            if named
+            else text.place.document in right
+        ):
             return len(seen)
     return None

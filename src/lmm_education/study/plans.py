@@ -19,7 +19,7 @@ from lmm.markdown.tree import count_words
 from lmm.terminal import count
 from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.outline import Heading, Text
-from lmm_education.material import named
+from lmm_education.material import is_called, named
 from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
 from lmm_education.study.toc import anchor_of
 
@@ -176,7 +176,11 @@ def _names(unit: Unit) -> Iterator[str]:
 def _find(name: str, unit: Unit, units: Sequence[Unit]) -> list[int]:
     """The units that a name means: a document, else a section of this document, else one of any."""
     document, _, section = name.partition("#")
-    documents = [i for i, u in enumerate(units) if u.above is None and _is_called(u.document, document.strip())]
+    documents = [
+        i
+        for i, u in enumerate(units)
+        if u.above is None and is_called(document, u.document.id, u.document.file, u.document.title)
+    ]
     if "#" in name and section.strip():
         inside = [i for i, u in enumerate(units) if any(u.document is units[d].document for d in documents)]
         return _sections(section, inside or [i for i, u in enumerate(units) if u.document is unit.document], units)
@@ -184,14 +188,6 @@ def _find(name: str, unit: Unit, units: Sequence[Unit]) -> list[int]:
         return documents
     own = [i for i, u in enumerate(units) if u.document is unit.document and u is not unit]
     return _sections(name, own, units) or _sections(name, range(len(units)), units)
-
-
-def _is_called(document: StudyDocument, name: str) -> bool:
-    file = document.file.rpartition("/")[2]
-    stem = file.rpartition(".")[0]
-    return bool(name) and name.casefold() in {
-        n.casefold() for n in (document.id, document.file, file, stem, document.title)
-    }
 
 
 def _sections(name: str, among: Sequence[int] | range, units: Sequence[Unit]) -> list[int]:

@@ -65,7 +65,7 @@ def test_every_document_has_a_chapter(documents: list[tuple[str, str]]) -> None:
     """Whatever files and titles are called, in the same order every time; those called the same stand once."""
     sections = [titles(f"{file}.md", title or "?") for file, title in documents]
     found = chapters_of(sections)
-    assert {chapter.title for chapter in found} == {section.title for section in sections}
+    assert {chapter.title.strip() for chapter in found} == {section.title.strip() for section in sections}
     assert chapters_of(reversed(sections)) == found
     assert len(starters([], found, ABOUT)) <= STARTERS
 
