@@ -83,7 +83,7 @@ def test_what_may_be_named_lies_where_it_seems_to(entries: list[tuple[str, str |
     """A path that passes `check_named` as the last part of a path leads to something in its own folder."""
     with world(entries) as (inside, _):
         path = inside / name
-        with contextlib.suppress(DocumentError):
+        with contextlib.suppress(DocumentError, RuntimeError):  # of links in a circle, which lead nowhere
             check_named(path)
             if not name.endswith(".."):
                 assert path.resolve().is_relative_to(path.parent.resolve())
