@@ -29,8 +29,8 @@ from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
 from lmm.models.testing import ScriptedModel
 from lmm.providers import is_static
 from lmm_education.answer.answer import Answer
+from lmm_education.answer.answering import Answering, open_answering
 from lmm_education.answer.quoting import NOTICE
-from lmm_education.answer.run import Answering, open_answering
 from lmm_education.course import open_course
 from lmm_education.evaluation.experiments import evaluate, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Evidence, Level, contains, find_ranks, find_targets, words
@@ -40,9 +40,9 @@ from lmm_education.evaluation.tuning import cross_validate
 from lmm_education.evaluation.variants import Variant
 from lmm_education.parts import CourseParts
 from lmm_education.search import ranking
+from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.ranking import Shares
-from lmm_education.search.run import open_search
 
 MODELS = ("Builtin/wordllama", "Builtin/minilm")
 EVAL = SHARED / "eval"

@@ -30,8 +30,8 @@ from lmm_education.evaluation.measures import DEPTH, measure_ranks
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.variants import Variant
 from lmm_education.material import Lines, Place
+from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import open_search
 
 QUESTIONS = Path(__file__).parent / "questions"
 SIZES, OVERLAP = (1000, 2000), 200

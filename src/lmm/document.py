@@ -116,7 +116,7 @@ class Document:
         self._parsed = Parsed(text, title or (files.title_of(path) if path else ""), str(path or ""))
         self._tree: HeaderNode | None = None
         self._unplaced: tuple[str, ...] = ()
-        self._held: contextlib.AsyncExitStack | None = None
+        self._held: list[contextlib.AsyncExitStack] = []  # one for each block that holds it
 
     @classmethod
     def open(cls, path: str | Path, *, config: str | Path | Config | None = None, listener: Listener = ignore) -> Self:
@@ -595,7 +595,7 @@ class Document:
     @contextlib.asynccontextmanager
     async def _locked(self, free: bool = False, *, refresh: bool = True) -> AsyncGenerator[None]:
         """Hold the lock, unless somebody does already (or it is not needed: `free`); begin with what others saved."""
-        mine = self._file is not None and self._held is None and not free
+        mine = self._file is not None and not self._held and not free
         if mine:
             await self._acquire()
         try:
@@ -608,15 +608,14 @@ class Document:
 
     async def _acquire(self) -> None:
         stack = contextlib.AsyncExitStack()
-        if self._file is not None:
+        if self._file is not None and not self._held:
             told, place = Waiting("another lmm is working on it; waiting"), Place(str(self.path))
             await stack.enter_async_context(self._file.locked(on_wait=lambda: self.listener(told, place)))
-        self._held = stack
+        self._held.append(stack)
 
     async def _release(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            await held.aclose()
+        if self._held:
+            await self._held.pop().aclose()
 
 
 STALE = (State.MISSING, State.CHANGED, State.EDITED, State.OTHERWISE, State.GONE)

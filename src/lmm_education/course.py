@@ -33,7 +33,7 @@ from lmm_education.store.port import Fields, StoreStatus
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from lmm_education.answer.run import Answering
+    from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.experiments import Progress
     from lmm_education.evaluation.judge import Level
     from lmm_education.evaluation.questions import Question
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from lmm_education.evaluation.reword import Rewording
     from lmm_education.evaluation.tuning import Calibration, Tuning
     from lmm_education.ingestion.apply import IngestOptions
-    from lmm_education.search.run import CourseSearch
+    from lmm_education.search.course_search import CourseSearch
     from lmm_education.store.transfer import Transfer
     from lmm_education.study.cards import CardReport
     from lmm_education.study.clean import Edits, Notes
@@ -102,7 +102,7 @@ class Course(CourseParts):
         Raises:
             StoreError: the store cannot be read or written, or was made with other settings.
         """
-        from lmm_education.ingestion.run import ingest_into
+        from lmm_education.ingestion.ingest import ingest_into
 
         options = _ingest_options(
             save_files=save_files,
@@ -123,7 +123,7 @@ class Course(CourseParts):
         Raises:
             LmmError: a document cannot be read or prepared; the error says which, and why.
         """
-        from lmm_education.ingestion.run import prepare_documents
+        from lmm_education.ingestion.ingest import prepare_documents
 
         return prepare_documents(self, paths or [self.root])
 
@@ -158,7 +158,7 @@ class Course(CourseParts):
         How is said as for `ingest`. `told` gets the report of each time, or the error that ended it; `on_poll` why
         files have to be looked at again and again. All callbacks are called in another thread.
         """
-        from lmm_education.ingestion.run import watch_course
+        from lmm_education.ingestion.ingest import watch_course
 
         how = _ingest_options(save_files=save_files, output=output, ingest=ingest, prune=prune, annotate=annotate)
         watched = paths or [self.root]
@@ -168,7 +168,7 @@ class Course(CourseParts):
 
     @property
     def _search(self) -> CourseSearch:
-        from lmm_education.search.run import open_search
+        from lmm_education.search.course_search import open_search
 
         return self.once("search", lambda: open_search(self))
 
@@ -251,7 +251,7 @@ class Course(CourseParts):
 
     def _answering(self, asked: AskOptions, options: _AskArguments) -> Answering:
         from lmm.models.budget import Budgeted, UsageTally, parse_budget
-        from lmm_education.answer.run import Answering
+        from lmm_education.answer.answering import Answering
 
         major, aux = self._chats(options.get("model"), options.get("temperature"))
         if budget := options.get("budget"):
@@ -582,7 +582,7 @@ class Course(CourseParts):
             StoreMissing: no paths, and which documents were stored cannot be told.
         """
         from lmm_education.ingestion.apply import IngestOptions
-        from lmm_education.ingestion.run import ingest_into
+        from lmm_education.ingestion.ingest import ingest_into
 
         if not paths and not self.store.records():
             hint = "name them: lmm store repair PATH…"

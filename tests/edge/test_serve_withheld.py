@@ -18,7 +18,7 @@ import lmm_education
 from lmm_education import Course
 from lmm_education.agent_tools.published import open_published_course
 from lmm_education.answer.answer import AskOptions
-from lmm_education.answer.run import open_answering
+from lmm_education.answer.answering import open_answering
 from lmm_education.web.app import ROUTES
 
 MARK = "sesquipedalian"  # in every text that is withheld, and nowhere else; "umbellule" is what one would look for

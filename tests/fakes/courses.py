@@ -13,8 +13,8 @@ from lmm.models.port import Progress
 from lmm.models.testing import HashEmbedder
 from lmm_education.course import open_course
 from lmm_education.ingestion.apply import IngestOptions
+from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.report import IngestReport, Listener, ignore
-from lmm_education.ingestion.run import ingest_into
 from lmm_education.store.port import Store
 
 

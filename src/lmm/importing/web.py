@@ -25,9 +25,7 @@ from lmm.errors import FetchFailed, FileWriteError, LmmError
 from lmm.fetch import Fetched, FetchRules, check_url, fetch, github_file, name_of, shown
 from lmm.importing import escape
 from lmm.importing.formats import FORMATS, FileKind, file_kind, format_of, suffix_of
-from lmm.importing.imported import Imported, ImportedImage
-from lmm.importing.read_html import SUFFIXES
-from lmm.importing.run import (
+from lmm.importing.import_file import (
     TIMEOUT,
     ImportReport,
     check_installed,
@@ -36,6 +34,8 @@ from lmm.importing.run import (
     read_source,
     write_document,
 )
+from lmm.importing.imported import Imported, ImportedImage
+from lmm.importing.read_html import SUFFIXES
 from lmm.markdown.blocks import HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 

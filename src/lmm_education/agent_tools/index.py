@@ -25,12 +25,12 @@ from lmm_education.answer.sources import LABEL
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError
 from lmm_education.ingestion.apply import IngestOptions, is_made_otherwise
+from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.report import IngestReport
-from lmm_education.ingestion.run import ingest_into
 from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
+from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import open_search
 
 ABOUT = "index.json"
 FOLDER = ".md_index"

@@ -25,8 +25,8 @@ from lmm_education.answer.tools import excerpt
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, Section, is_called
 from lmm_education.parts import CourseParts, course_above, is_course
+from lmm_education.search.course_search import CourseSearch, open_search
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import CourseSearch, open_search
 
 _PAGE = 12_000  # characters of a section at once
 _PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)

@@ -24,12 +24,12 @@ from lmm_education.evaluation.results import Evaluation, QuestionOutcome
 from lmm_education.evaluation.tuning import LEAST, Calibration, Tuning, calibrate, cross_validate
 from lmm_education.evaluation.variants import Variant, make_variants
 from lmm_education.ingestion.apply import IngestOptions, stored_documents
-from lmm_education.ingestion.run import ingest_into
+from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.material import is_called
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import place_of
+from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import open_search
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and of how much."""

@@ -1,6 +1,6 @@
 """Ask a store: read the question, encode it, query every leg at once, fuse, vote, fetch what is shown.
 
-Everything that needs no language model is here; `lmm_education.search.run` adds sub-questions and reranking.
+Everything that needs no language model is here; `lmm_education.search.course_search` adds sub-questions and reranking.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from lmm.messages import Retrying, TextDelta, Usage
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Attempted, Called, Found
+from lmm_education.answer.answering import Answering, open_answering
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.run import Answering, open_answering
 from lmm_education.answer.sources import Source
 from lmm_education.config import ServeSettings
 from lmm_education.database import Database
@@ -36,8 +36,8 @@ from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource, O
 from lmm_education.exchange_log.log_file import LogFile, LogWriter, log_place
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
+from lmm_education.search.course_search import CourseSearch
 from lmm_education.search.expand import can_write
-from lmm_education.search.run import CourseSearch
 from lmm_education.web.accounts import Accounts, Sessions, Signer
 from lmm_education.web.answer_cache import CACHED, AnswerCache
 from lmm_education.web.contents import course_title

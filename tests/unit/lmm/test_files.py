@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import lmm
 from lmm.disk import files
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError
 
@@ -77,6 +78,20 @@ def test_the_lock_excludes_and_tells(tmp_path: Path) -> None:
     ):
         pass
     assert told == [True]
+    with files.document_lock(path, timeout=0):
+        pass
+
+
+def test_a_block_inside_of_a_block_leaves_the_lock_to_the_outer_one(tmp_path: Path) -> None:
+    """A function that holds the document may be called by one that holds it."""
+    path = tmp_path / "a.md"
+    path.write_text("# A\n")
+    doc = lmm.Document.open(path)
+    with doc:
+        with doc:
+            pass
+        with pytest.raises(DocumentBusy), files.document_lock(path, timeout=0):
+            pass
     with files.document_lock(path, timeout=0):
         pass
 

@@ -14,7 +14,7 @@ from fakes.courses import Course, folder_in_memory
 from lmm_education.agent_tools.tools import NOTHING, Lookup
 from lmm_education.course import open_course
 from lmm_education.errors import SearchError
-from lmm_education.search.run import open_search
+from lmm_education.search.course_search import open_search
 
 LEAVES = """---
 title: Botany

@@ -17,7 +17,7 @@ from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.report_text import Mean
 from lmm_education.evaluation.tuning import KEPT
 from lmm_education.evaluation.variants import make_variants
-from lmm_education.ingestion.run import ingest_into
+from lmm_education.ingestion.ingest import ingest_into
 
 ANIMALS = ("heron", "badger", "otter", "viper", "lynx", "raven", "pike", "marmot", "beetle", "stork", "weasel", "carp")
 BY = Mean("passage", "ndcg@10")

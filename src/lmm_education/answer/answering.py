@@ -38,9 +38,9 @@ from lmm_education.answer.tools import TOOLS, CourseTools
 from lmm_education.material import Hit
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
+from lmm_education.search.course_search import CourseSearch, open_search
 from lmm_education.search.found import SearchResult
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import CourseSearch, open_search
 from lmm_education.search.searcher import NO_WORD
 
 NOTHING_FOUND = "Nothing in the course answers this."

@@ -18,8 +18,8 @@ from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.models.testing import ScriptedModel
 from lmm_education import Course, aquerydb, querydb
 from lmm_education.errors import SearchError, StoreMissing
+from lmm_education.search.course_search import open_search
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.run import open_search
 from lmm_education.store.edge import EdgeStore
 
 
@@ -144,8 +144,8 @@ def test_without_other_words_the_question_is_looked_up(
     botany: Course, model: ScriptedModel, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model that fails or is slow makes no answer fail; the first one says why, and the next does not wait for it."""
-    monkeypatch.setattr("lmm_education.search.run.PATIENCE", 0.3)
-    monkeypatch.setattr("lmm_education.search.run.REST", 2.0)
+    monkeypatch.setattr("lmm_education.search.course_search.PATIENCE", 0.3)
+    monkeypatch.setattr("lmm_education.search.course_search.REST", 2.0)
     question = "What do spouses owe the state?"
     first, second = (open_search(botany, chat=model).search(question, ANSWER) for _ in range(2))
     assert second == open_search(botany).search(question) == replace(first, notices=first.notices[:-1])
@@ -175,7 +175,7 @@ def test_a_reranker_is_asked_although_other_words_came_too_late(
     botany: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are asked of one client."""
-    monkeypatch.setattr("lmm_education.search.run.PATIENCE", 0.3)
+    monkeypatch.setattr("lmm_education.search.course_search.PATIENCE", 0.3)
 
     class LateThenRanks(ScriptedModel):
         async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
