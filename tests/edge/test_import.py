@@ -256,7 +256,7 @@ def test_a_file_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
 
 def test_a_file_that_takes_too_much_memory_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And says so; nothing is left behind."""
-    monkeypatch.setattr("lmm.importing.import_file.MEMORY", 400_000_000)
+    monkeypatch.setattr("lmm.importing.import_document.MEMORY", 400_000_000)
     (tmp_path / "a.html").write_text("<p>x <b>y</b>" * 1_000_000)
     with pytest.raises(FileReadError, match=r"memory|crashed"):
         import_file(tmp_path / "a.html")

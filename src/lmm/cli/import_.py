@@ -93,7 +93,7 @@ def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force:
 
 def _check_outputs(files: Sequence[str], output: Path | None) -> None:
     """Refuse two files whose markdown would have one name."""
-    from lmm.importing.import_file import output_of
+    from lmm.importing.import_document import output_of
 
     seen: dict[Path, str] = {}
     for path in files:

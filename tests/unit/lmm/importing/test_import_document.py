@@ -9,7 +9,7 @@ import pytest
 
 from lmm.errors import ConfigError
 from lmm.importing.formats import FORMATS, format_of
-from lmm.importing.import_file import check_installed, output_of
+from lmm.importing.import_document import check_installed, output_of
 
 
 def test_the_output_lies_beside_the_source_in_a_folder_or_where_it_is_named(tmp_path: Path) -> None:
