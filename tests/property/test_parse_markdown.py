@@ -90,7 +90,7 @@ def test_no_heading_is_swallowed(text: str) -> None:
     """A heading line after a blank line or a heading is a heading block, outside opaque constructs, YAML and items."""
     above = ""
     for block in parse_markdown_text(text):
-        above += block.source
+        above += block.source.removeprefix("\ufeff")
         if not isinstance(block, TextBlock) or _OPAQUE.search(block.source):
             continue
         lines = block.content.split("\n")

@@ -16,8 +16,7 @@ NOTICE = (
 )
 MOST_SHOWN = 50
 CARRIED = ("decisions", "constraints")
-"""Headings whose bullets a later summary keeps, unless it lists them under `REVOKED`."""
-REVOKED = "no longer holds"
+"""Headings whose bullets a later summary keeps, unless it lists them itself: as still true, or no longer."""
 
 _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*\Z")
