@@ -49,10 +49,12 @@ BENCHMARKS = (
     serve,
 )
 RESULTS = Path(__file__).with_name("results.md")
+_APART = "\n## Measured apart\n"
 
 
-def report(rows: list[Row], took: float, load: str) -> str:
-    """The text of ``results.md``."""
+def report(rows: list[Row], took: float, load: str, before: str = "") -> str:
+    """The text of ``results.md``; what `before` has under *Measured apart* stays, as it was written by hand."""
+    _, heading, apart = before.partition(_APART)
     return (
         "# Benchmarks\n\n"
         f"- Date: {datetime.date.today().isoformat()}\n"
@@ -60,7 +62,7 @@ def report(rows: list[Row], took: float, load: str) -> str:
         f"- Command: `python -m benchmarks.run` ({took:.0f} s)\n\n"
         f"{table(rows)}\n"
         "Speeds and single-process times are the best of many runs, start times the median of 9. "
-        "`../shared` holds the real files; without it, their rows are skipped.\n"
+        f"`../shared` holds the real files; without it, their rows are skipped.\n{heading}{apart}"
     )
 
 
@@ -71,7 +73,9 @@ def main() -> None:
     for benchmark in BENCHMARKS:
         print(f"… {benchmark.__name__}", flush=True)
         rows += benchmark.rows()
-    text = report(rows, time.perf_counter() - start, f"load average {before} before, {load_average()} after")
+    load = f"load average {before} before, {load_average()} after"
+    written = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    text = report(rows, time.perf_counter() - start, load, written)
     RESULTS.write_text(text, encoding="utf-8")
     print(text)
 

@@ -26,7 +26,7 @@ WITHIN, LASTS, SHORTLY = 2.0, 2.0, 0.3
 """Seconds in which all ask, for which an answer streams, and after which the model has said what to look up as well."""
 CLASSES = ((50, 100), (200, 100), (60, 401))  # students, and pieces of an answer
 LIMIT = 0.06  # seconds of processor time for a question
-_WORDS = ("A leaf ", "is green ", "because of ", "chlorophyll [1], ", "which absorbs light.\n\n")
+_WORDS = ("Leaf {} ", "is green ", "because of ", "chlorophyll [1], ", "which absorbs light.\n\n")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -68,7 +68,7 @@ async def _answer(pieces: list[bytes], reader: asyncio.StreamReader, writer: asy
 
 async def serve_model(pieces: int) -> None:
     """Listen on a free port, which is printed, until the process is ended."""
-    made = [_piece({"content": _WORDS[number % len(_WORDS)]}) for number in range(pieces)]
+    made = [_piece({"content": _WORDS[number % len(_WORDS)].format(number)}) for number in range(pieces)]
     server = await asyncio.start_server(functools.partial(_answer, made), "127.0.0.1", 0, backlog=1024)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", flush=True)
     await server.serve_forever()

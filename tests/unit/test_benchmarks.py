@@ -125,8 +125,11 @@ def test_a_missing_folder_is_a_row_with_a_note() -> None:
 
 def test_the_report_is_a_table() -> None:
     row = measure.Row("a | b", "peer", "1 ms", "2 ×", "≤ 2 ms", False)
-    text = run.report([row], 1.0, "load average 0.1")
+    apart = "\n## Measured apart\n\nA million.\n"
+    text = run.report([row], 1.0, "load average 0.1", f"# Benchmarks\n\nEarlier.\n{apart}")
     assert "| a \\| b | peer | 1 ms | 2 × | ≤ 2 ms | **no** |\n" in text
+    assert text.endswith(apart)
+    assert "Earlier" not in text
 
 
 def test_merges_are_measured() -> None:

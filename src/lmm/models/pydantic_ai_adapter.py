@@ -283,7 +283,7 @@ class PydanticAIModel:
         return errors.ModelUnavailable(message, hint="try again later", retry_after=error.retry_after)
 
 
-_CIRCLE, _PERIOD, _TIMES = 2_000, 1_000, 4
+_CIRCLE, _PERIOD, _TIMES, _END = 2_000, 1_000, 4, 40
 
 
 @dataclass(slots=True)
@@ -315,7 +315,10 @@ def goes_in_circles(text: str) -> bool:
     (True, False)
     """
     words = " ".join(text.split())
-    ends = ((period, words[-max(_CIRCLE, _TIMES * period) :]) for period in range(1, _PERIOD))
+    near = words[-_PERIOD - _END :]
+    again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # only where its end stood before, it may go round
+    periods = (len(near) - _END - found.start() for found in again)
+    ends = ((period, words[-max(_CIRCLE, _TIMES * period) :]) for period in periods)
     return any(len(end) >= max(_CIRCLE, _TIMES * period) and end[period:] == end[:-period] for period, end in ends)
 
 
