@@ -112,13 +112,22 @@ def check_depth(depth: int) -> None:
         raise FileReadError(f"its elements are nested more than {MAX_DEPTH} deep", hint=hint)
 
 
-def rewrite(node: MarkupElement, change: Callable[[MarkupElement], Iterable[Node]]) -> tuple[Node, ...]:
-    """The tree with each element replaced by what `change` gives for it, from the leaves up."""
+def rewrite(root: MarkupElement, change: Callable[[MarkupElement], Iterable[Node]]) -> MarkupElement:
+    """The tree with each element replaced by what `change` gives for it, from the leaves up; an empty one if nothing is
+    left of it.
+
+    >>> rewrite(element("p", "a", element("i", "b")), lambda node: [] if node.tag == "i" else [node]).children
+    ('a',)
+    """
+    return next((node for node in _rewritten(root, change) if isinstance(node, MarkupElement)), element("body"))
+
+
+def _rewritten(node: MarkupElement, change: Callable[[MarkupElement], Iterable[Node]]) -> Iterable[Node]:
     children: list[Node] = []
     for child in node.children:
         if isinstance(child, str):
             children.append(child)
         else:
-            children += rewrite(child, change)
+            children += _rewritten(child, change)
     kept = len(children) == len(node.children) and all(map(is_, children, node.children))
-    return tuple(change(node if kept else MarkupElement(node.tag, node.attributes, tuple(children))))
+    return change(node if kept else MarkupElement(node.tag, node.attributes, tuple(children)))

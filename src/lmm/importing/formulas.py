@@ -6,7 +6,7 @@ What the table of constructs does not have gives the text of its parts: a formul
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from lmm.importing.elements import MarkupElement, tags, text_of
 
@@ -94,8 +94,6 @@ ACCENTS = {
 
 # -- conversion ------------------------------------------------------------------------------------
 
-Parts = Sequence[MarkupElement]
-
 
 def to_tex(node: MarkupElement) -> str:
     """The TeX of a ``math`` element whose tags have no prefix.
@@ -105,7 +103,7 @@ def to_tex(node: MarkupElement) -> str:
     '\\\\frac{\\\\alpha}{x^2}'
     """
     annotation = _annotation(node)
-    return annotation if annotation is not None else _tidy(_tex(node))
+    return annotation if annotation is not None else " ".join(_tex(node).split())
 
 
 def _annotation(node: MarkupElement) -> str | None:
@@ -125,25 +123,20 @@ def _without_style(tex: str) -> str:
 
 
 def _tex(node: MarkupElement) -> str:
-    write = _WRITERS.get(node.tag)
-    return write(node) if write else _row(list(node.elements))
+    return _WRITERS.get(node.tag, _row)(node)
 
 
-def _row(parts: Parts) -> str:
-    return _side_by_side([_tex(part) for part in parts])
+def _row(node: MarkupElement) -> str:
+    return _side_by_side(map(_tex, node.elements))
 
 
-def _side_by_side(pieces: Sequence[str]) -> str:
+def _side_by_side(pieces: Iterable[str]) -> str:
     """Pieces joined so that no letter is taken for a part of the command before it."""
     written = ""
     for piece in pieces:
         gap = " " if re.search(r"\\[A-Za-z]+\Z", written) and piece[:1].isalpha() else ""
         written += gap + piece
     return written
-
-
-def _tidy(tex: str) -> str:
-    return " ".join(tex.split())
 
 
 def _group(tex: str) -> str:
@@ -161,7 +154,7 @@ def _child(number: int, node: MarkupElement) -> str:
 
 
 def _symbols(text: str) -> str:
-    return _side_by_side([SYMBOLS.get(char, char) for char in text])
+    return _side_by_side(SYMBOLS.get(char, char) for char in text)
 
 
 def _identifier(node: MarkupElement) -> str:
@@ -243,39 +236,34 @@ def _fenced(body: str, opening: str, closing: str) -> str:
 _DELIMITERS = {"{": r"\{", "}": r"\}", "⟨": r"\langle", "⟩": r"\rangle", "‖": r"\|", "": "."}
 
 
-def _matrix(rows: Sequence[Sequence[str]], kind: str = "matrix") -> str:
-    body = r" \\ ".join(" & ".join(row) for row in rows)
-    return f"\\begin{{{kind}}} {body} \\end{{{kind}}}"
-
-
 def _fence_attributes(node: MarkupElement) -> str:
-    parts = [_tex(part) for part in node.elements]
-    return _fenced(",".join(parts), node.attributes.get("open", "("), node.attributes.get("close", ")"))
+    return _fenced(
+        ",".join(map(_tex, node.elements)), node.attributes.get("open", "("), node.attributes.get("close", ")")
+    )
 
 
 def _mathml_table(node: MarkupElement) -> str:
-    return _matrix([[_row(list(cell.elements)) for cell in row.elements] for row in node.elements if row.tag == "mtr"])
+    rows = r" \\ ".join(" & ".join(map(_row, row.elements)) for row in node.elements if row.tag == "mtr")
+    return rf"\begin{{matrix}} {rows} \end{{matrix}}"
 
 
 _WRITERS: dict[str, Callable[[MarkupElement], str]] = {
     "mi": _identifier,
     "mn": _number,
     "mo": _operator,
-    "mtext": _words,
-    "ms": _words,
+    **dict.fromkeys(("mtext", "ms"), _words),
     "mspace": lambda node: r"\," if node.get("width").startswith(("0.16", "0.17", "thin")) else r"\ ",
     "mfrac": lambda node: _fraction(_child(0, node), _child(1, node), bar=node.get("linethickness")[:1] != "0"),
-    "msqrt": lambda node: _root(_row(list(node.elements))),
+    "msqrt": lambda node: _root(_row(node)),
     "mroot": lambda node: _root(_child(0, node), _child(1, node)),
     "msub": lambda node: _scripts(_child(0, node), below=_child(1, node)),
     "msup": lambda node: _scripts(_child(0, node), above=_child(1, node)),
-    "msubsup": lambda node: _scripts(_child(0, node), _child(1, node), _child(2, node)),
     "munder": lambda node: _over(_child(0, node), _child(1, node), below=True),
     "mover": lambda node: _over(_child(0, node), _child(1, node)),
-    "munderover": lambda node: _scripts(_child(0, node), _child(1, node), _child(2, node)),
+    **dict.fromkeys(
+        ("msubsup", "munderover"), lambda node: _scripts(_child(0, node), _child(1, node), _child(2, node))
+    ),
     "mfenced": _fence_attributes,
     "mtable": _mathml_table,
-    "mphantom": lambda node: "",
-    "annotation": lambda node: "",
-    "annotation-xml": lambda node: "",
+    **dict.fromkeys(("mphantom", "annotation", "annotation-xml"), lambda node: ""),
 }

@@ -188,9 +188,10 @@ def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[byt
 def _load(folder: Path) -> Imported:
     values = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
     images = [ImportedImage(b"", *image) for image in values["images"]]
-    data = [(folder / image_name(number, image)).read_bytes() for number, image in enumerate(images)]
+    read = tuple(
+        replace(image, data=(folder / image_name(number, image)).read_bytes()) for number, image in enumerate(images)
+    )
     lists = {name: tuple(values[name]) for name in ("notes", "links", "follows")}
-    read = tuple(replace(image, data=content) for content, image in zip(data, images, strict=True))
     return Imported(**{**values, **lists, "images": read})
 
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lmm.errors import FileReadError
@@ -22,8 +23,6 @@ _MAX_OBJECTS = 200_000
 _MAX_TAGS = 50_000
 _LIGHT, _TILT = 1.5, 0.02
 _BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
-# Where TeX's first fonts have ligatures; fonts of dots, without names, still do.
-_OLD_LIGATURES = {11: 0xFB00, 12: 0xFB01, 13: 0xFB02, 14: 0xFB03, 15: 0xFB04}
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Point = Callable[[float, float], tuple[float, float]]
 
@@ -74,6 +73,12 @@ def _placing(page: Any, width: float, height: float) -> Point:
     return turns.get(page.get_rotation(), turns[0])
 
 
+def _placed(place: Point, left: float, bottom: float, right: float, top: float) -> Box:
+    """A box in PDF's coordinates as it lies on the page that is shown."""
+    (ax, ay), (bx, by) = place(left, bottom), place(right, top)
+    return min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
+
+
 # -- text ------------------------------------------------------------------------------------------------
 
 
@@ -100,10 +105,8 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Ch
             continue
         c.FPDFText_GetLooseCharBox(text, index, box)
         c.FPDFText_GetCharOrigin(text, index, x, y)
-        ax, ay = place(box.left, box.bottom)
-        bx, by = place(box.right, box.top)
+        x0, top, x1, bottom = _placed(place, box.left, box.bottom, box.right, box.top)
         _, base = place(x.value, y.value)
-        x0, x1, top, bottom = min(ax, bx), max(ax, bx), min(ay, by), max(ay, by)
         middle = ((x0 + x1) / 2, (top + bottom) / 2)
         link = next((target for area, target in links if _inside(middle, area)), "") if links else ""
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
@@ -183,14 +186,9 @@ def _links(page: Any, place: Point) -> list[tuple[Box, str]]:
         action = c.FPDFLink_GetAction(link)
         if not action or c.FPDFAction_GetType(action) != c.PDFACTION_URI:
             continue
-        size = c.FPDFAction_GetURIPath(page.pdf, action, None, 0)
-        buffer = ctypes.create_string_buffer(max(1, size))
-        c.FPDFAction_GetURIPath(page.pdf, action, buffer, size)
         if c.FPDFLink_GetAnnotRect(link, rect):
-            ax, ay = place(rect.left, rect.bottom)
-            bx, by = place(rect.right, rect.top)
-            target = buffer.value.decode("utf-8", "replace")
-            found.append(((min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)), target))
+            target = _string(partial(c.FPDFAction_GetURIPath, page.pdf), action)
+            found.append((_placed(place, rect.left, rect.bottom, rect.right, rect.top), target))
     return found
 
 
@@ -209,9 +207,7 @@ def _drawn(
             raise FileReadError(f"a page has more than {_MAX_OBJECTS:,} parts", hint="print it to a new PDF first")
         if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
             continue
-        left, bottom, right, top = item.get_bounds()
-        (ax, ay), (bx, by) = place(left, bottom), place(right, top)
-        x0, y0, x1, y1 = min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
+        x0, y0, x1, y1 = _placed(place, *item.get_bounds())
         if item.type == c.FPDF_PAGEOBJ_PATH:
             rules += _rules(item, x0, y0, x1, y1)
             continue
@@ -269,14 +265,13 @@ def _tag(node: Any, seen: list[int], depth: int) -> PdfTag:
                 children.append(_tag(child, seen, depth + 1))
             elif (mark := c.FPDF_StructElement_GetChildMarkedContentID(node, index)) >= 0:
                 children.append(mark)
-    return PdfTag(
-        _wide(c.FPDF_StructElement_GetType, node), tuple(children), _wide(c.FPDF_StructElement_GetAltText, node)
-    )
+    type, alt = wide(c.FPDF_StructElement_GetType, node), wide(c.FPDF_StructElement_GetAltText, node)
+    return PdfTag(type, tuple(children), alt)
 
 
-def _wide(function: Any, node: Any) -> str:
+def wide(function: Any, handle: Any) -> str:
     """A text in UTF-16 that PDFium writes into a buffer."""
-    size = function(node, None, 0)
-    buffer = ctypes.create_string_buffer(max(2, size))
-    function(node, buffer, size)
-    return buffer.raw[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")
+    size = function(handle, None, 0)
+    buffer = (ctypes.c_ushort * max(1, (size + 1) // 2))()
+    function(handle, buffer, size)
+    return bytes(buffer)[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")

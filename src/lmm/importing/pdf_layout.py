@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from lmm.importing.elements import MarkupElement, Node, element
 from lmm.importing.imported import IMAGE
@@ -43,8 +43,7 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
     blocks: list[MarkupElement] = []
     pictures = list(page.pictures)
     for column in columns_in_order(lines, page.width):
-        placed = _with_tables(column, regions, pictures, page, look)
-        blocks += placed
+        blocks += _with_tables(column, regions, pictures, page, look)
     rest = [(region.top, region.table) for region in regions] + [(p.top, _image(p)) for p in pictures]
     return blocks + [block for _, block in sorted(rest, key=lambda pair: pair[0])]
 
@@ -78,8 +77,7 @@ def _image(picture: Picture) -> MarkupElement:
 
 
 def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[MarkupElement]:
-    drafts = list(_drafts(_merged_rows(lines, look), page, look))
-    return list(_finished(drafts, look))
+    return list(_finished(_drafts(_merged_rows(lines, look), page, look), look))
 
 
 def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | MarkupElement]:
@@ -177,19 +175,14 @@ def _leading(lines: Sequence[Segment], body: float) -> float:
     return float(steps.most_common(1)[0][0]) if steps else 1.2 * body
 
 
-def _finished(drafts: Sequence[_Draft | MarkupElement], look: Look) -> Iterator[MarkupElement]:
+def _finished(drafts: Iterable[_Draft | MarkupElement], look: Look) -> Iterator[MarkupElement]:
     """Drafts as elements; items that follow each other are a list."""
-    items: list[_Draft] = []
-    for draft in drafts:
-        if isinstance(draft, _Draft) and draft.kind == "item":
-            items.append(draft)
-            continue
-        if items:
-            yield _list(items, look)
-            items = []
-        yield draft if isinstance(draft, MarkupElement) else _block(draft, look)
-    if items:
-        yield _list(items, look)
+    for kind, run in groupby(drafts, lambda draft: draft.kind if isinstance(draft, _Draft) else ""):
+        blocks = list(run)
+        if kind == "item":
+            yield _list([draft for draft in blocks if isinstance(draft, _Draft)], look)
+        else:
+            yield from (block if isinstance(block, MarkupElement) else _block(block, look) for block in blocks)
 
 
 def _block(draft: _Draft, look: Look) -> MarkupElement:

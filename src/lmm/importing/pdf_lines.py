@@ -245,9 +245,9 @@ def code_lines(lines: Sequence[Sequence[Char]]) -> str:
         return ""
     width = sorted(char.x1 - char.x0 for line in printed for char in line)[sum(map(len, printed)) // 2] or 1.0
     left = min(line[0].x0 for line in printed)
-    steps = sorted(b[0].base - a[0].base for a, b in pairwise(printed))
-    step = min(steps[0], 1.8 * printed[0][0].style.size) if steps else 0.0
-    step = 1.25 * printed[0][0].style.size if step <= 1 or step >= 1.8 * printed[0][0].style.size else step
+    size = printed[0][0].style.size
+    step = min((b[0].base - a[0].base for a, b in pairwise(printed)), default=0.0)
+    step = step if 1 < step < 1.8 * size else 1.25 * size
     written: list[str] = []
     last: float | None = None
     for line in printed:

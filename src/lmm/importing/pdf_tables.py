@@ -53,7 +53,9 @@ def _grids(page: PdfPage, words: Words) -> Iterable[Region]:
                 cells.setdefault((row, column), []).append(char)
         if len({row for row, _ in cells}) < 2 or len({column for _, column in cells}) < 2:
             continue
-        rows = [[_cell(cells.get((r, c), []), words) for c in range(len(xs) - 1)] for r in range(len(ys) - 1)]
+        rows = [
+            [_cell(segments_of(cells.get((r, c), [])), words) for c in range(len(xs) - 1)] for r in range(len(ys) - 1)
+        ]
         yield Region(xs[0], ys[0], xs[-1], ys[-1], _table(rows, head=_is_head(cells, len(xs) - 1)))
 
 
@@ -139,7 +141,7 @@ def aligned_table(
     if len(rows) < 2 or sum(sum(1 for cell in row if cell) >= 2 for _, row in rows) < max(2, 0.6 * len(rows)):
         return None
     heads = sum(1 for base, _ in rows if head_above is not None and base < head_above)
-    cells = [[_segments_cell(cell, words) for cell in row] for _, row in rows]
+    cells = [[_cell(cell, words) for cell in row] for _, row in rows]
     if heads != 1:
         heads = int(
             all(s.style.bold for c in rows[0][1] for s in c) and not all(s.style.bold for c in rows[1][1] for s in c)
@@ -176,11 +178,7 @@ def _with_continued(rows: Sequence[tuple[float, list[list[Segment]]]]) -> list[t
 # -- cells -----------------------------------------------------------------------------------------------
 
 
-def _cell(chars: Sequence[Char], words: Words) -> MarkupElement:
-    return _segments_cell(segments_of(chars), words)
-
-
-def _segments_cell(segments: Sequence[Segment], words: Words) -> MarkupElement:
+def _cell(segments: Sequence[Segment], words: Words) -> MarkupElement:
     return element("td", *inline_nodes([segment.chars for segment in segments], words))
 
 

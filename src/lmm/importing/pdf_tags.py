@@ -34,7 +34,7 @@ def is_tagged(pages: Sequence[PdfPage]) -> bool:
 
 def covers(page: PdfPage) -> bool:
     """Whether the tags know most of a page's text; what they leave out are running heads and page numbers."""
-    marks = {mark for root in page.tags for tag in _walk(root) for mark in tag.children if isinstance(mark, int)}
+    marks = {mark for root in page.tags for mark in _marks(root)}
     printed = [char for char in page.chars if char.text.strip()]
     return sum(char.mark in marks for char in printed) >= _COVERED * len(printed)
 
@@ -58,11 +58,8 @@ class _Reader:
     def blocks(self) -> list[MarkupElement]:
         """All blocks; loose text is a paragraph."""
         nodes = [node for tag in self.tags for node in self.nodes(tag, parent="")]
-        return [
-            node if isinstance(node, MarkupElement) else element("p", node)
-            for node in nodes
-            if text_of(node).strip() or isinstance(node, MarkupElement)
-        ]
+        shown = (node for node in nodes if isinstance(node, MarkupElement) or node.strip())
+        return [node if isinstance(node, MarkupElement) else element("p", node) for node in shown]
 
     def nodes(self, tag: PdfTag, parent: str) -> Iterator[Node]:
         """What a tag stands for."""
@@ -130,8 +127,7 @@ class _Reader:
 
     def figure(self, tag: PdfTag) -> Iterator[Node]:
         """A figure: its images, else the text in it; its description is theirs."""
-        numbers = [n for part in _walk(tag) for mark in part.children if isinstance(mark, int)
-                   for n in self.pictures.get(mark, ())]  # fmt: skip
+        numbers = [number for mark in _marks(tag) for number in self.pictures.get(mark, ())]
         alt = next((part.alt for part in _walk(tag) if part.alt), "")
         for number in numbers:
             yield MarkupElement("img", {"src": f"{IMAGE}{number}", "alt": alt})
@@ -140,9 +136,7 @@ class _Reader:
 
     def code(self, tag: PdfTag, parent: str) -> Iterator[Node]:
         """Code within a line, or lines of it."""
-        chars = [char for part in _walk(tag) for mark in part.children if isinstance(mark, int)
-                 for char in self.chars.get(mark, ())]  # fmt: skip
-        lines = _lines(chars)
+        lines = _lines([char for mark in _marks(tag) for char in self.chars.get(mark, ())])
         if len(lines) > 1 or (lines and parent not in _INLINE_PARENTS):
             yield element("pre", code_lines(lines))
         elif lines:
@@ -190,6 +184,11 @@ def _lines(chars: Sequence[Char]) -> list[list[Char]]:
             lines.append([])
         lines[-1].append(char)
     return lines
+
+
+def _marks(tag: PdfTag) -> Iterator[int]:
+    """The marks of content in a tag and all below it."""
+    return (mark for part in _walk(tag) for mark in part.children if isinstance(mark, int))
 
 
 def _walk(tag: PdfTag) -> Iterator[PdfTag]:

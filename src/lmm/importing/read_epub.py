@@ -101,8 +101,7 @@ def _chapter(archive: Archive, name: str, number: int, images: dict[str, int]) -
             attributes["src"] = f"{IMAGE}{images.setdefault(target, len(images))}" if known else ""
         return [replace(node, attributes=attributes)]
 
-    changed = (node for node in rewrite(page.body, change) if isinstance(node, MarkupElement))
-    return replace(next(changed), tag="section")
+    return replace(rewrite(page.body, change), tag="section")
 
 
 def _id(number: int, id: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from urllib.parse import unquote_to_bytes
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import MarkupElement, Node, element, find, rewrite, words_of
+from lmm.importing.elements import MarkupElement, Node, find, rewrite, words_of
 from lmm.importing.html_tree import decode_html, parse_html
 from lmm.importing.imported import IMAGE, LINK, Context, Imported, ImportedImage
 from lmm.importing.main_text import main_text
@@ -73,8 +73,7 @@ def take_images(body: MarkupElement, *, remote: bool = False) -> tuple[MarkupEle
             images.append(image)
         return [replace(node, attributes={**node.attributes, "src": f"{IMAGE}{number}"})]
 
-    nodes = rewrite(body, change)
-    return next((node for node in nodes if isinstance(node, MarkupElement)), element("body")), tuple(images)
+    return rewrite(body, change), tuple(images)
 
 
 def _take_links(body: MarkupElement) -> tuple[MarkupElement, tuple[str, ...]]:
@@ -88,8 +87,7 @@ def _take_links(body: MarkupElement) -> tuple[MarkupElement, tuple[str, ...]]:
         number = links.setdefault(address, len(links))
         return [replace(node, attributes={**node.attributes, "href": f"{LINK}{number}"})]
 
-    nodes = rewrite(body, change)
-    return next((node for node in nodes if isinstance(node, MarkupElement)), element("body")), tuple(links)
+    return rewrite(body, change), tuple(links)
 
 
 def _title(title: str, body: MarkupElement) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from lmm.errors import FileReadError
 from lmm.importing.elements import HEADINGS, MarkupElement, Node, text_of, words_of
 from lmm.importing.imported import Context, Imported, ImportedImage
-from lmm.importing.pdf_chars import read_page
+from lmm.importing.pdf_chars import read_page, wide
 from lmm.importing.pdf_layout import elements_of_layout
 from lmm.importing.pdf_look import look_of
 from lmm.importing.pdf_page import Bookmark, PdfPage
@@ -43,6 +43,7 @@ def read(data: bytes, context: Context) -> Imported:
         FileReadError: it is none, is encrypted or damaged, or its pages are pictures.
     """
     import pypdfium2 as pdfium
+    import pypdfium2.raw as c
 
     document = _open(data)
     try:
@@ -50,7 +51,7 @@ def read(data: bytes, context: Context) -> Imported:
         pages = [read_page(document, number, images.keep) for number in range(len(document))]
         metadata = document.get_metadata_dict()
         outline = _outline(document)
-        language = _language(document)
+        language = wide(c.FPDFCatalog_GetLanguage, document)
     except pdfium.PdfiumError as error:
         raise FileReadError("this PDF is damaged", hint="qpdf can repair some: qpdf IN.pdf OUT.pdf") from error
     finally:
@@ -90,17 +91,6 @@ def _outline(document: Any) -> list[Bookmark]:
         if page is not None and len(found) < 20_000:
             found.append(Bookmark(entry.get_title(), entry.level + 1, page + 1))
     return found
-
-
-def _language(document: Any) -> str:
-    import ctypes
-
-    import pypdfium2.raw as c
-
-    size = c.FPDFCatalog_GetLanguage(document, None, 0)
-    buffer = (ctypes.c_ushort * max(1, (size + 1) // 2))()
-    c.FPDFCatalog_GetLanguage(document, buffer, size)
-    return bytes(buffer)[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")
 
 
 def _check_text(pages: Sequence[PdfPage]) -> tuple[str, ...]:
@@ -241,8 +231,7 @@ def _image(item: Any) -> ImportedImage | None:
         bitmap = item.get_bitmap(render=False)
     except (pdfium.PdfiumError, ValueError):
         return None
-    modes = {"L": 0, "RGB": 2, "RGBA": 6, "BGR": 2, "BGRA": 6, "BGRX": 2}
-    if bitmap.mode not in modes:
+    if bitmap.mode not in ("L", "RGB", "RGBA", "BGR", "BGRA", "BGRX"):
         return None
     return ImportedImage(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode), ".png")
 

@@ -11,7 +11,7 @@ from lmm.importing.elements import MarkupElement, Node, text_of, words_of
 
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
 _END = 1000  # characters at the end of a text that may change with what follows
-_SKIPPED = frozenset({"input", "wbr", "col", "colgroup", "rp", "source", "track", "param", "area", "map"})
+_SKIPPED = ("input", "wbr", "col", "colgroup", "rp", "source", "track", "param", "area", "map")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,6 @@ def _merge(before: str, after: str, mark: str) -> str:
 
 
 def _element(node: MarkupElement, place: InlinePlace) -> str:
-    if node.tag in _SKIPPED:
-        return ""
     write = _WRITERS.get(node.tag)
     return write(node, place) if write else _inline(node.children, place)
 
@@ -129,7 +127,7 @@ def _link(node: MarkupElement, place: InlinePlace) -> str:
     address = node.get("href").strip()
     text = inline(node.children, replace(place, line_break=" "))
     if not text or not address or not _is_link(address, place):
-        return text if not _ends_with_space(node) else text + " "
+        return f"{text} " if text_of(node)[-1:].isspace() else text
     target = escape.url(address)
     if words_of(node) == address and re.match(r"(?:https?|ftp|mailto):", address):
         return f"<{target.strip('<>')}>"
@@ -143,11 +141,7 @@ def _is_link(address: str, place: InlinePlace) -> bool:
     return scheme is None or scheme[1].lower() in ("http", "https", "ftp", "mailto", "doi", "tel", "file", "lmm-link")
 
 
-def _ends_with_space(node: MarkupElement) -> bool:
-    return text_of(node)[-1:].isspace()
-
-
-def image(node: MarkupElement, place: InlinePlace = PARAGRAPH, *, caption: str = "") -> str:
+def image(node: MarkupElement, place: InlinePlace, *, caption: str = "") -> str:
     """An image, or nothing if it has no address or is smaller than a letter (it counts who reads the page)."""
     address = node.get("src").strip()
     tiny = all(node.get(side).rstrip("px") in ("0", "1", "2") for side in ("width", "height"))
@@ -164,24 +158,8 @@ def _math(node: MarkupElement, place: InlinePlace) -> str:
     return escape.formula(tex, display=node.get("display") == "block" and not place.cell)
 
 
-def _line_break(node: MarkupElement, place: InlinePlace) -> str:
-    return place.line_break
-
-
-def _quotation(node: MarkupElement, place: InlinePlace) -> str:
-    return f"“{inline(node.children, place)}”"
-
-
-def _reading(node: MarkupElement, place: InlinePlace) -> str:
-    """Ruby text, in parentheses."""
-    return f" ({inline(node.children, place)})"
-
-
-def _footnote_mark(node: MarkupElement, place: InlinePlace) -> str:
-    return f"[^{node.get('label')}]"
-
-
 _WRITERS: dict[str, Callable[[MarkupElement, InlinePlace], str]] = {
+    **dict.fromkeys(_SKIPPED, lambda node, place: ""),
     **dict.fromkeys(("strong", "b"), _around("**")),
     **dict.fromkeys(("em", "i", "cite", "dfn"), _around("*")),
     **dict.fromkeys(("del", "s", "strike"), _around("~~")),
@@ -191,8 +169,8 @@ _WRITERS: dict[str, Callable[[MarkupElement, InlinePlace], str]] = {
     "a": _link,
     "img": image,
     "math": _math,
-    "br": _line_break,
-    "q": _quotation,
-    "rt": _reading,
-    "footnote-mark": _footnote_mark,
+    "br": lambda node, place: place.line_break,
+    "q": lambda node, place: f"“{inline(node.children, place)}”",
+    "rt": lambda node, place: f" ({inline(node.children, place)})",  # the reading of a character
+    "footnote-mark": lambda node, place: f"[^{node.get('label')}]",
 }

@@ -68,7 +68,7 @@ def _blocks(nodes: Iterable[Node], place: InlinePlace) -> Iterator[str]:
         for node in run:
             if isinstance(node, MarkupElement):
                 write = _WRITERS.get(node.tag, _container)
-                yield from (text for text in write(node, place) if text)
+                yield from filter(None, write(node, place))
 
 
 def _container(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
@@ -117,10 +117,6 @@ def _language(node: MarkupElement) -> str:
             if word and word not in _NO_LANGUAGE:
                 return word
     return ""
-
-
-def _rule(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
-    yield "* * *"  # never ---, which may begin metadata
 
 
 def _quote(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
@@ -215,9 +211,8 @@ def _table(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     if not is_layout(node):
         yield write_table(node, place)
         return
-    caption = caption_of(node)
-    cells = [cell for row in rows_of(node) for cell in cells_of(row)]
-    for part in (*((caption,) if caption else ()), *cells):
+    cells = (cell for row in rows_of(node) for cell in cells_of(row))
+    for part in filter(None, (caption_of(node), *cells)):
         yield from _blocks(part.children, place)
 
 
@@ -235,10 +230,6 @@ def _figure(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
         yield from _blocks([element("p", *captions[0].children)], place)
 
 
-def _summary(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
-    return _paragraph([element("strong", *node.children)], place)
-
-
 def _footnote(node: MarkupElement, place: InlinePlace) -> Iterator[str]:
     text = "\n\n".join(_blocks(node.children, place))
     lines = text.split("\n")
@@ -249,12 +240,12 @@ _WRITERS: dict[str, Callable[[MarkupElement, InlinePlace], Iterator[str]]] = {
     **dict.fromkeys(HEADINGS, _heading),
     **dict.fromkeys(("ul", "ol", "menu", "dir"), _list),
     "pre": _code,
-    "hr": _rule,
+    "hr": lambda node, place: iter(["* * *"]),  # never ---, which may begin metadata
     "blockquote": _quote,
     "dl": _definitions,
     "table": _table,
     "figure": _figure,
-    "summary": _summary,
+    "summary": lambda node, place: _paragraph([element("strong", *node.children)], place),
     "footnote": _footnote,
 }
 
@@ -275,7 +266,7 @@ def with_footnotes(root: MarkupElement) -> MarkupElement:
     >>> [child.tag for child in with_footnotes(element("body", mark, note)).elements]
     ['p', 'footnote']
     """
-    root = _one(rewrite(root, _with_own_id))
+    root = rewrite(root, _with_own_id)
     notes = {node.get("id"): node for node in walk(root) if node.get("id") and node.tag in _NOTES}
     calls = _calls(root, notes)
     labels = {id: str(number) for number, id in enumerate(dict.fromkeys(calls.values()), start=1)}
@@ -291,7 +282,7 @@ def with_footnotes(root: MarkupElement) -> MarkupElement:
             return node.children
         return [node]
 
-    body = _one(rewrite(root, change))
+    body = rewrite(root, change)
     written = [element("footnote", *_note(notes[id], calls), label=label) for id, label in labels.items()]
     return replace(body, children=(*_without_empty_end(body.children), *written))
 
@@ -323,7 +314,7 @@ def _note(note: MarkupElement, calls: Mapping[str, str]) -> tuple[Node, ...]:
         is_back = node.tag == "a" and node.get("href")[1:] in calls
         return [] if is_back or "label" in node.classes or "mw-cite-backlink" in node.classes else [node]
 
-    return _one(rewrite(replace(note, tag="div", attributes={}), change)).children
+    return rewrite(replace(note, tag="div", attributes={}), change).children
 
 
 def _without_empty_end(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -340,7 +331,3 @@ def _is_empty(node: Node) -> bool:
     if isinstance(node, str):
         return not node.strip()
     return node.tag in _HOLDERS and not words_of(node) and next(find(node, "img", "math"), None) is None
-
-
-def _one(nodes: tuple[Node, ...]) -> MarkupElement:
-    return next(node for node in nodes if isinstance(node, MarkupElement))

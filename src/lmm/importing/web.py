@@ -344,22 +344,22 @@ class _Site:
                 (self.waiting.appendleft if is_next else self.waiting.append)((address, key))
 
     async def _page(self, url: str) -> _Page:
-        await self._ask_robots(_origin(url))
-        if not self._may(url):
-            raise FetchFailed("its robots.txt asks programs not to read this", where=shown(url))
+        await self._check_robots(url)
         self.asked += 1
         known = self.asked + sum(1 for address, _ in self.waiting if address not in self.coming)
         self.tell(url, self.asked, max(self.asked, min(self.most, known)))
         page = await self.reader.page(url, may=self._may, only=".html")
-        await self._ask_robots(_origin(page.url))
-        if not self._may(page.url):
-            raise FetchFailed("its robots.txt asks programs not to read this", where=shown(page.url))
+        await self._check_robots(page.url)
         await asyncio.sleep(self.robots[_origin(page.url)].pause)
         return page
 
+    async def _check_robots(self, url: str) -> None:
+        if (origin := _origin(url)) not in self.robots:
+            await self._ask_robots(origin)
+        if not self._may(url):
+            raise FetchFailed("its robots.txt asks programs not to read this", where=shown(url))
+
     async def _ask_robots(self, origin: str) -> None:
-        if origin in self.robots:
-            return
         try:
             came = await self.reader.fetch(f"{origin}/robots.txt", _MOST_ROBOTS)
             self.robots[origin] = Robots.read(came.data.decode("utf-8", "replace"))

@@ -64,7 +64,7 @@ def read_page(root: MarkupElement, *, prefix: str = "", main_text: str = "") -> 
     drawings = sum(1 for node in find(formulas, "svg") if words_of(node) or len(list(node.elements)) > 2)
     if drawings:
         notes += (f"left out: {drawings} drawing{'s' * (drawings > 1)} (SVG)",)
-    clean = _only(rewrite(formulas, _cleaner(prefix, title)))
+    clean = rewrite(formulas, _cleaner(prefix, title))
     part = part_with(clean, main_text) if main_text else clean
     if part is not clean:
         around = len(words_of(clean)) - len(words_of(part))
@@ -123,8 +123,7 @@ def _main(body: MarkupElement) -> tuple[MarkupElement, tuple[str, ...]]:
     mains = mains or list(find(body, "article"))
     if len(mains) != 1:
         return body, ()
-    whole = _only(rewrite(body, _dropping))
-    inside, all_text = len(words_of(_only(rewrite(mains[0], _dropping), "main"))), len(words_of(whole))
+    inside, all_text = (len(words_of(rewrite(part, _dropping))) for part in (mains[0], body))
     if all_text - inside < 200 or inside * 20 < all_text:
         return (mains[0], ()) if inside * 20 >= all_text else (body, ())
     return mains[0], (f"left out: {all_text - inside:,} characters outside the page's main part",)
@@ -214,7 +213,7 @@ def _named_code(node: MarkupElement) -> MarkupElement:
     def change(inner: MarkupElement) -> Iterable[Node]:
         return [replace(inner, attributes={"class": f"language-{named[1]}"}) if inner.tag == "pre" else inner]
 
-    return _only(rewrite(node, change))
+    return rewrite(node, change)
 
 
 def _lazy(node: MarkupElement) -> MarkupElement:
@@ -274,8 +273,3 @@ def _split_formulas(text: str) -> Iterable[Node]:
         at = match.end()
     if text[at:]:
         yield text[at:]
-
-
-def _only(nodes: tuple[Node, ...], tag: str = "body") -> MarkupElement:
-    """The tree that a change left; an empty one if it left nothing."""
-    return next((node for node in nodes if isinstance(node, MarkupElement)), element(tag))
