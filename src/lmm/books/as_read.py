@@ -55,6 +55,7 @@ _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
 _ATTRIBUTED = re.compile(r"(?P<fence>[ \t]*(?:`{3,}|~{3,}))[ \t]*\{(?P<attributes>[.#=][^{}\n]*)\}")
 _CLASS = re.compile(r"\.([\w+#-]+)")
 _VALUE = re.compile(r"""([\w-]+)=(?:"([^"]*)"|'([^']*)'|([^\s"'{}]+))""")
+_LANGUAGES = {"code-cell": "python", "ipython3": "python", "ojs": "js"}
 _TEXT_ENGINES = ("asis", "block", "block2")
 _ADMONITIONS = ("note", "tip", "warning", "important", "caution", "hint", "attention", "danger", "error", "seealso")
 _NO_TEXT = ("tableofcontents", "toctree", "bibliography", "include")
@@ -86,12 +87,11 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
         return f"$$\n{cell.code}\n$$"
     if name == "figure":
         return _picture(_prose(cell.code.strip(), chapter), cell.label)
-    ran = chapter.cells.get(cell.label) if cell.label else None
-    ran = ran if ran is not None else chapter.cells.get(cell.code)
+    ran = chapter.cells.get(cell.label or cell.code, chapter.cells.get(cell.code))
     echo = chapter.echo if "echo" not in cell.options else cell.options["echo"] not in (False, "0")
     if ran is not None and "![" in ran:
         return _ran(ran, chapter)
-    code = f"```{_language(name)}\n{cell.code}\n```" if echo and cell.code else ""
+    code = f"```{_LANGUAGES.get(name, name)}\n{cell.code}\n```" if echo and cell.code else ""
     pictures = list(chapter.pictures.get(cell.label, ())) or _included(cell, chapter)
     parts = [code if ran is None else _ran(ran, chapter), *_captioned(cell, pictures, chapter)]
     return "\n\n".join(filter(None, parts))
@@ -116,10 +116,6 @@ def _ran(shown: str, chapter: BookChapter) -> str:
     )
 
 
-def _language(name: str) -> str:
-    return {"code-cell": "python", "ipython3": "python", "ojs": "js"}.get(name, name)
-
-
 def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:
     """The pictures that code includes, by their paths from the document."""
     found = ((_QUOTED.findall(match[2]), bool(match[1])) for match in _GRAPHICS.finditer(cell.code))
@@ -129,7 +125,8 @@ def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:
 
 def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> list[str]:
     """The pictures of a cell with the caption of its figure, the caption of its table."""
-    caption = _prose(_referred(cell.caption(), chapter), chapter)
+    caption = cell.caption()
+    caption = _prose(chapter.labels.get(caption, caption), chapter)  # bookdown's (ref:label) is a text elsewhere
     if caption or pictures:
         caption = _numbered_caption(cell.label, caption, chapter)
     if len(pictures) == 1:
@@ -145,11 +142,6 @@ _KABLE_CAPTION = re.compile(r"""\bcaption\s*=\s*(?:paste0?\(\s*)?("(?:\\.|[^"\\]
 def _kable_caption(cell: CodeCell) -> str:
     found = _KABLE_CAPTION.search(cell.code)
     return re.sub(r"\\(.)", r"\1", found[1][1:-1]) if found else ""
-
-
-def _referred(caption: str, chapter: BookChapter) -> str:
-    """A caption, or the text that it refers to, as in bookdown: ``(ref:label)``."""
-    return chapter.labels.get(caption.strip(), caption)
 
 
 def _numbered_caption(label: str, caption: str, chapter: BookChapter) -> str:
@@ -259,17 +251,9 @@ def _prose(text: str, chapter: BookChapter) -> str:
     return _SPAN.sub(lambda match: _SHOWN[match.lastgroup or ""](match, chapter), text)
 
 
-def _formula(match: re.Match[str], chapter: BookChapter) -> str:
-    return _with_values(match[0], chapter)
-
-
 def _with_values(formula: str, chapter: BookChapter) -> str:
     """A formula in which the values of code are as they were shown, or dots."""
     return re.sub(r"`r ([^`\n]+)`", lambda code: chapter.values.get(code[1].strip(), r"\ldots{}"), formula)
-
-
-def _as_it_is(match: re.Match[str], chapter: BookChapter) -> str:
-    return match[0]
 
 
 def _nothing(match: re.Match[str], chapter: BookChapter) -> str:
@@ -324,10 +308,6 @@ def _role(match: re.Match[str], chapter: BookChapter) -> str:
     return titled[1] if titled else chapter.labels.get(text, text)
 
 
-def _reference(match: re.Match[str], chapter: BookChapter) -> str:
-    return chapter.labels.get(match["ref"].strip(), match[0])
-
-
 def _image(match: re.Match[str], chapter: BookChapter) -> str:
     attributes = match["attributes"] or ""
     label = next((part[1:] for part in attributes.strip("{} ").split() if part.startswith("#")), "")
@@ -340,17 +320,16 @@ _PART = re.compile(rf"(?P<before>[^@]*?)(?P<minus>-?)@(?P<key>{_KEY})(?P<after>[
 
 def _group(match: re.Match[str], chapter: BookChapter) -> str:
     parts = [_PART.fullmatch(part.strip()) for part in match[0][1:-1].split(";")]
-    found = [(p["before"], bool(p["minus"]), _bare(p["key"]), p["after"]) for p in parts if p]
+    found = [(p["before"], bool(p["minus"]), p["key"].strip("{}"), p["after"]) for p in parts if p]
     if len(found) < len(parts):
         return match[0]
     if all(key in chapter.labels for _, _, key, _ in found):
-        names = (f"{before}{_label(key, minus, chapter)}{after}" for before, minus, key, after in found)
-        return ", ".join(names)
+        return ", ".join(f"{before}{_label(key, minus, chapter)}{after}" for before, minus, key, after in found)
     return _cited(found, chapter) or match[0]
 
 
 def _at(match: re.Match[str], chapter: BookChapter) -> str:
-    key, minus = _bare(match["key"]), match["at"].startswith("-")
+    key, minus = match["key"].strip("{}"), match["at"].startswith("-")
     locator = f" [{match['locator']}]" if match["locator"] else ""
     if label := _label(key, minus, chapter):
         return label + locator
@@ -362,10 +341,6 @@ def _at(match: re.Match[str], chapter: BookChapter) -> str:
     shorter = re.match(r"[\w-]+", key)
     label = _label(shorter[0], minus, chapter) if shorter and shorter[0] != key else ""
     return label + key[len(shorter[0]) :] + locator if shorter and label else match[0]
-
-
-def _bare(key: str) -> str:
-    return key.strip("{}")
 
 
 def _label(key: str, minus: bool, chapter: BookChapter) -> str:
@@ -383,11 +358,6 @@ def _cited(parts: Iterable[tuple[str, bool, str, str]], chapter: BookChapter) ->
         who, year = chapter.citations[key]
         shown.append(f"{before}{year if minus else f'{who} {year}'}{after}")
     return f"({'; '.join(shown)})"
-
-
-def _inclusion(match: re.Match[str], chapter: BookChapter) -> str:
-    """What an mdBook includes."""
-    return _document(match[0], chapter) or match[0]
 
 
 def _shortcode(match: re.Match[str], chapter: BookChapter) -> str:
@@ -418,10 +388,10 @@ def _tag(match: re.Match[str], chapter: BookChapter) -> str:
     name, values = match["name"], _values(match["inside"].replace("\n", " "))
     if name.lower() == "img" and values.get("src"):
         return _picture(" ".join(values.get("alt", "").split()), values["src"])
+    closes = match[0].startswith("</")
     if name.lower() in _TAGS:
-        closes = match[0].startswith("</")
         return _INSTEAD.get(name.lower(), "") if closes or name.lower() in ("br", "hr") else ""
-    if match[0].startswith("</"):
+    if closes:
         return ""
     if values.get("caption") or values.get("number"):  # an element of the book's own
         label = f"{name} {values.get('number', '')}".strip()
@@ -434,19 +404,19 @@ def _tag(match: re.Match[str], chapter: BookChapter) -> str:
 _SHOWN: Mapping[str, Callable[[re.Match[str], BookChapter], str]] = {
     "display": _display,
     "tex": _display,
-    "formula": _formula,
+    "formula": lambda match, chapter: _with_values(match[0], chapter),
     "run": _run,
     "role": _role,
-    "code": _as_it_is,
+    "code": lambda match, chapter: match[0],
     "comment": _nothing,
     "script": _nothing,
-    "ref": _reference,
+    "ref": lambda match, chapter: chapter.labels.get(match["ref"].strip(), match[0]),
     "index": _nothing,
     "image": _image,
     "group": _group,
     "at": _at,
     "shortcode": _shortcode,
-    "inclusion": _inclusion,
+    "inclusion": lambda match, chapter: _document(match[0], chapter) or match[0],  # of an mdBook
     "label": _labelled,
     "text_reference": _nothing,
     "heading": lambda match, chapter: match["heading"],
@@ -514,8 +484,8 @@ def _div(attributes: str, inner: str, chapter: BookChapter) -> str:
     label = next((part[1:] for part in attributes.strip("{} ").split() if part.startswith("#")), "")
     if _is_for_others(classes, values):
         return ""
-    callout = next((name.removeprefix("callout-") for name in classes if name.startswith("callout-")), "")
-    callout = callout or next((name for name in _ADMONITIONS if name in classes), "")
+    callouts = (name.removeprefix("callout-") for name in classes if name.startswith("callout-"))
+    callout = next(callouts, "") or next((name for name in _ADMONITIONS if name in classes), "")
     if callout:
         title, inner = _titled(values.get("title", ""), inner)
         return _quoted(_word(chapter, callout), title, inner)

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from lmm.errors import LmmError
@@ -27,6 +28,8 @@ def read_bibliography(text: str, name: str) -> Citations:
 
     >>> read_bibliography("@book{darwin, author = {Darwin, Charles}, year = 1859}", "a.bib")
     {'darwin': ('Darwin', '1859')}
+    >>> read_bibliography("% none yet", "a.bib")
+    {}
     """
     if name.endswith(".bib"):
         return dict(_entries(text))
@@ -72,7 +75,7 @@ def _entries(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
     starts = [
         match for match in _ENTRY.finditer(text) if match["kind"].lower() not in ("comment", "string", "preamble")
     ]
-    for match, after in zip(starts, [*starts[1:], None], strict=True):
+    for match, after in zip_longest(starts, starts[1:]):
         fields = _fields(text[match.end() : after.start() if after else len(text)])
         names = re.split(r"\s+and\s+", fields.get("author") or fields.get("editor") or "")
         who = together([_family(name) for name in names if name]) or _plain(fields.get("title", match["key"]))

@@ -13,13 +13,10 @@ from typing import Any
 from lmm.books.bibliography import Citations, csl, read_bibliography
 from lmm.books.executed import executed
 from lmm.books.numbers import WORDS, FileNumbers, Numbering
-from lmm.books.project import Book, BookFile, book_of
-from lmm.disk.folder import Folder
-from lmm.errors import LmmError
+from lmm.books.project import Book, BookFile, book_of, text_in
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
 
-_MOST = 5_000_000  # bytes of a chapter
 _State = tuple[int, int]
 
 
@@ -99,7 +96,7 @@ class Books:
     def chapter(self, path: Path, text: str | None = None) -> BookChapter:
         """The document at a path in its book; `text` is what was read there, if it was."""
         path = path.absolute()
-        text = _text(path.parent, path.name) if text is None else text
+        text = text_in(path.parent, path.name) if text is None else text
         book, header = self._book(path), _header(text)
         position = book.position(path) if book is not None else None
         if book is None or position is None:
@@ -132,11 +129,6 @@ class Books:
         return self._states[book]
 
 
-def chapter_of(path: Path) -> BookChapter:
-    """The document at a path in its book."""
-    return Books().chapter(path)
-
-
 def _with_sources(
     chapter: BookChapter, top: Path, path: Path, text: str, settings: Sequence[Mapping[str, Any]]
 ) -> BookChapter:
@@ -160,10 +152,7 @@ def _with_sources(
 
 @lru_cache(maxsize=32)
 def _bibliography(folder: Path, name: str, state: _State) -> Citations:
-    try:
-        return read_bibliography(Folder(folder).read(name, most=_MOST).decode("utf-8", "replace"), name)
-    except LmmError:
-        return {}
+    return read_bibliography(text_in(folder, name), name)
 
 
 def _header(text: str) -> Mapping[str, Any]:
@@ -173,7 +162,7 @@ def _header(text: str) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=32)
 def _first_header(folder: Path, file: str, state: _State) -> Mapping[str, Any]:
-    return _header(_text(folder, file))
+    return _header(text_in(folder, file))
 
 
 def _state(path: Path) -> _State:
@@ -190,14 +179,7 @@ def _numbered(book: Book, states: tuple[_State, ...]) -> tuple[list[FileNumbers]
     is_quarto = book.file.startswith("_quarto")
     sections = _switch(book.settings, "number-sections")
     numbering = Numbering(chapters=is_quarto, sections=sections is not False, words=_words(book.settings))
-    return [numbering.add(file, iter_blocks(_text(book.folder, file.path))) for file in book.files], numbering.labels
-
-
-def _text(folder: Path, file: str) -> str:
-    try:
-        return Folder(folder).read(file, most=_MOST).decode("utf-8", "replace")
-    except LmmError:
-        return ""
+    return [numbering.add(file, iter_blocks(text_in(book.folder, file.path))) for file in book.files], numbering.labels
 
 
 def _by_place(file: BookFile, text: str) -> FileNumbers:
@@ -301,10 +283,7 @@ def _body(name: str, text: str) -> str:
 
 def _read(top: Path, path: Path) -> str:
     name = os.path.relpath(path, top)
-    try:
-        return "" if name.startswith("..") else Folder(top).read(name, most=_MOST_INCLUDED).decode("utf-8", "replace")
-    except LmmError:
-        return ""
+    return "" if name.startswith("..") else text_in(top, name, most=_MOST_INCLUDED)
 
 
 def lines_of(text: str, which: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmm.books.code_cells import CodeCell, code_apart, read_cell
+from lmm.books.project import text_in
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown.blocks import fenced
@@ -40,39 +41,30 @@ def executed(path: Path, top: Path, settings: Mapping[str, Any]) -> Executed:
     if path.suffix.lower() not in (".qmd", ".rmd"):
         return Executed()
     inside = path.relative_to(top)
-    source = _text(top, inside.as_posix())
+    source = text_in(top, inside.as_posix(), most=_MOST)
     cells = [cell for is_code, piece in code_apart(source) if is_code and (cell := read_cell(piece.rstrip("\n")))]
     up = "../" * (len(inside.parts) - 1)
-    frozen = _text(top, f"_freeze/{inside.with_suffix('').as_posix()}/execute-results/html.json")
+    stem = inside.with_suffix("")
+    frozen = text_in(top, f"_freeze/{stem.as_posix()}/execute-results/html.json", most=_MOST)
     if frozen:
         markdown = _frozen_markdown(frozen)
         shown = _of_frozen(markdown, cells)
-        stem = inside.with_suffix("")
         moved = f"{up}_freeze/{stem.as_posix()}/"
         found = {key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()}
         return Executed(found, values=values_in(source, markdown))
-    knitted = _text(top, inside.with_suffix(".md").as_posix())
+    knitted = text_in(top, inside.with_suffix(".md").as_posix(), most=_MOST)
     shown = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
     return Executed(shown, _drawn(top, inside, up, settings), values_in(source, knitted))
 
 
-def _text(folder: Path, name: str) -> str:
-    try:
-        found = Folder(folder).stat(name)
-        return Folder(folder).read(name, most=_MOST).decode("utf-8", "replace") if found else ""
-    except LmmError:
-        return ""
-
-
-def _keyed(cells: Sequence[CodeCell], shown: Sequence[str]) -> dict[str, str]:
-    """What cells showed, by label or code; of the same code twice that showed two things, nothing is known."""
+def _certain(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What was shown for each code; of code that showed two things, nothing is known."""
     found: dict[str, str] = {}
     doubtful = set[str]()
-    for cell, text in zip(cells, shown, strict=True):
-        key = cell.label or cell.code
-        if found.setdefault(key, text) != text:
-            doubtful.add(key)
-    return {key: text for key, text in found.items() if key not in doubtful}
+    for code, text in shown:
+        if found.setdefault(code, text) != text:
+            doubtful.add(code)
+    return {code: text for code, text in found.items() if code not in doubtful}
 
 
 # -- code in sentences -----------------------------------------------------------------------------
@@ -87,15 +79,10 @@ def values_in(source: str, shown: str) -> dict[str, str]:
     >>> values_in("There are `r nrow(d)` rows, `r 100 * p` % of them new.", "There are 32 rows, 12.5 % of them new.")
     {'nrow(d)': '32', '100 * p': '12.5'}
     """
-    found: dict[str, str] = {}
-    doubtful = set[str]()
     lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.splitlines())
-    for line in lines:
-        texts = _INLINE.split(line)
-        for code, value in zip(texts[1::2], _between(texts[::2], shown), strict=False):
-            if found.setdefault(code.strip(), value) != value:
-                doubtful.add(code.strip())
-    return {code: value for code, value in found.items() if code not in doubtful}
+    split = map(_INLINE.split, lines)
+    pairs = (pair for texts in split for pair in zip(texts[1::2], _between(texts[::2], shown), strict=False))
+    return _certain((code.strip(), value) for code, value in pairs)
 
 
 def _between(texts: Sequence[str], shown: str) -> list[str]:
@@ -141,7 +128,8 @@ def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
     if len(shown) != len(run):
         return {}  # the document has changed since
     same = all(_same_code(cell, text) for cell, text in zip(run, shown, strict=True))
-    return _keyed(run, [_without_divs(each) for each in shown]) if same else {}
+    keys = (cell.label or cell.code for cell in run)
+    return _certain(zip(keys, map(_without_divs, shown), strict=True)) if same else {}
 
 
 def _cells_in(markdown: str) -> Iterator[str]:
@@ -296,15 +284,9 @@ def in_pages(top: Path, names: Iterable[str], since: int, codes: Mapping[str, st
     It is markdown, with the code. Of code that showed two things, nothing is known.
     """
     wanted = {_lines(code): code for code in codes if code.strip()}
-    found: dict[str, str] = {}
-    doubtful = set[str]()
-    for run in _runs(top, names, since) if wanted else ():
-        for lines, pieces in _in_run(run, wanted):
-            code = wanted[lines]
-            shown = "\n\n".join(_shown(*piece, codes[code]) for piece in pieces)
-            if found.setdefault(code, shown) != shown:
-                doubtful.add(code)
-    return {code: shown for code, shown in found.items() if code not in doubtful}
+    runs = _runs(top, names, since) if wanted else ()
+    found = ((wanted[lines], pieces) for run in runs for lines, pieces in _in_run(run, wanted))
+    return _certain((code, "\n\n".join(_shown(*piece, codes[code]) for piece in pieces)) for code, pieces in found)
 
 
 def _runs(top: Path, names: Iterable[str], since: int) -> Iterator[tuple[Piece, ...]]:

@@ -107,6 +107,14 @@ def _read(folder: Path, name: str, changed: int) -> Book | None:
     return Book(folder, name, files, made.whole, counts_headings=made.counts_headings, settings=made.settings)
 
 
+def text_in(folder: Path, name: str, *, most: int = 5_000_000) -> str:
+    """The text of a file of at most so many bytes; nothing if it cannot be read, or a link to it leads out."""
+    try:
+        return Folder(folder).read(name, most=most).decode("utf-8", "replace")
+    except LmmError:
+        return ""
+
+
 def _found(folder: Path, name: str) -> str:
     """The file that a table of contents names, which may leave out its ending; nothing if it is not there."""
     return next((name + ending for ending in _ENDINGS if (folder / f"{name}{ending}").is_file()), "")

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from lmm.books.as_read import as_read
 from lmm.books.bibliography import read_bibliography
-from lmm.books.chapters import BookChapter, chapter_of
+from lmm.books.chapters import BookChapter, Books
 from lmm.books.executed import values_in
 
 BIB = """@string{x = "y"}
@@ -261,7 +261,7 @@ def test_a_chapter_reads_as_in_its_book(kind: str, tmp_path: Path) -> None:
     for name, content in {kind: project, file: text, "refs.bib": BIB, "two.md": "# Two\n"}.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     body = text.partition("\n---\n")[2] if text.startswith("---") else text
-    assert as_read(body, chapter_of(tmp_path / file)) == expected
+    assert as_read(body, Books().chapter(tmp_path / file)) == expected
 
 
 FROZEN = """
@@ -330,9 +330,9 @@ def test_what_was_frozen_is_shown(tmp_path: Path) -> None:
     results = tmp_path / "_freeze/one/execute-results"
     results.mkdir(parents=True)
     (results / "html.json").write_text(json.dumps({"result": {"markdown": FROZEN}}))
-    assert as_read(RUN, chapter_of(tmp_path / "one.qmd")) == SHOWN
+    assert as_read(RUN, Books().chapter(tmp_path / "one.qmd")) == SHOWN
     (tmp_path / "one.qmd").write_text(changed := RUN.replace("1 + 1", "1 + 2"))
-    assert "[1] 2" not in as_read(changed, chapter_of(tmp_path / "one.qmd"))
+    assert "[1] 2" not in as_read(changed, Books().chapter(tmp_path / "one.qmd"))
 
 
 def test_what_knitr_wrote_beside_is_shown(tmp_path: Path) -> None:
@@ -344,12 +344,12 @@ def test_what_knitr_wrote_beside_is_shown(tmp_path: Path) -> None:
     (figures / "a-line-1.png").write_bytes(b"\\x89PNG")
     code = "Before.\n\n```r\nplot(1)\n```\n\n"
     drawn = f"{code}![Figure 1: A line](one_files/figure-html/a-line-1.png)\n\nAfter."
-    assert as_read(text, chapter_of(tmp_path / "one.Rmd")) == drawn
+    assert as_read(text, Books().chapter(tmp_path / "one.Rmd")) == drawn
     knitted = (
         "Before.\n\n``` r\nplot(1)\n```\n\n    ## NULL\n\n![A line](one_files/figure-gfm/a-line-1.png)\n\nAfter.\n"
     )
     (tmp_path / "one.md").write_text(knitted)
-    assert as_read(text, chapter_of(tmp_path / "one.Rmd")) == knitted.strip()
+    assert as_read(text, Books().chapter(tmp_path / "one.Rmd")) == knitted.strip()
 
 
 def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> No
     (tmp_path / "one.md").write_text(
         "There are 32 rows, 12.5 % of them new.\n\nOne more line: 1.\n\nAnother line: 2.\n"
     )
-    chapter = chapter_of(tmp_path / "one.Rmd")
+    chapter = Books().chapter(tmp_path / "one.Rmd")
     assert chapter.values == {"nrow(d)": "32", "100 * p": "12.5"}
     shown = as_read(text, chapter)
     assert shown.startswith("There are 32 rows, 12.5 % of them new.\n\nOne more line: ….")
@@ -368,7 +368,7 @@ def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> No
     assert values_in("The mean is `r mean(x)` cm.\r\n", "The mean is 3 cm.\r\n") == {"mean(x)": "3"}
     changed = text.replace("of them new", "of them old")
     (tmp_path / "one.Rmd").write_text(changed)
-    assert as_read(changed, chapter_of(tmp_path / "one.Rmd")).startswith("There are … rows, … % of them old.")
+    assert as_read(changed, Books().chapter(tmp_path / "one.Rmd")).startswith("There are … rows, … % of them old.")
 
 
 def test_nothing_outside_of_the_folder_is_looked_at(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_nothing_outside_of_the_folder_is_looked_at(tmp_path: Path) -> None:
         f"bibliography: [linked.bib, ../outside/refs.bib, {outside}/refs.bib]\n"
     )
     (book / "one.qmd").write_text(RUN)
-    chapter = chapter_of(book / "one.qmd")
+    chapter = Books().chapter(book / "one.qmd")
     assert (chapter.citations, chapter.cells, chapter.pictures) == ({}, {}, {})
 
 

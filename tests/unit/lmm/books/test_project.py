@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmm import Document
-from lmm.books.chapters import chapter_of
+from lmm.books.chapters import Books
 from lmm.books.project import book_of, read_book
 from lmm.models.testing import ScriptedModel
 from lmm_education.ingestion.source_files import find_sources
@@ -98,7 +98,7 @@ def test_chapters_are_called_as_their_book_calls_them(kind: str, tmp_path: Path)
     for name, text in CHAPTERS.items():
         (tmp_path / f"{name}.qmd").write_text(text)
     (tmp_path / kind).write_text(KINDS[kind])
-    found = [chapter_of(tmp_path / f"{name}.qmd") for name in CHAPTERS]
+    found = [Books().chapter(tmp_path / f"{name}.qmd") for name in CHAPTERS]
     assert [f"{each.numbers.number} {each.title}".rstrip() for each in found] == NAMES[kind]
     assert found[1].book_title == {"_quarto.yml": "T", "mkdocs.yml": "X"}.get(kind, "")
     assert found[1].numbers.part == PARTS.get(kind, "")
@@ -183,6 +183,6 @@ def test_the_title_of_a_chapter_is_not_that_of_the_part_that_begins_with_it(tmp_
     (tmp_path / "index.Rmd").write_text("# Preface {-}\n")
     (tmp_path / "a.Rmd").write_text("# (PART) Plants {-}\n\n# Leaves\n\nGreen.\n")
     (tmp_path / "b.Rmd").write_text("---\ntitle: Of stems\n---\n# (PART) More {-}\n\n# Stems\n\nBrown.\n")
-    one, other = (chapter_of(tmp_path / name) for name in ("a.Rmd", "b.Rmd"))
+    one, other = (Books().chapter(tmp_path / name) for name in ("a.Rmd", "b.Rmd"))
     assert (one.title, one.numbers.part, one.numbers.number) == ("Leaves", "Plants", "1")
     assert (other.title, other.numbers.part) == ("", "More")
