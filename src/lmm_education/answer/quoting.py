@@ -306,8 +306,7 @@ def _shown(passages: Sequence[QuotedPassage], chosen: Sequence[_Sentence]) -> It
     for sentence in chosen:
         groups.setdefault(passages[sentence.passage].number, []).append(sentence)
     for number, sentences in groups.items():
-        heading = passages[sentences[0].passage].heading
-        if heading:
+        if heading := passages[sentences[0].passage].heading.replace("**", ""):
             yield f"**{heading}**"
         text = "\n\n".join(_paragraphs(sentences, f" [{number}]"))
         yield "\n".join(f"> {line}".rstrip() for line in text.splitlines())

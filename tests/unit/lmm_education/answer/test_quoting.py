@@ -82,6 +82,12 @@ def test_a_list_in_a_quotation_comes_along() -> None:
     ]
 
 
+def test_a_heading_that_is_bold_in_part() -> None:
+    """It is bold as a whole; marks within would end that."""
+    found = quote("Why green?", [QuotedPassage("Leaves are green.", "(**Green**) *leaves*", 1)], lambda texts: [1.0])
+    assert found.splitlines()[0] == "**(Green) *leaves***"
+
+
 def test_a_heading_in_a_list_does_not_outshine_what_is_said() -> None:
     """Items that are no sentences fit best where they are hardly more than the word that was asked for."""
     text = "- SIG Apps\n- SIG Auth\n\nEverybody who works on a part of the project meets in the SIG for that part."
