@@ -75,7 +75,7 @@ def _code(piece: str, chapter: BookChapter) -> str:
 
 def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     name = cell.language.partition(" ")[0].lower()
-    if cell.is_off("include") or name in _NO_TEXT:
+    if cell.options.get("include") is False or name in _NO_TEXT:
         return ""
     if "child" in cell.options:
         return "\n\n".join(filter(None, (_document(name, chapter) for name in _names(cell.options["child"]))))

@@ -39,10 +39,6 @@ class CodeCell:
         value = self.options.get(f"{of}-cap", "")
         return " ".join(str(value[0] if isinstance(value, list) and value else value).split())
 
-    def is_off(self, option: str) -> bool:
-        """Whether an option says no."""
-        return self.options.get(option) is False
-
 
 def code_apart(text: str) -> Iterator[tuple[bool, str]]:
     """The pieces of a text, in order: whether it is fenced code, which may lie in a list, and its lines.

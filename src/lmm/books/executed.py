@@ -240,13 +240,12 @@ def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dic
     ]
     found: dict[str, list[str]] = {}
     for folder in folders:
+        here: dict[str, list[str]] = {}
         for file in _files(top, folder):
-            label = _PICTURE.match(PurePosixPath(file).name)
-            if label and not any(
-                PurePosixPath(each).parent != PurePosixPath(file).parent for each in found.get(label[1], ())
-            ):
-                found.setdefault(label[1], []).append(file)
-    return {label: tuple(f"{up}{file}" for file in sorted(files)) for label, files in found.items()}
+            if label := _PICTURE.match(PurePosixPath(file).name):
+                here.setdefault(label[1], []).append(f"{up}{file}")
+        found = here | found  # what stands in an earlier folder counts
+    return {label: tuple(files) for label, files in found.items()}
 
 
 def _output(settings: Mapping[str, Any]) -> str:

@@ -7,13 +7,11 @@ import re
 import zipfile
 import zlib
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 from xml.etree import ElementTree
 
 from lmm.errors import FileReadError
-
-_HARM = "the file is damaged, or was made to do harm"
+from lmm.importing.elements import HARM
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Archive:
         total = sum(member.file_size for member in members)
         if len(members) > limits.members or total > limits.total:
             size = f"{len(members):,} files, {total / 1e6:,.0f} MB unpacked"
-            raise FileReadError(f"the archive in it is too large: {size}", hint=_HARM)
+            raise FileReadError(f"the archive in it is too large: {size}", hint=HARM)
         if any(member.flag_bits & 1 for member in members):
             hint = "save it without a password, then import it again"
             raise FileReadError("the file is protected by a password", hint=hint)
@@ -59,9 +57,7 @@ class Archive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._zip.close()
 
     def read(self, name: str) -> bytes:
@@ -85,7 +81,7 @@ class Archive:
         """
         self._pages += self._zip.getinfo(name).file_size if name in self.names else 0
         if self._pages > self._most_pages:
-            raise FileReadError(f"its pages have more than {self._most_pages / 1e6:,.0f} MB unpacked", hint=_HARM)
+            raise FileReadError(f"its pages have more than {self._most_pages / 1e6:,.0f} MB unpacked", hint=HARM)
         return self.read(name)
 
     def checked(self, name: str) -> bytes:
@@ -96,11 +92,11 @@ class Archive:
         """
         size = self._zip.getinfo(name).file_size if name in self.names else 0
         if size > self.limits.xml:
-            raise FileReadError(f"'{name}' in it has {size / 1e6:,.0f} MB of XML", hint=_HARM)
+            raise FileReadError(f"'{name}' in it has {size / 1e6:,.0f} MB of XML", hint=HARM)
         data = self.read(name)
         # In UTF-16 the words have zero bytes between their letters.
         if re.search(rb"<!(?:ENTITY|DOCTYPE[^<>\[]*\[)", data.replace(b"\0", b"")):
-            raise FileReadError(f"'{name}' in it declares XML entities", hint=_HARM)
+            raise FileReadError(f"'{name}' in it declares XML entities", hint=HARM)
         return data
 
     def xml(self, name: str) -> ElementTree.Element:

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import is_
 
-from lmm.errors import FileReadError
-
-# Deeper trees are attacks, or text in which nothing was ever closed.
-MAX_DEPTH = 150
+HARM = "the file is damaged, or was made to do harm"
+"""What to say of a file that is more than any document is."""
 
 
 def tags(names: str) -> frozenset[str]:
@@ -99,17 +97,6 @@ def has_blocks(node: Node) -> bool:
     if isinstance(node, str):
         return False
     return node.tag in BLOCK_TAGS or any(map(has_blocks, node.children))
-
-
-def check_depth(depth: int) -> None:
-    """Refuse what is nested too deeply to be a document.
-
-    Raises:
-        FileReadError: it is.
-    """
-    if depth > MAX_DEPTH:
-        hint = "the file is damaged, or was made to do harm"
-        raise FileReadError(f"its elements are nested more than {MAX_DEPTH} deep", hint=hint)
 
 
 def rewrite(root: MarkupElement, change: Callable[[MarkupElement], Iterable[Node]]) -> MarkupElement:

@@ -11,93 +11,83 @@ EXTRA = "pip install 'lmmarkdown[import]'"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One row: `module` has a function ``read(data, context)``; `needs` are the packages that it imports.
+    """One row: `module` has a function ``read(data, context)``, here that of Pandoc; `needs` are the packages that it
+    imports.
 
     `reader` is Pandoc's name of the format, where Pandoc reads it. `called` is what people call such a file, `types`
     are the media types under which servers send it; `is_text` if people read it as it is.
     """
 
     name: str
-    module: str
-    needs: tuple[str, ...]
-    most: int  # bytes
     help: str
     reader: str = ""
     called: str = ""
     types: tuple[str, ...] = ()
     is_text: bool = False
+    module: str = "lmm.importing.pandoc"
+    needs: tuple[str, ...] = ()
+    most: int = 200_000_000  # bytes
 
 
-def _by_pandoc(name: str, reader: str, help: str, called: str = "", types: tuple[str, ...] = ()) -> Format:
-    return Format(
-        name=name,
-        module="lmm.importing.pandoc",
-        needs=(),
-        most=200_000_000,
-        help=help,
-        reader=reader,
-        called=called,
-        types=types,
-        is_text=not called,
-    )
-
-
-_OFFICE = "application/vnd.openxmlformats-officedocument."
+_OFFICE = "application/vnd.openxmlformats-officedocument"
 _HTML = Format(
     "HTML",
-    "lmm.importing.read_html",
-    ("selectolax",),
-    40_000_000,
     "web pages, saved or at a URL",
     called="HTML",
     types=("text/html", "application/xhtml+xml"),
     is_text=True,
+    module="lmm.importing.read_html",
+    needs=("selectolax",),
+    most=40_000_000,
 )
 _EPUB = Format(
     "EPUB",
-    "lmm.importing.read_epub",
-    ("selectolax",),
-    500_000_000,
     "books without copy protection",
     called="an EPUB book",
     types=("application/epub+zip",),
+    module="lmm.importing.read_epub",
+    needs=("selectolax",),
+    most=500_000_000,
 )
 _PDF = Format(
     "PDF",
-    "lmm.importing.read_pdf",
-    ("pypdfium2",),
-    1_000_000_000,
     "with text in it, not only pictures of it",
     called="a PDF file",
     types=("application/pdf",),
+    module="lmm.importing.read_pdf",
+    needs=("pypdfium2",),
+    most=1_000_000_000,
 )
 _NOTEBOOK = Format(
     "Jupyter",
-    "lmm.importing.read_notebook",
-    ("selectolax",),
-    200_000_000,
     "notebooks; no code is run",
     called="a Jupyter notebook",
     types=("application/x-ipynb+json",),
     is_text=True,
+    module="lmm.importing.read_notebook",
+    needs=("selectolax",),
 )
-_WORD = _by_pandoc("Word", "docx", "Word since 2007", "a Word file", (f"{_OFFICE}wordprocessingml.document",))
-_POWERPOINT = _by_pandoc(
+_WORD = Format("Word", "Word since 2007", "docx", "a Word file", (f"{_OFFICE}.wordprocessingml.document",))
+_POWERPOINT = Format(
     "PowerPoint",
-    "pptx",
     "slides as sections, with their notes",
+    "pptx",
     "a PowerPoint file",
-    (f"{_OFFICE}presentationml.presentation",),
+    (f"{_OFFICE}.presentationml.presentation",),
 )
-_EXCEL = _by_pandoc("Excel", "xlsx", "a table of each sheet", "an Excel file", (f"{_OFFICE}spreadsheetml.sheet",))
-_ODT = _by_pandoc(
+_EXCEL = Format("Excel", "a table of each sheet", "xlsx", "an Excel file", (f"{_OFFICE}.spreadsheetml.sheet",))
+_ODT = Format(
     "OpenDocument",
-    "odt",
     "LibreOffice Writer",
+    "odt",
     "an OpenDocument text",
     ("application/vnd.oasis.opendocument.text",),
 )
-_RTF = _by_pandoc("RTF", "rtf", "of any word processor", "an RTF file", ("application/rtf", "text/rtf"))
+_RTF = Format("RTF", "of any word processor", "rtf", "an RTF file", ("application/rtf", "text/rtf"))
+_LATEX = Format("LaTeX", "without what it includes", "latex", is_text=True)
+_ASCIIDOC = Format("AsciiDoc", "without what it includes", "asciidoc", is_text=True)
+_MEDIAWIKI = Format("MediaWiki", "the source of a page", "mediawiki", is_text=True)
+_DOCBOOK = Format("DocBook", "XML", "docbook", is_text=True)
 
 FORMATS: dict[str, Format] = {
     ".pdf": _PDF,
@@ -111,12 +101,12 @@ FORMATS: dict[str, Format] = {
     ".xhtml": _HTML,
     ".ipynb": _NOTEBOOK,
     ".epub": _EPUB,
-    **dict.fromkeys((".tex", ".latex"), _by_pandoc("LaTeX", "latex", "without what it includes")),
-    ".org": _by_pandoc("Org", "org", "Emacs"),
-    ".rst": _by_pandoc("reStructuredText", "rst", "Sphinx"),
-    **dict.fromkeys((".adoc", ".asciidoc"), _by_pandoc("AsciiDoc", "asciidoc", "without what it includes")),
-    **dict.fromkeys((".wiki", ".mediawiki"), _by_pandoc("MediaWiki", "mediawiki", "the source of a page")),
-    **dict.fromkeys((".dbk", ".docbook"), _by_pandoc("DocBook", "docbook", "XML")),
+    **dict.fromkeys((".tex", ".latex"), _LATEX),
+    ".org": Format("Org", "Emacs", "org", is_text=True),
+    ".rst": Format("reStructuredText", "Sphinx", "rst", is_text=True),
+    **dict.fromkeys((".adoc", ".asciidoc"), _ASCIIDOC),
+    **dict.fromkeys((".wiki", ".mediawiki"), _MEDIAWIKI),
+    **dict.fromkeys((".dbk", ".docbook"), _DOCBOOK),
 }
 # What to do with files that people try all the same.
 _OTHERS = {
@@ -174,7 +164,6 @@ class FileKind:
 
 
 TEXT = FileKind("", "text", True)
-_BINARY = FileKind("", "a binary file", False)
 _KINDS = {
     format.name: FileKind(suffix, format.called, format.is_text)
     for suffix, format in reversed(FORMATS.items())
@@ -218,7 +207,7 @@ def file_kind(data: bytes, *, name: str, media_type: str = "") -> FileKind:
         return _archive(data, by_type or by_name)
     magic = next((what for start, what in _MAGIC.items() if data.startswith(start)), "")
     if magic or (b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))):
-        return FileKind("", magic, False) if magic else _BINARY
+        return FileKind("", magic or "a binary file", False)
     if by_type is not None and by_type.is_text:
         return by_type
     if by_name is not None and by_name.is_text and media_type in ("", "text/plain", "application/json", _UNKNOWN):

@@ -171,10 +171,6 @@ def _variant(tex: str, variant: str) -> str:
     return f"\\{command}{{{tex}}}" if command and tex else tex
 
 
-def _number(node: MarkupElement) -> str:
-    return _symbols(text_of(node).strip())
-
-
 def _operator(node: MarkupElement) -> str:
     text = text_of(node).strip()
     if text in OPERATORS:
@@ -249,7 +245,7 @@ def _mathml_table(node: MarkupElement) -> str:
 
 _WRITERS: dict[str, Callable[[MarkupElement], str]] = {
     "mi": _identifier,
-    "mn": _number,
+    "mn": lambda node: _symbols(text_of(node).strip()),
     "mo": _operator,
     **dict.fromkeys(("mtext", "ms"), _words),
     "mspace": lambda node: r"\," if node.get("width").startswith(("0.16", "0.17", "thin")) else r"\ ",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import MarkupElement, Node, check_depth, tags
+from lmm.importing.elements import HARM, MarkupElement, Node, tags
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -22,6 +22,7 @@ _CLOSED_BY_OTHERS = tags(
     "link meta param source track wbr html head body"
 )
 _MAX_OPEN = 2_000
+_MAX_DEPTH = 150  # deeper trees are attacks, or text in which nothing was ever closed
 _SELF_CLOSED = re.compile(r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)"
                           r"([A-Za-z][\w:.-]*)((?:\s+[\w:.-]+\s*=\s*(?:\"[^\"<]*\"|'[^'<]*'))*)\s*/>")  # fmt: skip
 
@@ -37,16 +38,19 @@ def decode_html(data: bytes) -> str:
             return data.decode(encoding, "replace")
     named = _CHARSET.search(data[:4096])
     if named is not None:
-        name = (named[1] or named[2]).decode("ascii", "replace").lower()
-        name = "cp1252" if name in ("iso-8859-1", "latin1", "ascii", "us-ascii") else name  # as browsers do
         try:
-            return data.decode(name)
+            return data.decode(codec_of((named[1] or named[2]).decode("ascii", "replace").lower()))
         except (LookupError, UnicodeDecodeError):
             pass  # it says something else than it is
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return data.decode("cp1252", "replace")
+
+
+def codec_of(charset: str) -> str:
+    """Python's name of an encoding that a page or its server names, as browsers understand it."""
+    return "cp1252" if charset in ("iso-8859-1", "latin1", "ascii", "us-ascii") else charset
 
 
 def parse_html(text: str, *, xhtml: bool = False) -> MarkupElement:
@@ -74,12 +78,12 @@ def _check_open(text: str) -> None:
         if match[2].lower() not in _CLOSED_BY_OTHERS:
             depth = max(0, depth - 1) if match[1] else depth + 1
             if depth > _MAX_OPEN:
-                hint = "the file is damaged, or was made to do harm"
-                raise FileReadError(f"more than {_MAX_OPEN:,} elements are open at once", hint=hint)
+                raise FileReadError(f"more than {_MAX_OPEN:,} elements are open at once", hint=HARM)
 
 
 def _convert(node: LexborNode, depth: int) -> MarkupElement:
-    check_depth(depth)
+    if depth > _MAX_DEPTH:
+        raise FileReadError(f"its elements are nested more than {_MAX_DEPTH} deep", hint=HARM)
     attributes = {name: value or "" for name, value in node.attributes.items()}
     return MarkupElement((node.tag or "").lower(), attributes, tuple(_children(node, depth)))
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from lmm.errors import FileReadError
+from lmm.importing.elements import HARM
 from lmm.importing.pdf_page import Char, PdfPage, PdfTag, Picture, Rule, Style
 
 _BOLD_NAME = re.compile(r"bold|black|heavy|semibold|demi|\bBX\d|CMBX|SFBX", re.IGNORECASE)
@@ -87,14 +88,14 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Ch
 
     count = text.count_chars()
     if count > _MAX_CHARS:
-        raise FileReadError(f"a page has {count:,} characters", hint="the file is damaged, or was made to do harm")
+        raise FileReadError(f"a page has {count:,} characters", hint=HARM)
     box, x, y = c.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
     runs: dict[int, _Run] = {}
     high, spaced = 0, False
     for index in range(count):
         code = c.FPDFText_GetUnicode(text, index)
         source = c.FPDFText_GetTextObject(text, index)
-        if not source or code in (0, 0xFFFE) or (code in _BLANKS):
+        if not source or code in (0, 0xFFFE) or code in _BLANKS:
             spaced = spaced or code in _BLANKS
             continue  # a space, in the file or where PDFium sees one, or a line end
         address = ctypes.addressof(source.contents)
@@ -108,7 +109,7 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Ch
         x0, top, x1, bottom = _placed(place, box.left, box.bottom, box.right, box.top)
         _, base = place(x.value, y.value)
         middle = ((x0 + x1) / 2, (top + bottom) / 2)
-        link = next((target for area, target in links if _inside(middle, area)), "") if links else ""
+        link = next((target for area, target in links if _inside(middle, area)), "")
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
         if not letter:
             continue  # the first half of a letter that UTF-16 writes in two
@@ -132,13 +133,14 @@ def _inside(point: tuple[float, float], box: Box) -> bool:
 
 
 def _text(code: int, high: int) -> str:
-    """The character of a code; letters of formulas, which Unicode has in many styles, as plain ones."""
+    """The character of a code; letters of formulas, which Unicode has in many styles, as plain ones.
+
+    2 is PDFium's sign for a hyphen that divides a word at a line's end.
+    """
     if 0xDC00 <= code < 0xE000:
         code = 0x10000 + ((high - 0xD800) << 10) + code - 0xDC00 if high else 0xFFFD
     if 0x1D400 <= code < 0x1D800:
         return unicodedata.normalize("NFKC", chr(code))
-    if code == 2:
-        return "\x02"  # PDFium's sign for a hyphen that divides a word at a line's end
     return chr(code) if code < 0x110000 else "\ufffd"
 
 

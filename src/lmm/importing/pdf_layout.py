@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 from lmm.importing.elements import MarkupElement, Node, element
 from lmm.importing.imported import IMAGE
 from lmm.importing.pdf_lines import Segment, code_lines, inline_nodes, make_segment, segments_of
 from lmm.importing.pdf_look import Look, heading_level, rows_of, without_contents, without_running
 from lmm.importing.pdf_page import PdfPage, Picture
-from lmm.importing.pdf_tables import Region, aligned_table, columns_of, tables_of
+from lmm.importing.pdf_tables import aligned_table, columns_of, tables_of
 
 _BULLET = re.compile(r"[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8]")
 _NUMBER = re.compile(r"\(?(\d{1,3}|[a-z])[.)]\s")
@@ -33,6 +34,14 @@ class _Draft:
     marker: str = ""
 
 
+class _Placed(NamedTuple):
+    """A table or a picture, and where on the page it stands."""
+
+    middle: float
+    top: float
+    block: MarkupElement
+
+
 def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
     """The blocks of a page in reading order: columns from left to right, each from top to bottom."""
     regions = tables_of(page, look.words)
@@ -41,34 +50,26 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
         segments = segments_of(char for char in page.chars if not any(region.holds(char) for region in regions))
     lines = without_running(page, rows_of(segments), look)
     blocks: list[MarkupElement] = []
-    pictures = list(page.pictures)
+    placed = [_Placed((region.x0 + region.x1) / 2, region.top, region.table) for region in regions]
+    placed += [_Placed((picture.x0 + picture.x1) / 2, picture.top, _image(picture)) for picture in page.pictures]
+    placed.sort(key=lambda each: each.top)
     for column in columns_in_order(lines, page.width):
-        blocks += _with_tables(column, regions, pictures, page, look)
-    rest = [(region.top, region.table) for region in regions] + [(p.top, _image(p)) for p in pictures]
-    return blocks + [block for _, block in sorted(rest, key=lambda pair: pair[0])]
+        blocks += _with_placed(column, placed, page, look)
+    return blocks + [each.block for each in placed]
 
 
-def _with_tables(
-    lines: Sequence[Segment], regions: list[Region], pictures: list[Picture], page: PdfPage, look: Look
-) -> list[MarkupElement]:
-    """The blocks of a column with its tables and pictures between them, which are taken off the lists."""
+def _with_placed(lines: Sequence[Segment], placed: list[_Placed], page: PdfPage, look: Look) -> list[MarkupElement]:
+    """The blocks of a column with its tables and pictures between them, which are taken off the list."""
     if not lines:
         return []
     x0, x1 = min(line.x0 for line in lines) - 20, max(line.x1 for line in lines) + 20
-    here: list[tuple[float, MarkupElement]] = []
-    for region in [r for r in regions if x0 <= (r.x0 + r.x1) / 2 <= x1]:
-        here.append((region.top, region.table))
-        regions.remove(region)
-    for picture in [p for p in pictures if x0 <= (p.x0 + p.x1) / 2 <= x1]:
-        here.append((picture.top, _image(picture)))
-        pictures.remove(picture)
-    here.sort(key=lambda pair: pair[0])
     blocks: list[MarkupElement] = []
     rest = list(lines)
-    for top, inserted in here:
-        above = [line for line in rest if line.base <= top + 2]
-        rest = rest[len(above) :] if rest[: len(above)] == above else [line for line in rest if line not in above]
-        blocks += [*_blocks(above, page, look), inserted]
+    for each in [each for each in placed if x0 <= each.middle <= x1]:
+        placed.remove(each)
+        above = [line for line in rest if line.base <= each.top + 2]
+        rest = [line for line in rest if line.base > each.top + 2]
+        blocks += [*_blocks(above, page, look), each.block]
     return blocks + _blocks(rest, page, look)
 
 
@@ -109,28 +110,23 @@ def _is_item(row: Sequence[Segment]) -> bool:
 # -- blocks ----------------------------------------------------------------------------------------------
 
 
-def _drafts(lines: Sequence[Segment | MarkupElement], page: PdfPage, look: Look) -> Iterator[_Draft | MarkupElement]:
+def _drafts(lines: Sequence[Segment | MarkupElement], page: PdfPage, look: Look) -> list[_Draft | MarkupElement]:
     """Lines put together into blocks."""
     segments = [line for line in lines if isinstance(line, Segment)]
     right = max((line.x1 for line in segments), default=0.0)
     leading = _leading(segments, look.body)
-    draft: _Draft | None = None
+    found: list[_Draft | MarkupElement] = []
     for line in lines:
         if isinstance(line, MarkupElement):
-            if draft:
-                yield draft
-            draft = None
-            yield line
+            found.append(line)
             continue
         kind, level, marker = _kind(line, page, look)
-        if draft and _goes_on(draft, line, kind, level, leading, right):
-            draft.lines.append(line)
-            continue
-        if draft:
-            yield draft
-        draft = _Draft(kind, [line], level, marker)
-    if draft:
-        yield draft
+        last = found[-1] if found else None
+        if isinstance(last, _Draft) and _goes_on(last, line, kind, level, leading, right):
+            last.lines.append(line)
+        else:
+            found.append(_Draft(kind, [line], level, marker))
+    return found
 
 
 def _kind(line: Segment, page: PdfPage, look: Look) -> tuple[str, int, str]:
@@ -231,20 +227,17 @@ def columns_in_order(lines: Sequence[Segment], width: float) -> list[list[Segmen
     gutter = _gutter(lines, width)
     if gutter is None:
         return [list(lines)]
-    parts: list[list[Segment]] = []
-    wide: list[Segment] = []
-    left: list[Segment] = []
-    right: list[Segment] = []
+    bands: list[tuple[list[Segment], list[Segment], list[Segment]]] = [([], [], [])]
     for line in lines:
-        if line.x0 < gutter < line.x1:
-            if left or right:
-                parts += [wide, *columns_in_order(left, width), *columns_in_order(right, width)]
-                wide, left, right = [], [], []
-            wide.append(line)
-        else:
+        wide, left, right = bands[-1]
+        if not line.x0 < gutter < line.x1:
             (left if line.x1 <= gutter else right).append(line)
-    parts += [wide, *columns_in_order(left, width), *columns_in_order(right, width)]
-    return [part for part in parts if part]
+        elif left or right:
+            bands.append(([line], [], []))
+        else:
+            wide.append(line)
+    parts = ((wide, *columns_in_order(left, width), *columns_in_order(right, width)) for wide, left, right in bands)
+    return [part for band in parts for part in band if part]
 
 
 def _gutter(lines: Sequence[Segment], width: float) -> float | None:

@@ -178,8 +178,7 @@ def _bundled(data: Json) -> ImportedImage | None:
 
 
 def _latex(text: str) -> str:
-    body = text.strip()
-    body = re.sub(r"\A\$\$?(?:\\displaystyle )?|\$\$?\Z", "", body)
+    body = re.sub(r"\A\$\$?(?:\\displaystyle )?|\$\$?\Z", "", text.strip())
     return escape.formula(body, display=True)
 
 

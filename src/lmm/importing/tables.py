@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lmm.errors import FileReadError
 from lmm.importing import escape
-from lmm.importing.elements import MarkupElement, Node, find, has_blocks, text_of
+from lmm.importing.elements import HEADINGS, MarkupElement, Node, find, has_blocks, text_of
 from lmm.importing.to_inline import InlinePlace, inline
 
 _MAX_CELLS = 1_000_000
@@ -21,11 +21,9 @@ def is_layout(table: MarkupElement) -> bool:
     """Whether a table only places things on a page: it says so, has one cell, or holds tables or headings."""
     if table.get("role") in ("presentation", "none"):
         return True
-    inner = (child for row in rows_of(table) for cell in cells_of(row) for child in cell.elements)
-    if any(next(find(child, "table", "h1", "h2", "h3", "h4", "h5", "h6"), None) for child in inner):
-        return True
-    rows = list(rows_of(table))
-    return sum(len(list(cells_of(row))) for row in rows) <= 1
+    cells = [cell for row in rows_of(table) for cell in cells_of(row)]
+    inner = (child for cell in cells for child in cell.elements)
+    return len(cells) <= 1 or any(next(find(child, "table", *HEADINGS), None) for child in inner)
 
 
 def rows_of(table: MarkupElement) -> Iterator[MarkupElement]:
@@ -63,8 +61,9 @@ def write_table(table: MarkupElement, place: InlinePlace) -> str:
     if not width:
         return ""
     here = InlinePlace(line_break="<br>", cell=True, targets=place.targets)
-    written: dict[int, str] = {}
-    texts = [[_cached(cell, here, written) for cell in row] + [""] * (width - len(row)) for row in grid]
+    cells = {id(cell): cell for row in grid for cell in row}
+    written = {place: _cell(cell.children, here) for place, cell in cells.items()}
+    texts = [[written[id(cell)] for cell in row] + [""] * (width - len(row)) for row in grid]
     if sum(len(text) for row in texts for text in row) > _MAX_LETTERS:
         raise FileReadError(f"a table has more than {_MAX_LETTERS:,} letters", hint="the file is damaged")
     header = [_stacked(column) for column in zip(*texts[:heads], strict=True)] if heads else [""] * width
@@ -119,12 +118,6 @@ def _fill(line: list[MarkupElement], hanging: dict[int, tuple[int, MarkupElement
 def _span(cell: MarkupElement, name: str) -> int:
     digits = re.match(r"\s*(\d{1,6})", cell.get(name))
     return min(int(digits[1]), _MAX_SPAN) if digits else 1
-
-
-def _cached(cell: MarkupElement, place: InlinePlace, written: dict[int, str]) -> str:
-    if id(cell) not in written:
-        written[id(cell)] = _cell(cell.children, place)
-    return written[id(cell)]
 
 
 def _cell(nodes: Sequence[Node], place: InlinePlace) -> str:

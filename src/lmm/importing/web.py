@@ -25,6 +25,7 @@ from lmm.errors import FetchFailed, FileWriteError, LmmError
 from lmm.fetch import Fetched, FetchRules, check_url, fetch, github_file, name_of, shown
 from lmm.importing import escape
 from lmm.importing.formats import FORMATS, FileKind, file_kind, format_of, suffix_of
+from lmm.importing.html_tree import codec_of
 from lmm.importing.import_document import (
     TIMEOUT,
     ImportReport,
@@ -217,9 +218,8 @@ class _Reader:
 
 def _in_utf8(came: Fetched) -> bytes:
     """A page in UTF-8, marked so, if it is in the encoding that its server names; else as it came."""
-    charset = "cp1252" if came.charset in ("iso-8859-1", "latin1", "us-ascii", "ascii") else came.charset
     try:
-        text = came.data.decode(charset) if charset else ""
+        text = came.data.decode(codec_of(came.charset)) if came.charset else ""
     except (LookupError, ValueError):
         text = ""  # it says something else than it is
     return text.encode("utf-8-sig", "replace") if "<" in text else came.data

@@ -123,14 +123,12 @@ def _main(body: MarkupElement) -> tuple[MarkupElement, tuple[str, ...]]:
     mains = mains or list(find(body, "article"))
     if len(mains) != 1:
         return body, ()
-    inside, all_text = (len(words_of(rewrite(part, _dropping))) for part in (mains[0], body))
+    inside, all_text = (
+        len(words_of(rewrite(part, lambda node: [] if _is_dropped(node) else [node]))) for part in (mains[0], body)
+    )
     if all_text - inside < 200 or inside * 20 < all_text:
         return (mains[0], ()) if inside * 20 >= all_text else (body, ())
     return mains[0], (f"left out: {all_text - inside:,} characters outside the page's main part",)
-
-
-def _dropping(node: MarkupElement) -> Iterable[Node]:
-    return [] if _is_dropped(node) else [node]
 
 
 def _is_dropped(node: MarkupElement) -> bool:
