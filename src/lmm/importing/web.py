@@ -117,10 +117,10 @@ def import_site(
     loop.run(site.read(url))
     ordered = site.ordered()
     files = _files(ordered, site.folder)
+    known = {name: files[key] for name, key in site.known.items() if key in files}
     below, reports = Folder(target), []
     for page in ordered:
         file = files[_key(page.url)]
-        known = {name: files[key] for name, key in site.known.items() if key in files}
         fragments = site.fragments.get(_key(page.url), set())
         document = _linked(page, known, file=file, linked=fragments)
         below.make(posixpath.dirname(file))
