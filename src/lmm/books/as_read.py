@@ -169,7 +169,7 @@ def _attributed(piece: str, chapter: BookChapter) -> str:
     if attributes.startswith("="):
         return ""
     classes, values = _CLASS.findall(attributes), _values(attributes)
-    label = next((part[1:] for part in attributes.split() if part.startswith("#")), "")
+    label = _label_in(attributes)
     caption = _prose(values.get("lst-cap") or values.get("filename") or "", chapter)
     name = _numbered_caption(label, caption, chapter)
     language = next((name for name in classes if name not in ("cell-code", "numberLines")), "")
@@ -189,6 +189,10 @@ def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
     if "rust" in first:
         shown = _HIDDEN_LINE.sub("", shown)
     return "" if shown != body and not shown.replace(first.strip()[:1], "").strip() else f"{first}\n{shown}"
+
+
+def _label_in(attributes: str) -> str:
+    return next((part[1:] for part in attributes.strip("{} ").split() if part.startswith("#")), "")
 
 
 def _values(attributes: str) -> dict[str, str]:
@@ -309,8 +313,7 @@ def _role(match: re.Match[str], chapter: BookChapter) -> str:
 
 
 def _image(match: re.Match[str], chapter: BookChapter) -> str:
-    attributes = match["attributes"] or ""
-    label = next((part[1:] for part in attributes.strip("{} ").split() if part.startswith("#")), "")
+    label = _label_in(match["attributes"] or "")
     caption = _numbered_caption(label, _prose(match["alt"], chapter), chapter)
     return f"![{caption}]({match['src']})"
 
@@ -481,7 +484,7 @@ def _close(stack: list[tuple[str, list[str]]], chapter: BookChapter) -> None:
 def _div(attributes: str, inner: str, chapter: BookChapter) -> str:
     classes = set(re.findall(r"[.{ ]([A-Za-z][\w-]*)(?![\w=-])", f" {attributes}"))
     values = _values(attributes)
-    label = next((part[1:] for part in attributes.strip("{} ").split() if part.startswith("#")), "")
+    label = _label_in(attributes)
     if _is_for_others(classes, values):
         return ""
     callouts = (name.removeprefix("callout-") for name in classes if name.startswith("callout-"))

@@ -100,13 +100,14 @@ class Books:
         book, header = self._book(path), _header(text)
         position = book.position(path) if book is not None else None
         if book is None or position is None:
-            alone = BookChapter(book, labels=_labels_of(path, text), words=_words(header))
+            alone = BookChapter(book, labels=_labels_of(path, text, header), words=_words(header))
             return _with_sources(alone, path.parent, path, text, [header])
         file, states = book.files[position], self._look(book, position)
-        numbers, labels = _by_place(file, text), _labels_of(path, text)
         if book.counts_headings:
             each, labels = _numbered(book, tuple(states))
             numbers = each[position]
+        else:
+            numbers, labels = _by_place(file, text), _labels_of(path, text, header)
         settings = [header, _first_header(book.folder, book.files[0].path, states[0]), book.settings]
         up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
         words = _words({**settings[1], **book.settings})
@@ -189,11 +190,10 @@ def _by_place(file: BookFile, text: str) -> FileNumbers:
     return FileNumbers(file.number, {line: file.number} if line and file.number else {}, file.part)
 
 
-def _labels_of(path: Path, text: str) -> Mapping[str, str]:
+def _labels_of(path: Path, text: str, header: Mapping[str, Any]) -> Mapping[str, str]:
     """What references in a document read that is in no book."""
     if path.suffix.lower() not in (".qmd", ".rmd"):
         return {}
-    header = _header(text)
     is_quarto = path.suffix.lower() == ".qmd"
     sections = _switch(header, "number-sections") is True
     numbering = Numbering(chapters=is_quarto, sections=sections, words=_words(header), book=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lmm.importing.elements import MarkupElement, Node, element, text_of
 from lmm.importing.imported import IMAGE
@@ -40,8 +40,11 @@ def covers(page: PdfPage) -> bool:
 
 
 def elements_of_tags(page: PdfPage, words: Words) -> list[MarkupElement]:
-    """The blocks of a tagged page in the order of its structure."""
-    return _Reader(page, words).blocks()
+    """The blocks of a tagged page in the order of its structure; loose text is a paragraph."""
+    reader = _Reader(page, words)
+    nodes = (node for tag in page.tags for node in reader.nodes(tag, parent=""))
+    shown = (node for node in nodes if isinstance(node, MarkupElement) or node.strip())
+    return [node if isinstance(node, MarkupElement) else element("p", node) for node in shown]
 
 
 class _Reader:
@@ -52,14 +55,10 @@ class _Reader:
         self.chars: dict[int, list[Char]] = {}
         for char in page.chars:
             self.chars.setdefault(char.mark, []).append(char)
-        self.pictures: Mapping[int, list[int]] = _by_mark(page)
-        self.tags = page.tags
-
-    def blocks(self) -> list[MarkupElement]:
-        """All blocks; loose text is a paragraph."""
-        nodes = [node for tag in self.tags for node in self.nodes(tag, parent="")]
-        shown = (node for node in nodes if isinstance(node, MarkupElement) or node.strip())
-        return [node if isinstance(node, MarkupElement) else element("p", node) for node in shown]
+        self.pictures: dict[int, list[int]] = {}
+        for picture in page.pictures:
+            if picture.mark != -1:
+                self.pictures.setdefault(picture.mark, []).append(picture.number)
 
     def nodes(self, tag: PdfTag, parent: str) -> Iterator[Node]:
         """What a tag stands for."""
@@ -160,14 +159,6 @@ class _Reader:
 
 def _formatted(char: Char, type: str) -> Char:
     return char._replace(style=char.style._replace(**{_FORMATS[type]: True}))
-
-
-def _by_mark(page: PdfPage) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for picture in page.pictures:
-        found.setdefault(picture.mark, []).append(picture.number)
-    found.pop(-1, None)
-    return found
 
 
 def _lines(chars: Sequence[Char]) -> list[list[Char]]:

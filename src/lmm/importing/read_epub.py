@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -23,13 +23,6 @@ _IMAGE_SUFFIXES = frozenset(SUFFIXES.values()) | {".jpeg"}
 _FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 
 
-@dataclass(frozen=True, slots=True)
-class _Book:
-    title: str
-    language: str
-    chapters: tuple[str, ...]  # names in the archive
-
-
 def read(data: bytes, context: Context) -> Imported:
     """A book as markdown.
 
@@ -38,15 +31,15 @@ def read(data: bytes, context: Context) -> Imported:
     """
     with Archive(data, kind="EPUB") as archive:
         _check_protection(archive)
-        book = _book(archive)
+        title, language, names = _book(archive)
         images: dict[str, int] = {}
-        chapters = [_chapter(archive, name, number, images) for number, name in enumerate(book.chapters)]
+        chapters = [_chapter(archive, name, number, images) for number, name in enumerate(names)]
         pictures = tuple(ImportedImage(archive.read(name), PurePosixPath(name).suffix.lower()) for name in images)
     body = element("body", *chapters)
     if not words_of(body):
         hint = "the pages of this book are pictures: convert it to PDF and recognise the text, with ocrmypdf for one"
         raise FileReadError("there is no text in this book", hint=hint)
-    return Imported(to_markdown(body), book.title, book.language, pictures)
+    return Imported(to_markdown(body), title, language, pictures)
 
 
 def _check_protection(archive: Archive) -> None:
@@ -58,7 +51,8 @@ def _check_protection(archive: Archive) -> None:
         raise FileReadError("this book is copy-protected", hint="import a copy without protection")
 
 
-def _book(archive: Archive) -> _Book:
+def _book(archive: Archive) -> tuple[str, str, tuple[str, ...]]:
+    """A book's title, its language, and the names that its chapters have in the archive."""
     container = archive.xml("META-INF/container.xml")
     package = next((node.get("full-path", "") for node in container.iter() if local(node.tag) == "rootfile"), "")
     root = archive.xml(package)
@@ -67,7 +61,7 @@ def _book(archive: Archive) -> _Book:
     pages = [item for item in refs if "html" in item.get("media-type", "") and "nav" not in item.get("properties", "")]
     chapters = (_member(package, item.get("href", "")) for item in pages)
     known = tuple(dict.fromkeys(name for name in chapters if name in archive.names))
-    return _Book(_text(root, "title"), _text(root, "language"), known)
+    return _text(root, "title"), _text(root, "language"), known
 
 
 def _named(root: ElementTree.Element, name: str) -> Iterable[ElementTree.Element]:
