@@ -77,7 +77,7 @@ def read_cell(text: str) -> CodeCell | None:
     fenced = _FENCED.match(text)
     if fenced is None:
         return None
-    language, _, head = fenced["head"].partition(",") if "," in fenced["head"] else (fenced["head"], "", "")
+    language, _, head = fenced["head"].partition(",")
     language, _, label = language.strip().partition(" ")
     options = {"label": label.strip()} if label.strip() and "=" not in label else {}
     options |= _in_head(f"{label},{head}" if "=" in label else head)

@@ -138,20 +138,20 @@ def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float
     if draft.kind == "heading" or kind == "heading":
         same = kind == draft.kind and level == draft.level and line.style == last.style
         return same and len(draft.lines) < 3 and step < 1.6 * line.style.size
+    full = last.x1 > right - 0.1 * (right - last.x0)
     if kind == "code" and draft.kind in ("text", "item"):  # the end of a sentence, or code of its own
-        return step < 1.15 * leading and last.x1 > right - 0.1 * (right - last.x0) and line.x0 < last.x0 + 2
+        return step < 1.15 * leading and full and line.x0 < last.x0 + 2
     if draft.kind == "code" or kind == "code":
         return kind == draft.kind
     if kind == "item":  # a dash at the beginning of a line may stand within a sentence
-        full = last.x1 > right - 0.1 * (right - last.x0)
         return line.text[0] in "–-*·" and full and step < 1.35 * leading and abs(line.x0 - last.x0) < 2
     if step > 1.35 * leading:
         return False
     if draft.kind == "item":
         return line.x0 > draft.lines[0].x0 + 2
     indented = line.x0 > last.x0 + 0.8 * line.style.size and line.x0 > draft.lines[0].x0 + 0.8 * line.style.size
-    ended = last.text.rstrip().endswith(_SENTENCE_END) and last.x1 < right - 0.15 * (right - last.x0)
-    return not (ended or (indented and last.text.rstrip().endswith(_SENTENCE_END)))
+    short = last.x1 < right - 0.15 * (right - last.x0)
+    return not (last.text.rstrip().endswith(_SENTENCE_END) and (short or indented))
 
 
 def _leading(lines: Sequence[Segment], body: float) -> float:

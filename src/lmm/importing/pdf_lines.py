@@ -176,12 +176,9 @@ def inline_nodes(lines: Sequence[Sequence[Char]], words: Words = NO_WORDS, *, pl
                 _append(runs, format, text)
                 continue
             joined = words.join(runs[-1][1], text)
-            if format == runs[-1][0]:
-                runs[-1] = (format, joined)
-            else:
-                cut = len(joined) - len(text)
-                runs[-1] = (runs[-1][0], joined[:cut])
-                runs.append((format, joined[cut:]))
+            cut = len(joined) - len(text)
+            runs[-1] = (runs[-1][0], joined[:cut])
+            _append(runs, format, joined[cut:])
     return tuple(_wrapped(format, text) for format, text in runs if text)
 
 
