@@ -7,6 +7,7 @@ index. Here too, for the text that is embedded, shown and given to models; the a
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from lmm.books.chapters import NO_BOOK, BookChapter
 from lmm.books.code_cells import CodeCell, code_apart, read_cell
 
 # Without any of these, a text is read as it is written; code in a sentence needs no look.
-_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|^\(ref:", re.MULTILINE)
+_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)
 _SPECIAL_BLOCK = re.compile(r"```|~~~|:::|^!!!|^\?\?\?", re.MULTILINE)
 
 
@@ -221,12 +222,14 @@ _SPAN = re.compile(
         |\\(?:newpage|clearpage|cleardoublepage|noindent|appendix)\b)
     |(?P<image>!\[(?P<alt>(?:[^\[\]]|\[[^\[\]]{{0,200}}\]){{0,1000}}+)\]\((?P<src>(?:[^()\n]|\([^()\n]{{0,200}}\)){{0,1000}}+)\)
         (?P<attributes>\{{[^{{}}]{{0,500}}\}})?)
+    |\[\]\((?P<named>[^()\s]{{1,500}})\)
     |(?P<group>\[[^\[\]]{{0,500}}?-?@[\w{{][^\[\]]{{0,500}}\](?![(\[:{{]))
     |(?<![\w@./\\])(?P<at>-?@(?P<key>{_KEY})(?:[ ]\[(?P<locator>[^\[\]@]{{1,100}})\](?!\())?)
     |(?P<shortcode>\{{\{{<(?P<call>[^\n]{{0,500}}?)>\}}\}})
     |(?P<inclusion>\{{\{{\#include[ ][^{{}}\n]{{1,500}}\}}\}})
     |\(\\\#(?P<label>[a-z]{{2,4}}:[\w.-]+)\)[ ]?
     |(?P<text_reference>^\(ref:[\w-]+\)[ ][^\n]*)
+    |(?P<target>^\([^()\s][^()\n]{{0,200}}\)=[ \t]*$)
     |^(?P<heading>\#{{1,6}}[ \t][^\n]*?)[ \t]*\{{[ \t]*[-.\#][^{{}}\n]*\}}[ \t]*$
     |^(?P<caption>(?:Table)?:[ ]+[^\n]*?)[ \t]*\{{[^{{}}\n]*\#(?P<table>tbl-[\w:.-]+)[^{{}}\n]*\}}[ \t]*$
     |(?P<tag></?(?P<name>[A-Za-z][\w-]*+)(?P<inside>(?:\s++[\w:@-]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=]++))?)*+)\s*+/?>))
@@ -316,6 +319,13 @@ def _image(match: re.Match[str], chapter: BookChapter) -> str:
     label = _label_in(match["attributes"] or "")
     caption = _numbered_caption(label, _prose(match["alt"], chapter), chapter)
     return f"![{caption}]({match['src']})"
+
+
+def _named(match: re.Match[str], chapter: BookChapter) -> str:
+    """A link without words: in MyST, what it leads to is called by its title."""
+    path, _, target = match["named"].partition("#")
+    title = chapter.labels.get(target) or chapter.labels.get(posixpath.normpath(path))
+    return f"[{title}]({match['named']})" if title else match[0]
 
 
 _PART = re.compile(rf"(?P<before>[^@]*?)(?P<minus>-?)@(?P<key>{_KEY})(?P<after>[^@]*)", re.DOTALL)
@@ -422,6 +432,8 @@ _SHOWN: Mapping[str, Callable[[re.Match[str], BookChapter], str]] = {
     "inclusion": lambda match, chapter: _document(match[0], chapter) or match[0],  # of an mdBook
     "label": _labelled,
     "text_reference": _nothing,
+    "target": _nothing,
+    "named": _named,
     "heading": lambda match, chapter: match["heading"],
     "table": _table_caption,
     "tag": _tag,

@@ -41,6 +41,7 @@ _OPAQUE_START = re.compile(_OPAQUE)
 _METADATA_AHEAD = r"---[ \t]*(?:#[^\n]*)?\r?\n"
 _BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|{_METADATA_AHEAD}| {{0,3}}:::)")
 _BEFORE_METADATA = re.compile(rf"[ \t]*\r?\n(?={_METADATA_AHEAD})")
+_TARGETS = re.compile(rf"(?:\([^()\s][^()\n]*\)=[ \t]*\r?\n)++(?={_HASHES})")  # of MyST, above what they name
 _NEXT_COMMENT = re.compile(r"[ \t]*<!--")
 # An item of a list: what is indented as far as its text, belongs to it.
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|#)[.)])[ \t]+(?=\S)")
@@ -107,6 +108,8 @@ class _Parser:
         elif (fence := _FENCE.match(text, at)) is not None:
             self.divs += 1 if fence["opens"] else -1 if self.divs else 0
             return TextBlock(text[start : fence.end()], line)
+        elif (targets := _TARGETS.match(text, at)) is not None:
+            return TextBlock(text[start : targets.end()], line)
         if (item := _ITEM.match(text, at)) is not None and not self._in_item(at):
             self.item = item[0]
         return TextBlock(text[start : self._text_end(at, _OPAQUE_START.match(text, at))], line)

@@ -24,8 +24,8 @@ from typing import Any
 from lmm.config import Settings
 from lmm.errors import ConfigError, LmmError, ModelRejected, Place, Untrusted
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, MetadataBlock
-from lmm.markdown.tree import HeaderNode, Node, blocks_to_tree, tree_to_blocks, without_metadata
+from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock
+from lmm.markdown.tree import HeaderNode, Node, blocks_to_tree, tree_to_blocks
 from lmm.messages import Attachment, ChatRequest, Message, Task
 from lmm.models.client import Client
 from lmm.models.port import Ask
@@ -282,10 +282,15 @@ class FieldPlanner:
         """The document with the metadata that the nodes have got."""
         blocks, refused = with_changes(document.blocks, [found for found in plan.found if found.changed])
         hints = tuple(_assignments(document.blocks, document.file or "text"))
-        if without_metadata(tree_to_blocks(plan.tree)) != without_metadata(old_view(document.blocks)):
+        if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(document.blocks)):
             hints += ("the batch model changed more than metadata; that is not saved",)
         failures = [*result.failures, *(_refused(document, node) for node in refused)]
         return Applied(blocks, result.visited, failures, hints, result.error)
+
+
+def _texts(blocks: Sequence[Block]) -> list[str]:
+    """What stands beside metadata, without the blank lines that set them apart."""
+    return [block.content for block in blocks if not isinstance(block, MetadataBlock | ErrorBlock)]
 
 
 def _refused(document: Parsed, node: Node) -> Failure:

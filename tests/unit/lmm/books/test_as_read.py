@@ -203,11 +203,14 @@ let s = &a[1..];
 ```
 
 ![A slice](img/slice.svg) A `Vec<T>`, a Vec<T>, a b."""
-MYST = """# Start
+MYST = """(start)=
+# Start
 
 ```{note} Mind
 This, in {ref}`the start <start>` and {math}`x^2`; {cite}`darwin`.
 ```
+
+See {ref}`start`, {doc}`two`, [](two.md), [](#start), [](./two.md#gone), [](gone).
 
 ```{code-cell} ipython3
 1 + 1
@@ -226,6 +229,8 @@ MYST_READ = """# Start
 > **Note: Mind**
 >
 > This, in the start and $x^2$; (Darwin 1859).
+
+See Start, Two, [Two](two.md), [Start](#start), [Two](./two.md#gone), [](gone).
 
 ```python
 1 + 1
@@ -249,7 +254,12 @@ BOOKS = {
         BOOKDOWN_READ,
     ),
     "SUMMARY.md": ("- [Slices](one.md)\n- [Two](two.md)\n", "one.md", MDBOOK, MDBOOK_READ),
-    "_toc.yml": ("root: one\n", "one.md", f"---\nbibliography: refs.bib\n---\n{MYST}", MYST_READ),
+    "_toc.yml": (
+        "root: one\nchapters: [{file: two}]\n",
+        "one.md",
+        f"---\nbibliography: refs.bib\n---\n{MYST}",
+        MYST_READ,
+    ),
 }
 
 

@@ -170,6 +170,17 @@ def test_a_section_alone_is_a_tree_too() -> None:
     assert run(model, TREE.replace("title: T", "title: T\nfrozen: true")).count("~f_:") == 0
 
 
+def test_a_heading_with_no_blank_line_above() -> None:
+    """Metadata comes between blank lines, which is no change of the text."""
+
+    def model(batch: Batch) -> None:
+        batch.tree.headings[0].set_metadata("~seen", True)
+
+    report = talking.worked(model, "```\nx\n```\n# A\n\nOne.\n", model=SectionModel())
+    assert report.text.endswith("```\nx\n```\n\n---\n~seen: true\n---\n# A\n\nOne.\n")
+    assert report.report.hints == ()
+
+
 def test_other_changes_of_the_tree_are_not_saved() -> None:
     """And the report says so; metadata is."""
 
