@@ -20,6 +20,7 @@ from lmm.errors import LmmError
 from lmm.markdown import yaml_core
 
 _SETTLED = 2_000_000_000  # nanoseconds since a folder changed, after which its time tells of the next change
+_LOOK = 2  # seconds after which it is looked anew which of the files that a book names are there
 _MOST = 2_000_000  # bytes of a file that makes a book, or is one of it
 _ENDINGS = ("", ".qmd", ".Rmd", ".rmd", ".md", ".ipynb")
 
@@ -81,7 +82,8 @@ def read_book(folder: Path) -> Book | None:
     settled = time.time_ns() - changed > _SETTLED
     for name in _names_in(folder, changed) if settled else _READERS:
         file = folder / name
-        if file.is_file() and (book := _read(folder, name, file.stat().st_mtime_ns)) is not None:
+        now = int(time.monotonic()) // _LOOK
+        if file.is_file() and (book := _read(folder, name, file.stat().st_mtime_ns, now)) is not None:
             return book
     return None
 
@@ -93,7 +95,8 @@ def _names_in(folder: Path, changed: int) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _read(folder: Path, name: str, changed: int) -> Book | None:
+def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
+    """The book, for a moment: a chapter that it names may come without a change of the file that names it."""
     try:
         text = Folder(folder).read(name, most=_MOST).decode("utf-8", "replace")
         made = _READERS[name](text, folder)

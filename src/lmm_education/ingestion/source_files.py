@@ -102,6 +102,7 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
 def _follow_books(sources: SourceFiles) -> None:
     """Put chapters into the order of their book, and leave out what lies in a book's folder and is no part of it."""
     books: dict[Path, Book | None] = {}
+    looked_through: dict[Book, bool] = {}  # whether to name its files by relative paths
     places: list[tuple[list[str], SourceFile]] = []
     for source in sources.documents:
         path = source.path.absolute()
@@ -109,11 +110,17 @@ def _follow_books(sources: SourceFiles) -> None:
             books[path.parent] = book_of(path)
         book = books[path.parent]
         position = book.position(path) if book is not None else None
+        if book is not None and not source.named:
+            looked_through[book] = not source.path.is_absolute()
         if book is not None and book.whole and position is None and not source.named:
             sources.skipped.append((source.path, f"no chapter in {book.file}"))
         else:
             places.append((reading_order(sort_key(source.file, book, position), source.file), source))
     sources.documents = [source for _, source in sorted(places, key=lambda place: place[0])]
+    for book, relative in looked_through.items():
+        for chapter in (book.folder / file.path for file in book.files if not is_document(Path(file.path))):
+            path = Path(os.path.relpath(chapter)) if relative else chapter
+            sources.skipped.append((path, "a chapter, but no markdown file (lmm import makes one of it)"))
 
 
 def sort_key(file: str, book: Book | None, position: int | None) -> str:

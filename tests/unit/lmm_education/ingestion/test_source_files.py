@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,21 @@ def test_a_named_file_is_ingested_even_if_a_folder_would_pass_it_over(course: Pa
     sources = find_sources(["notes", "notes/b.md", "notes/.hidden/h.md"], course)
     assert {"notes/b.md", "notes/.hidden/h.md"} <= set(files(sources))
     assert {source.file for source in sources.documents if source.named} == {"notes/b.md", "notes/.hidden/h.md"}
+
+
+def test_a_notebook_that_is_a_chapter_is_told_of(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its book is looked through, not where a chapter is named; nor any more when it was imported, in a server
+    that goes on too."""
+    (course / "notes/_toc.yml").write_text("root: c\nchapters: [{file: two}]\n")
+    (course / "notes/two.ipynb").write_text("{}")
+    told = (Path("notes/two.ipynb"), "a chapter, but no markdown file (lmm import makes one of it)")
+    assert told in find_sources(["notes"], course).skipped
+    assert find_sources(["notes/c.qmd"], course).skipped == []
+    (course / "notes/two.md").write_text("# Two\n")
+    later = time.monotonic() + 3
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    sources = find_sources(["notes"], course)
+    assert (files(sources), told in sources.skipped) == (["notes/c.qmd", "notes/two.md"], False)
 
 
 def test_patterns(course: Path) -> None:
