@@ -23,6 +23,7 @@ from benchmarks import (
     retrieval,
     round_trip,
     serve,
+    spans,
     store,
     web_pages,
 )
@@ -31,6 +32,7 @@ from benchmarks.measure import Row, load_average, machine, table
 BENCHMARKS = (
     parse_serialize,
     round_trip,
+    spans,
     chatmd_parse,
     chatmd_run,
     edit_key,

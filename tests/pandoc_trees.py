@@ -19,7 +19,7 @@ function Pandoc(doc)
   local all = file:read('a')
   file:close()
   for text in all:gmatch('([^%z]*)%z') do
-    local ok, read = pcall(pandoc.read, text, 'markdown')
+    local ok, read = pcall(pandoc.read, text, os.getenv('LMM_READER'))
     io.stdout:write(ok and pandoc.write(pandoc.Pandoc(read.blocks), 'json') or 'null', '\\n')
   end
   io.stdout:flush()
@@ -27,7 +27,7 @@ end
 """
 
 
-def trees(texts: Sequence[str], program: str = "pandoc") -> list[Any]:
+def trees(texts: Sequence[str], program: str = "pandoc", reader: str = "markdown") -> list[Any]:
     """Pandoc's blocks of each text, without its metadata; None for one that Pandoc refuses.
 
     Skips the test where there is no Pandoc; in CI it fails, so that this is noticed.
@@ -39,7 +39,7 @@ def trees(texts: Sequence[str], program: str = "pandoc") -> list[Any]:
         (folder / "texts").write_text("".join(f"{text}\0" for text in texts), encoding="utf-8", newline="")
         (folder / "many.lua").write_text(_FILTER)
         command = [program, "-f", "markdown", "-t", "plain", "-L", str(folder / "many.lua"), os.devnull]
-        environment = {**os.environ, "LMM_TEXTS": str(folder / "texts")}
+        environment = {**os.environ, "LMM_TEXTS": str(folder / "texts"), "LMM_READER": reader}
         done = subprocess.run(command, capture_output=True, check=True, timeout=120, env=environment)
     found = [json.loads(line) for line in done.stdout.decode().split("\n")[: len(texts)]]
     assert len(found) == len(texts)

@@ -14,8 +14,10 @@ from lmm.markdown.blocks import (
     TextBlock,
     serialize,
 )
+from lmm.markdown.inline import Attributes, Span, read_attributes
 from lmm.markdown.ioutils import load_markdown, load_text, load_tree, save_markdown, save_tree
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.spans import spans
 from lmm.markdown.tree import (
     HeaderNode,
     HeadingNode,
@@ -27,6 +29,7 @@ from lmm.markdown.tree import (
 )
 
 __all__ = [
+    "Attributes",
     "Block",
     "ErrorBlock",
     "HeaderBlock",
@@ -36,6 +39,7 @@ __all__ = [
     "MarkdownTree",
     "MetadataBlock",
     "Node",
+    "Span",
     "TextBlock",
     "TextNode",
     "blocks_to_tree",
@@ -43,8 +47,10 @@ __all__ = [
     "load_text",
     "load_tree",
     "parse_markdown_text",
+    "read_attributes",
     "save_markdown",
     "save_tree",
     "serialize",
+    "spans",
     "tree_to_blocks",
 ]

@@ -1,0 +1,438 @@
+"""What stands in the words of a paragraph: code, formulas, links, citations, tags and the rest.
+
+`spans` in `lmm.markdown.spans` is what others ask; it reads blocks, and the words of each with this.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Attributes(NamedTuple):
+    """An attribute group ``{#id .class key=value}``, read."""
+
+    id: str = ""
+    classes: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
+
+
+class Span(NamedTuple):
+    """A part of a text that is more than words: its `kind`, where it stands, what is in it.
+
+    | kind | text | target | attributes |
+    |---|---|---|---|
+    | ``code`` | the code | | as written after it |
+    | ``code_block`` | the code, without indentation | | the words after the opening fence |
+    | ``math`` | the formula | ``display`` or ``inline`` | |
+    | ``link``, ``image`` | what is in the brackets, as written | the address, references resolved | as written |
+    | ``citation`` | as written | the keys, separated by ``;`` | |
+    | ``footnote`` | an inline note's text | the label of another note | |
+    | ``definition`` | the label | the address; ``^`` where a note begins | |
+    | ``html`` | the tag; ``<pre>``, ``<script>``, ``<style>`` with their content | the tag's name | |
+    | ``comment`` | what is between ``<!--`` and ``-->`` | | |
+    | ``attributes`` | the words that they are about: a heading's, or in brackets | | as written |
+    | ``reference`` | ``\\@ref(label)`` of bookdown, as written | the label | |
+    | ``shortcode`` | what is between its marks | its name | |
+    | ``role`` | of MyST: the text in backticks | its name | |
+    | ``raw`` | as written, without a fence | ``tex``, or the format named | |
+    | ``div`` | | | as written after the opening fence |
+    """
+
+    kind: str
+    start: int
+    end: int
+    text: str
+    target: str = ""
+    attributes: str = ""
+
+    @property
+    def language(self) -> str:
+        """The language that a code block names, or the empty string."""
+        match = _LANGUAGE.match(self.attributes)
+        return (match[1] or "") if match else ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether knitr, Quarto or MyST would run this code block."""
+        return self.kind == "code_block" and _RUNS.match(self.attributes) is not None
+
+    @property
+    def options(self) -> str:
+        """The options in the braces of a code block that runs, as written."""
+        written = self.attributes.strip("{} \t") if self.runs else ""
+        return written.removeprefix(self.language).lstrip(", \t")
+
+
+_LANGUAGE = re.compile(r"\{*[ \t]*\.?([\w+#-]+(?:\.\w+)?)?")
+_RUNS = re.compile(r"\{[A-Za-z]")
+
+_QUOTED = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'"
+_GROUP = re.compile(rf"\{{(?:[^{{}}\"'\n]|\n(?![ \t]*\r?\n)|{_QUOTED})*+\}}", re.DOTALL)
+_ATTRIBUTE = re.compile(
+    rf"\s*(?:(?P<unnumbered>-)(?=[\s}}#])|\#(?P<id>[^\s{{}}\#=]+)|\.(?P<class>[^\s{{}}\#=.][^\s{{}}\#=]*)"
+    rf"|(?P<key>[\w:.-]+)=(?P<value>{_QUOTED}|[^\s{{}}]*))",
+    re.DOTALL,
+)
+
+
+def read_attributes(text: str) -> Attributes | None:
+    """The attribute group that `text` is, or None.
+
+    >>> read_attributes('{#fig-leaf .wide width="50%"}')
+    Attributes(id='fig-leaf', classes=('wide',), values=(('width', '50%'),))
+    >>> read_attributes("{r, echo=FALSE}") is None
+    True
+    """
+    if not text.startswith("{") or not text.endswith("}"):
+        return None
+    at, end = 1, len(text) - 1
+    name, classes, values = "", [], []
+    while match := _ATTRIBUTE.match(text, at):
+        at = match.end()
+        if match["key"]:
+            value = match["value"]
+            values.append((match["key"], value[1:-1] if value[:1] in ("'", '"') else value))
+        elif match["id"]:
+            name = match["id"]
+        else:
+            classes.append(match["class"] or "unnumbered")
+    return Attributes(name, tuple(classes), tuple(values)) if not text[at:end].strip() else None
+
+
+_SPECIAL = re.compile(r"[`$\\<@\[\]{]")
+_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n")
+_LINE_OF_CODE = re.compile(r"\r?\n[ \t>]*")
+_QUOTE_MARKS = re.compile(r"\n(?: {0,3}> ?)+")
+_ADDRESS = re.compile(r"<([A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[\w.!#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+)>")
+_TAG = re.compile(
+    r"""<(?:(?P<name>/?(?:[A-Z]\w*(?:\.\w+)+|[A-Za-z][\w:-]*))
+    (?:\s+[\w:@.*-]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|\{(?:[^{}]|\{[^{}]*\})*\}|[^\s"'=<>`]+))?)*+\s*/?
+    |(?P<declaration>[!?])[A-Za-z][^<>]*)>""",
+    re.VERBOSE,
+)
+_VERBATIM = ("pre", "script", "style", "textarea")
+_CITED = re.compile(r"@(?:\{([^{}\s]+)\}|([\w*](?:\w|[:.#$%&\-+?<>~/](?=\w))*))")
+_REFERENCE = re.compile(r"\\@ref\(([^()\s]+)\)")
+_TEX = re.compile(
+    r"""\\[A-Za-z]+\*?
+    (?:\[[^\[\]\n]*\]|\{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.)*+\})*+\})*+\})*""",
+    re.VERBOSE,
+)
+_ENVIRONMENT = re.compile(r"\\begin\{([A-Za-z]+\*?)\}")
+_ROLE = re.compile(r"\{([A-Za-z][\w:+.-]*)\}(?=`)")
+_SHORTCODE = re.compile(r"\{\{([<%])-?(.*?)-?[>%]\}\}", re.DOTALL)
+# What follows a link's text: an address, which may hold spaces and balanced parentheses, and a title.
+_DESTINATION = re.compile(
+    r"""\([ \t]*\n?[ \t]*
+    (<[^<>\n]*>
+    |(?:[^()\\\s]|\\.|[ \t]+(?!["'(\s)])|\n(?![ \t]*(?:\n|["']))|\((?:[^()\\\n]|\\.|\((?:[^()\\\n]|\\.)*+\))*+\))*+)
+    (?:\s+(?:"(?:[^"\\]|\\.|"(?!\s*\)))*+"|'(?:[^'\\]|\\.|'(?!\s*\)))*+'|\((?:[^()\\]|\\.)*+\)))?
+    \s*\)""",
+    re.VERBOSE,
+)
+_LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)*+)\]")
+
+
+class Bracket(NamedTuple):
+    """A bracket that is open: where its text begins, and how many spans were found before."""
+
+    start: int
+    first: int
+
+
+class InlineReader:
+    """Reads the words of one paragraph after the other, and keeps what it finds.
+
+    What is missing in the rest of the text, such as a closing tag, is remembered, so that it is searched for once.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text, self.size = text, len(text)
+        self.found: list[Span | None] = []
+        self.unresolved: list[tuple[int, str]] = []  # which of `found` count only if their label is defined
+        self.missing: set[object] = set()  # in the rest of the text
+        self.end = 0  # of the paragraph
+        self.open: list[Bracket] = []
+        self.absent: set[str] = set()  # in the rest of the paragraph
+        self.runs: dict[int, list[int]] | None = None  # of backticks in the paragraph: their places by length
+
+    def read_words(self, at: int, end: int) -> int:
+        """Read the words from `at` to `end`; returns where what was read ends: a comment may go on further."""
+        self.end, self.open, self.absent, self.runs = end, [], set(), None
+        while (special := _SPECIAL.search(self.text, at, self.end)) is not None:
+            at = _READERS[special[0]](self, special.start())
+        return max(at, self.end)
+
+    def add(self, kind: str, start: int, end: int, text: str, target: str = "", attributes: str = "") -> None:
+        """Keep a span."""
+        self.found.append(Span(kind, start, end, text, target, attributes))
+
+    def _group_after(self, at: int) -> str:
+        """The attribute group that stands at `at`, or the empty string."""
+        group = _GROUP.match(self.text, at, self.end) if self.text.startswith("{", at) else None
+        return group[0] if group and (group[0].startswith("{=") or read_attributes(group[0]) is not None) else ""
+
+    # -- code and formulas -----------------------------------------------------------------------------
+
+    def _code(self, at: int) -> int:
+        text = self.text
+        if self.runs is None:
+            self.runs = {}
+            for run in re.finditer("`+", text[at : self.end]):
+                self.runs.setdefault(len(run[0]), []).append(at + run.start())
+        last = at
+        while last < self.end and text[last] == "`":
+            last += 1
+        for start in range(at, last):  # where no run of that length closes it, the first backtick is a character
+            places = self.runs.get(last - start, [])
+            index = bisect_left(places, last)
+            if index < len(places):
+                return self._code_between(start, last, places[index])
+        return last
+
+    def _code_between(self, start: int, inner: int, closing: int) -> int:
+        end = closing + inner - start
+        code = _LINE_OF_CODE.sub(" ", self.text[inner:closing]).strip(" \t")
+        if (role := self._role_before(start)) is not None:
+            self.add("role", role.start(), end, code, role[1])
+            return end
+        group = self._group_after(end)
+        end += len(group)
+        if group.startswith("{="):
+            self.add("raw", start, end, code, group[2:-1].strip())
+        else:
+            self.add("code", start, end, code, "", group)
+        return end
+
+    def _role_before(self, at: int) -> re.Match[str] | None:
+        if not self.text.endswith("}", 0, at):
+            return None
+        opening = self.text.rfind("{", max(0, at - 60), at)
+        role = _ROLE.match(self.text, opening) if opening >= 0 else None
+        return role if role is not None and role.end() == at else None
+
+    def _math(self, at: int) -> int:
+        text = self.text
+        if text.startswith("$$", at):
+            return self._display(at)
+        if "$" in self.absent or text[at + 1 : at + 2] in ("", " ", "\t", "\n", "\r"):
+            return at + 1
+        closing = text.find("$", at + 1, self.end)
+        while closing > 0 and _is_escaped(text, closing):
+            closing = text.find("$", closing + 1, self.end)
+        if closing < 0:
+            self.absent.add("$")
+        if closing < 0 or text[closing - 1].isspace() or text[closing + 1 : closing + 2].isdigit():
+            return at + 1
+        self.add("math", at, closing + 1, text[at + 1 : closing], "inline")
+        return closing + 1
+
+    def _display(self, at: int) -> int:
+        closing = -1 if "$$" in self.absent else self.text.find("$$", at + 3)
+        if closing < 0 or _BLANK_LINE.search(self.text, at, closing):
+            self.absent.add("$$")
+            return at + 2
+        self.add("math", at, closing + 2, unquoted(self.text[at + 2 : closing]), "display")
+        return closing + 2
+
+    # -- TeX, tags, shortcodes, citations --------------------------------------------------------------
+
+    def _backslash(self, at: int) -> int:
+        text = self.text
+        char = text[at + 1 : at + 2]
+        if char == "@" and (reference := _REFERENCE.match(text, at)) is not None:
+            self.add("reference", at, reference.end(), reference[0], reference[1])
+            return reference.end()
+        if (environment := _ENVIRONMENT.match(text, at)) is not None:
+            return self._environment(at, environment[1])
+        command = _TEX.match(text, at, self.end)
+        if command is None:
+            return at + 2
+        self.add("raw", at, command.end(), command[0], "tex")
+        return command.end()
+
+    def _environment(self, at: int, name: str) -> int:
+        """TeX from ``\\begin{name}`` to the ``\\end{name}`` that closes it, blank lines included."""
+        text, begin, closing = self.text, f"\\begin{{{name}}}", f"\\end{{{name}}}"
+        place, depth = at + len(begin), 1
+        while depth and closing not in self.missing:
+            end = text.find(closing, place)
+            if end < 0:
+                self.missing.add(closing)
+                break
+            depth += text.count(begin, place, end) - 1
+            place = end + len(closing)
+        if depth:
+            return at + len(begin)
+        self.add("raw", at, place, text[at:place], "tex")
+        return place
+
+    def _less_than(self, at: int) -> int:
+        text = self.text
+        if text.startswith("<!--", at):
+            return self._comment(at)
+        if (address := _ADDRESS.match(text, at)) is not None:
+            written = address[1]
+            group = self._group_after(address.end())
+            end = address.end() + len(group)
+            self.add("link", at, end, written, written if ":" in written else f"mailto:{written}", group)
+            return end
+        tag = _TAG.match(text, at)
+        if tag is None:
+            return at + 1
+        name = (tag["name"] or tag["declaration"]).lower()
+        end = self._verbatim_end(name, tag.end()) if name in _VERBATIM else tag.end()
+        self.add("html", at, end, text[at:end], name)
+        return end
+
+    def _comment(self, at: int) -> int:
+        closing = -1 if "-->" in self.missing else self.text.find("-->", at + 4)
+        if closing < 0:
+            self.missing.add("-->")
+            return at + 4
+        self.add("comment", at, closing + 3, self.text[at + 4 : closing])
+        return closing + 3
+
+    def _verbatim_end(self, name: str, at: int) -> int:
+        """The end of an element in which nothing is markdown, or `at` where nothing closes it."""
+        closing = None if name in self.missing else _closing_tag(name).search(self.text, at)
+        if closing is None:
+            self.missing.add(name)
+        return closing.end() if closing else at
+
+    def _brace(self, at: int) -> int:
+        shortcode = None
+        if self.text.startswith(("{{<", "{{%"), at) and "}}" not in self.absent:
+            shortcode = _SHORTCODE.match(self.text, at, self.end)
+            if shortcode is None:
+                self.absent.add("}}")
+        if shortcode is None:
+            return at + 1
+        words = shortcode[2].strip()
+        self.add("shortcode", at, shortcode.end(), words, words.split(None, 1)[0] if words else "")
+        return shortcode.end()
+
+    def _at(self, at: int) -> int:
+        text = self.text
+        key = _CITED.match(text, at, self.end)
+        if key is None or (text[max(0, at - 1) : at].isalnum() and not self._ends_citation(at)):
+            return at + 1
+        start = at - 1 if text.endswith("-", 0, at) and not text[max(0, at - 2) : at - 1].isalnum() else at
+        self.add("citation", start, key.end(), text[start : key.end()], key[1] or key[2])
+        return key.end()
+
+    def _ends_citation(self, at: int) -> bool:
+        last = self.found[-1] if self.found else None
+        return last is not None and last.kind == "citation" and last.end == at
+
+    # -- brackets --------------------------------------------------------------------------------------
+
+    def _open(self, at: int) -> int:
+        self.open.append(Bracket(at + 1, len(self.found)))
+        return at + 1
+
+    def _close(self, at: int) -> int:
+        if not self.open:
+            return at + 1
+        bracket = self.open.pop()
+        text, start = self.text, bracket.start
+        before = text[max(0, start - 2) : start - 1]
+        if before == "^" and not text.startswith("^", start):
+            self.add("footnote", start - 2, at + 1, text[start:at])
+        elif text.startswith("^", start):
+            if at > start + 1 and not re.search(r"\s", text[start:at]):
+                self.unresolved.append((len(self.found), text[start + 1 : at]))
+                self.add("footnote", start - 1, at + 1, "", text[start + 1 : at])
+        else:
+            is_image = before == "!" and not _is_escaped(text, start - 2)
+            return self._after_brackets("image" if is_image else "link", start - 1 - is_image, bracket, at)
+        return at + 1
+
+    def _after_brackets(self, kind: str, opening: int, bracket: Bracket, at: int) -> int:
+        """What words in brackets are, by what follows these; the closing one is at `at`."""
+        text, inner = self.text, self.text[bracket.start : at]
+        following = text[at + 1 : at + 2]
+        if following == "(" and (destination := self._destination(at + 1)) is not None:
+            self._forget_links(kind, bracket.first)
+            return self._add_link(kind, opening, inner, destination.end(), _address(destination[1]))
+        if following == "[" and (label := _LABEL.match(text, at + 1, self.end)) is not None:
+            self.unresolved.append((len(self.found), label[1] or inner))
+            return self._add_link(kind, opening, inner, label.end(), "")
+        group = self._group_after(at + 1)
+        if group and not group.startswith("{="):
+            self.add("attributes", bracket.start - 1, at + 1 + len(group), inner, "", group)
+            return at + 1 + len(group)
+        if not self._cite(bracket, at + 1, inner):
+            self.unresolved.append((len(self.found), inner))
+            return self._add_link(kind, opening, inner, at + 1, "")
+        return at + 1
+
+    def _destination(self, at: int) -> re.Match[str] | None:
+        if ")" in self.absent:
+            return None
+        match = _DESTINATION.match(self.text, at, self.end)
+        if match is None and self.text.find(")", at, self.end) < 0:
+            self.absent.add(")")
+        return match if match is None or not _BLANK_LINE.search(match[0]) else None
+
+    def _forget_links(self, kind: str, first: int) -> None:
+        """A link holds no other: the outer one counts."""
+        for index in range(first, len(self.found) if kind == "link" else 0):
+            span = self.found[index]
+            if span is not None and span.kind == "link":
+                self.found[index] = None
+
+    def _add_link(self, kind: str, start: int, inner: str, end: int, target: str) -> int:
+        group = self._group_after(end)
+        self.add(kind, start, end + len(group), inner, target, group)
+        return end + len(group)
+
+    def _cite(self, bracket: Bracket, end: int, inner: str) -> bool:
+        """Make one citation of those in brackets, if there is one in each part."""
+        if "@" not in inner or not all("@" in part for part in inner.split(";")):
+            return False
+        cited = {i: s for i, s in enumerate(self.found[bracket.first :], bracket.first) if s and s.kind == "citation"}
+        for index in cited:
+            self.found[index] = None
+        if cited:
+            start = bracket.start - 1
+            self.add("citation", start, end, self.text[start:end], ";".join(span.target for span in cited.values()))
+        return bool(cited)
+
+
+_READERS: dict[str, Callable[[InlineReader, int], int]] = {
+    "`": InlineReader._code,
+    "$": InlineReader._math,
+    "\\": InlineReader._backslash,
+    "<": InlineReader._less_than,
+    "@": InlineReader._at,
+    "{": InlineReader._brace,
+    "[": InlineReader._open,
+    "]": InlineReader._close,
+}
+
+
+def unquoted(text: str) -> str:
+    """A text without the marks of a quote at its further lines."""
+    return _QUOTE_MARKS.sub("\n", text) if "\n" in text and ">" in text else text
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    """Whether an odd number of backslashes stands before `at`."""
+    before = at
+    while before > 0 and text[before - 1] == "\\":
+        before -= 1
+    return (at - before) % 2 == 1
+
+
+def _address(written: str) -> str:
+    return written[1:-1] if written.startswith("<") else " ".join(written.split())
+
+
+@lru_cache
+def _closing_tag(name: str) -> re.Pattern[str]:
+    return re.compile(rf"</{name}\s*>", re.IGNORECASE)

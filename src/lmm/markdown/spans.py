@@ -1,0 +1,313 @@
+"""What stands inside a text: code, formulas, links, pictures, citations and the rest, in one linear scan.
+
+The dialect is Pandoc's markdown, with what Quarto, bookdown, MyST and MDX write into it. Whoever wants to know what
+stands where in a text asks `spans`; nobody else needs a pattern for a fence, a formula or a link. The judge is
+Pandoc's own tree of real books (tests/edge/test_spans_pandoc.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_right
+from functools import lru_cache
+
+from lmm.markdown.inline import InlineReader, Span, read_attributes, unquoted
+
+
+def spans(text: str) -> list[Span]:
+    """All spans of a text, in order of their beginnings; one that is inside another comes after it.
+
+    >>> for span in spans("An *oak* [@darwin] has `leaves`, see [below](#l) and $x^2$."):
+    ...     print(span.start, span.kind, span.text, span.target or "-")
+    9 citation [@darwin] darwin
+    23 code leaves -
+    37 link below #l
+    53 math x^2 inline
+    >>> [(block.language, block.runs, block.options) for block in spans("```{r oak, echo=FALSE}\\n1\\n```\\n")]
+    [('r', True, 'oak, echo=FALSE')]
+    """
+    return _Scanner(text).scan()
+
+
+_QUOTE = re.compile(r"(?: {0,3}>[ ]?)*")
+_REST = re.compile(r"[ \t]*\r?(?:\n|\Z)")
+_INDENT = re.compile(r"[ \t]*")
+_BLANKS = re.compile(r"(?:[ \t>]*\r?\n)+")
+_ITEM = re.compile(r"(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#]|[ivxlIVXL]{2,5}|@\w*)[.)]|[:~])[ \t]+(?=\S)")
+_NOTE = re.compile(r"\[\^([^\]\s]+)\]:[ \t]*")
+_DEFINITION = re.compile(
+    r"""\[(?![\^@])((?:[^\[\]\\\n]|\\.)++)\]:[ \t]*(?:\n[ \t]*)?
+    (<[^>\n]*>|(?![<\[("'])\S++(?:[ \t]+(?![\["'({])\S++)*+)
+    (?:[ \t]*(?:\n[ \t]*)?(?:"(?:[^"\n]|"(?![ \t]*(?:\n|\Z)))*+"|'[^'\n]*+'|\([^()\n]*+\)))?
+    (?:[ \t]*\{[^{}\n]*+\})?[ \t]*\r?(?:\n|\Z)""",
+    re.VERBOSE,
+)
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^\n]*?)[ \t]*\r?(?:\n|\Z)")
+_DIV = re.compile(r":{3,}[ \t]*(?:(\{[^\n]*\}|[^\s:{}]+)[ \t]*:*)?[ \t]*\r?(?:\n|\Z)")
+_HEADING = re.compile(r"#{1,6}(?=[ \t]|\r?\n|\Z)")
+_GRID = re.compile(r"\+(?:[-=:]+\+)+[ \t]*\r?\n")
+# A paragraph ends before a blank line, a fence, the line that closes a div; in a list, before the next item; after tags
+# and TeX, before a line that opens a div.
+_STOPS = r"\r?\n|\Z|`{3,}[^`\n]*(?:\n|\Z)|~{3,}|:{3,}[ \t]*\r?(?:\n|\Z)"
+_MARK = r"(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#])[.)]|:)[ \t]|\[\^[^\]\s]+\]:"
+_PARAGRAPH_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}))")
+_ITEM_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|{_MARK}))")
+_RAW_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|:::))")
+
+
+class _Scanner(InlineReader):
+    """One pass over one text, block by block."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.labels: dict[str, str] = {}  # addresses that are defined
+        self.headings: dict[str, str] = {}  # what a title in brackets links to
+        self.notes: set[str] = set()
+        self.columns: list[int] = []  # where the texts of the list items begin that we are in
+        self.divs: list[int] = []  # which of `found` are divs that are open
+
+    def scan(self) -> list[Span]:
+        """All spans, in order of their beginnings."""
+        self.read()
+        for index, label in self.unresolved:
+            self._resolve(index, label)
+        return sorted((span for span in self.found if span is not None), key=_order)
+
+    def _resolve(self, index: int, label: str) -> None:
+        span = self.found[index]
+        if span is not None and span.kind == "footnote":
+            self.found[index] = span if label in self.notes else None
+        elif span is not None:
+            key = _normal(label)
+            target = self.labels.get(key, self.headings.get(key))
+            self.found[index] = None if target is None else span._replace(target=target)
+
+    def read(self) -> None:
+        """Find the spans; whether a label leads somewhere is known at the end."""
+        at, fresh, last = 0, True, len(self.text.rstrip())
+        while at < last:
+            blanks = _BLANKS.match(self.text, at)
+            if blanks is not None:
+                at, fresh = blanks.end(), True
+            at, fresh = self._block(at, fresh)
+        while self.divs:
+            self._close_div(self.size)
+
+    # -- blocks ----------------------------------------------------------------------------------------
+
+    def _block(self, at: int, fresh: bool) -> tuple[int, bool]:
+        """Read the block at `at`; returns its end, and whether another block begins there."""
+        text = self.text
+        if at and text[at - 1] != "\n":
+            rest = _REST.match(text, at)
+            return (rest.end(), True) if rest else (self._paragraph(at), False)
+        quote = _QUOTE.match(text, at)
+        margin = quote.end() if quote else at
+        place = _end(_INDENT, text, margin)
+        column = _width(text[margin:place])
+        while self.columns and column < self.columns[-1] and (fresh or text[place : place + 1] in "-*+:"):
+            self.columns.pop()
+        while True:
+            base = self.columns[-1] if self.columns else 0
+            if fresh and column >= base + 4:
+                return self._indented_code(at, base + 4), True
+            end = self._fenced(at, place, column, base)
+            if end:
+                return end, True
+            item = _ITEM.match(text, place)
+            if item is None or not (fresh or self.columns or item[0][0] in "-*+:"):
+                break
+            column += _width(item[0])
+            place = item.end()
+            self.columns.append(column)
+        return self._unfenced(place, column - base)
+
+    def _fenced(self, at: int, place: int, column: int, base: int) -> int:
+        """Code between fences, or the line of a div: its end, or 0."""
+        char = self.text[place : place + 1]
+        if char in ("`", "~"):
+            return self._fenced_code(at, place, column, base)
+        return self._div(place) if char == ":" else 0
+
+    def _unfenced(self, place: int, indent: int) -> tuple[int, bool]:
+        """A heading, comment, table, definition or paragraph: its end, and whether another block begins there."""
+        text, char = self.text, self.text[place : place + 1]
+        if char == "#" and _HEADING.match(text, place):
+            return self._heading(place), True
+        if text.startswith("<!--", place):
+            return self.read_words(place, place + 1), False
+        if char == "+" and _GRID.match(text, place):
+            return self._grid_table(place), True
+        if char == "[" and (end := self._definition(place, indent)):
+            return end, True
+        return self._paragraph(place), False
+
+    def _paragraph(self, place: int) -> int:
+        ends = _RAW_END if self.text.startswith(("<", "\\"), place) else _ITEM_END if self.columns else _PARAGRAPH_END
+        stop = ends.search(self.text, place)
+        return self.read_words(place, stop.end() if stop else self.size)
+
+    def _indented_code(self, at: int, column: int) -> int:
+        """Code that is indented, up to the next line that is indented less: its end."""
+        lines, place = [], at
+        while place < self.size:
+            end = self.text.find("\n", place) + 1 or self.size
+            line = self.text[place:end]
+            if line.strip() and _width(line[: _end(_INDENT, line, 0)]) < column:
+                break
+            lines.append(line)
+            place = end
+        code = "".join(lines).rstrip()
+        self.add("code_block", at, at + len(code), _outdented(code, column))
+        return place
+
+    def _fenced_code(self, at: int, place: int, column: int, base: int) -> int:
+        """Code between fences: its end, or 0 where no fence closes it."""
+        text = self.text
+        fence = _FENCE.match(text, place)
+        if fence is None or (fence[1][0] == "`" and "`" in fence[2]):
+            return 0
+        char, length, quoted = fence[1][0], len(fence[1]), ">" in text[at:place]
+        if any((char, n, base, quoted) in self.missing for n in range(3, length + 1)):
+            return 0
+        closing = _closing_fence(char, length, base + 3, quoted).search(text, fence.end() - 1)
+        if closing is None:
+            self.missing.add((char, length, base, quoted))
+            return 0
+        code = "\n" + text[fence.end() : closing.start()]
+        code = _outdented((unquoted(code) if quoted else code)[1:], column)
+        if fence[2].startswith("{="):
+            self.add("raw", place, closing.end(), code, fence[2].strip("{=} \t"))
+        else:
+            self.add("code_block", place, closing.end(), code, "", fence[2])
+        return min(closing.end() + 1, self.size)
+
+    def _div(self, place: int) -> int:
+        """A line that opens or closes a div: its end, or 0."""
+        line = _DIV.match(self.text, place)
+        if line is not None and line[1]:
+            self.divs.append(len(self.found))
+            self.add("div", place, line.end(), "", "", line[1])
+        elif line is not None and self.divs:
+            self._close_div(line.end())
+        else:
+            return 0
+        return line.end()
+
+    def _close_div(self, end: int) -> None:
+        index = self.divs.pop()
+        div = self.found[index]
+        self.found[index] = div and div._replace(end=end)
+
+    def _heading(self, place: int) -> int:
+        end = self.text.find("\n", place) + 1 or self.size
+        line = self.text[place:end].rstrip()
+        group = line.rfind("{") if line.endswith("}") else -1
+        if group > 0 and read_attributes(line[group:]) is not None:
+            self.add("attributes", place + group, place + len(line), line[:group].strip("# \t"), "", line[group:])
+            line = line[:group]
+        self.read_words(place, place + len(line))
+        title = line.strip("# \t")
+        if title and "[" not in title:
+            self.headings.setdefault(_normal(title), f"#{title}")
+        return end
+
+    def _definition(self, place: int, indent: int) -> int:
+        """The definition of a link's address, or the beginning of a note: its end, or 0."""
+        note = _NOTE.match(self.text, place)
+        if note is not None:
+            self.notes.add(note[1])
+            self.add("definition", place, note.end(), note[1], "^")
+            self.columns = [4]
+            return note.end()
+        match = _DEFINITION.match(self.text, place) if indent < 4 else None
+        if match is None:
+            return 0
+        target = match[2][1:-1] if match[2].startswith("<") else match[2]
+        self.labels.setdefault(_normal(match[1]), target)
+        self.add("definition", place, match.end(), match[1], target)
+        return match.end()
+
+    # -- tables that are drawn -------------------------------------------------------------------------
+
+    def _grid_table(self, place: int) -> int:
+        """A table drawn with ``+---+`` and ``|``, whose cells hold blocks of their own: its end."""
+        text, at = self.text, place
+        indent = text[text.rfind("\n", 0, place) + 1 : place]
+        edges = [index for index, char in enumerate(text[place : text.find("\n", place)]) if char == "+"]
+        row: list[int] = []
+        while text.startswith(("+", "|"), at):
+            if text[at] == "|":
+                row.append(at)
+            else:
+                self._row(row, edges)
+                row = []
+            at = text.find("\n", at) + 1 or self.size
+            if not text.startswith(indent, at):
+                break
+            at += len(indent)
+        self._row(row, edges)
+        return at
+
+    def _row(self, lines: list[int], edges: list[int]) -> None:
+        """The cells of a row, of which the lines begin at `lines`; each is a text of its own."""
+        text = self.text
+        drawn = [edge for edge in edges[1:-1] if all(text.startswith("|", at + edge) for at in lines)]
+        for left, right in itertools.pairwise([0, *drawn, edges[-1]] if lines else ()):
+            starts, parts, size = [], [], 0
+            for at in lines:
+                part = text[at + left + 1 : at + right].partition("\n")[0].rstrip(" \t\r")
+                bare = part.removeprefix(" ")
+                starts.append((size, at + left + 1 + len(part) - len(bare)))
+                parts.append(bare)
+                size += len(bare) + 1
+            self._cell("\n".join(parts), starts)
+
+    def _cell(self, text: str, starts: list[tuple[int, int]]) -> None:
+        """Take over what is in a cell; `starts` are the offsets of its lines in it, and in the whole text."""
+        cell = _Scanner(text)
+        cell.read()
+
+        def placed(at: int) -> int:
+            offset, start = starts[bisect_right(starts, (at, self.size)) - 1]
+            return start + at - offset
+
+        self.unresolved += [(index + len(self.found), label) for index, label in cell.unresolved]
+        self.found += [s and s._replace(start=placed(s.start), end=placed(s.end - 1) + 1) for s in cell.found]
+        self.labels |= cell.labels
+        self.notes |= cell.notes
+
+
+def _order(span: Span) -> tuple[int, int]:
+    return span.start, -span.end
+
+
+def _normal(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+def _width(indent: str) -> int:
+    return len(indent.expandtabs(4)) if "\t" in indent else len(indent)
+
+
+def _outdented(code: str, column: int) -> str:
+    """Code without the first `column` columns of each line's indentation."""
+    if not column:
+        return code
+    lines = []
+    for line in code.split("\n"):
+        bare = line.lstrip(" \t")
+        lines.append(line[: len(line) - len(bare)].expandtabs(4)[column:] + bare)
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=128)
+def _closing_fence(char: str, length: int, indent: int, quoted: bool) -> re.Pattern[str]:
+    margin = r"(?: {0,3}> ?)+[ \t]*" if quoted else rf"(?: {{0,{indent}}}|\t*)"
+    return re.compile(rf"\n{margin}{char}{{{length},}}[ \t]*\r?(?=\n|\Z)")
