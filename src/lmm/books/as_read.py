@@ -14,10 +14,21 @@ from dataclasses import replace
 
 from lmm.books.chapters import NO_BOOK, BookChapter
 from lmm.books.code_cells import CodeCell, code_apart, read_cell
+from lmm.markdown import Attributes, Span, read_attributes, spans
 
 # Without any of these, a text is read as it is written; code in a sentence needs no look.
-_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)
-_SPECIAL_BLOCK = re.compile(r"```|~~~|:::|^!!!|^\?\?\?", re.MULTILINE)
+_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(", re.MULTILINE)
+# What is no span: labels before captions and texts with a name (bookdown), targets (MyST), captions of tables (Quarto),
+# and lines of a div or comment of which the other end stands in another text.
+_MARK = re.compile(
+    r"""\(\\\#(?P<label>[a-z]{2,4}:[\w.-]+)\)[ ]?
+    |^(?P<text_reference>\(ref:[\w-]+\)[ ][^\n]*)
+    |^(?P<target>\([^()\s][^()\n]{0,200}\)=[ \t]*$)
+    |^(?P<caption>(?:Table)?:[ ]+[^\n{]*\{[^{}\n]*\#tbl-[^{}\n]*\}[ \t]*$)
+    |^(?P<stray>[ \t]*(?::{3,}|-->)[ \t]*$)""",
+    re.VERBOSE | re.MULTILINE,
+)
+_DEEPEST = 20  # divs in divs
 
 
 def as_read(text: str, chapter: BookChapter = NO_BOOK) -> str:
@@ -29,49 +40,93 @@ def as_read(text: str, chapter: BookChapter = NO_BOOK) -> str:
     >>> as_read("```{r, echo=FALSE}\\nknitr::include_graphics('leaf.png')\\n```")
     '![](leaf.png)'
     """
-    if not (_SPECIAL.search(text) or _SPECIAL_BLOCK.search(text)):
-        return text
-    shown = "".join(_code(piece, chapter) if is_code else _prose(piece, chapter) for is_code, piece in _open(text))
-    if ":::" in shown or "!!!" in shown or "???" in shown:
-        shown = _divs(shown, chapter)
+    shown = _read(text, chapter)
     return shown if shown == text else re.sub(r"\n{3,}", "\n\n", shown).strip("\n")
 
 
-def _open(text: str) -> Iterator[tuple[bool, str]]:
-    """The pieces of a text, code apart, without those that are in a comment."""
-    hidden = False
-    for is_code, whole in code_apart(text):
-        if hidden and "-->" not in whole:
-            continue
-        piece = whole.partition("-->")[2] if hidden else whole
-        hidden, is_fence = False, is_code and not hidden
-        hidden = not is_fence and piece.rfind("<!--") > piece.rfind("-->")
-        yield is_fence, piece
+def _read(text: str, chapter: BookChapter) -> str:
+    if not _SPECIAL.search(text):
+        return text
+    if "!!!" in text or "???" in text:
+        text = _admonitions(text, chapter)
+    return _Reader(text, chapter).between(0, len(text))
+
+
+class _Reader:
+    """Goes through one text once, and puts what a reader sees in the place of each span."""
+
+    def __init__(self, text: str, chapter: BookChapter) -> None:
+        self.text, self.chapter = text, chapter
+        found = [part for span in spans(text, in_list=True) for part in _parts(span, text)]
+        found += [Span(m.lastgroup or "", m.start(), m.end(), m[m.lastgroup or 0]) for m in _MARK.finditer(text)]
+        self.spans = sorted(found, key=lambda span: (span.start, -span.end))
+        self.closed = {span.target[1:] for span in found if span.kind == "html" and span.target.startswith("/")}
+        self.next = 0  # of the spans
+        self.depth = 0  # of divs
+
+    def between(self, start: int, end: int) -> str:
+        """What a reader sees of the text from `start` to `end`."""
+        parts, at = list[str](), start
+        while self.next < len(self.spans) and self.spans[self.next].start < end:
+            span = self.spans[self.next]
+            self.next += 1
+            show = _SHOWN.get(span.kind)
+            if span.start >= at and show is not None:
+                parts += [self.text[at : span.start], show(span, self)]
+                at = span.end
+        return "".join([*parts, self.text[at:end]])
+
+    def read(self, text: str) -> str:
+        """Another text, read as this one."""
+        return _read(text, self.chapter)
+
+
+_LOCATOR = re.compile(r"[ ]\[([^\[\]@]{1,100})\](?!\()")
+_EQUATION = re.compile(r"[ \t]*\{#([\w:.-]+)[^{}\n]*\}")
+
+
+def _parts(span: Span, text: str) -> Iterator[Span]:
+    """A span as it is to be replaced: with what follows it and belongs to it, or only its marks."""
+    if span.kind == "attributes" and text.startswith("{", span.start):
+        line_end = text.find("\n", span.end)
+        yield Span("stray", len(text[: span.start].rstrip(" \t")), line_end if line_end >= 0 else len(text), "")
+    elif span.kind == "attributes":
+        yield Span("stray", span.start, span.start + 1, "")
+        yield Span("stray", span.end - len(span.attributes) - 1, span.end, "")
+    elif span.kind == "link" and span.text and span.attributes:
+        yield Span("stray", span.end - len(span.attributes), span.end, "")
+    elif span.kind == "link" and not span.text:
+        yield span._replace(kind="empty_link")
+    elif span.kind == "code_block":
+        begin = text.rfind("\n", 0, span.start) + 1
+        yield span._replace(start=begin) if not text[begin : span.start].strip() else span
+    else:
+        follows = _LOCATOR if span.kind == "citation" and not span.text.startswith("[") else None
+        follows = _EQUATION if span.target == "display" else follows
+        after = follows.match(text, span.end) if follows else None
+        yield span._replace(end=after.end(), attributes=after[1]) if after else span
 
 
 # -- code ------------------------------------------------------------------------------------------
 
 _GRAPHICS = re.compile(r"""include_graphics\(\s*(?:path\s*=\s*)?(c\()?((?:[^()"']|"[^"\n]*"|'[^'\n]*')*)\)""")
 _QUOTED = re.compile(r"""["']([^"'\n]+)["']""")
-_ATTRIBUTED = re.compile(r"(?P<fence>[ \t]*(?:`{3,}|~{3,}))[ \t]*\{(?P<attributes>[.#=][^{}\n]*)\}")
-_CLASS = re.compile(r"\.([\w+#-]+)")
-_VALUE = re.compile(r"""([\w-]+)=(?:"([^"]*)"|'([^']*)'|([^\s"'{}]+))""")
 _LANGUAGES = {"code-cell": "python", "ipython3": "python", "ojs": "js"}
 _TEXT_ENGINES = ("asis", "block", "block2")
 _ADMONITIONS = ("note", "tip", "warning", "important", "caution", "hint", "attention", "danger", "error", "seealso")
 _NO_TEXT = ("tableofcontents", "toctree", "bibliography", "include")
 
 
-def _code(piece: str, chapter: BookChapter) -> str:
-    """What fenced code is to a reader: itself, what it showed when it was run, its picture, or nothing."""
-    end = "\n" if piece.endswith("\n") else ""
-    cell = read_cell(piece.rstrip("\n"))
+def _code_block(span: Span, reader: _Reader) -> str:
+    """What code is to a reader: itself, what it showed when it was run, its picture, or nothing."""
+    source = reader.text[span.start : span.end]
+    cell = read_cell(span)
     if cell is None:
-        return _attributed(piece, chapter)
-    indent = piece[: len(piece) - len(piece.lstrip(" \t"))]
-    shown = _cell(cell, chapter)
+        return _attributed(span, source, reader.chapter)
+    indent = source[: len(source) - len(source.lstrip(" \t"))]
+    shown = _cell(cell, reader.chapter)
     lines = (f"{indent}{line}".rstrip(" \t") for line in shown.split("\n"))
-    return "\n" + "\n".join(lines) + f"{end}{end}" if shown else ""
+    return "\n" + "\n".join(lines) + "\n" if shown else ""
 
 
 def _cell(cell: CodeCell, chapter: BookChapter) -> str:
@@ -87,7 +142,7 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     if name == "math":
         return f"$$\n{cell.code}\n$$"
     if name == "figure":
-        return _picture(_prose(cell.code.strip(), chapter), cell.label)
+        return _picture(_read(cell.code.strip(), chapter), cell.label)
     ran = chapter.cells.get(cell.label or cell.code, chapter.cells.get(cell.code))
     echo = chapter.echo if "echo" not in cell.options else cell.options["echo"] not in (False, "0")
     if ran is not None and "![" in ran:
@@ -112,9 +167,7 @@ def _document(name: str, chapter: BookChapter) -> str:
 
 
 def _ran(shown: str, chapter: BookChapter) -> str:
-    return "".join(
-        _attributed(each, chapter) if is_code else _prose(each, chapter) for is_code, each in code_apart(shown)
-    )
+    return _read(shown, chapter)
 
 
 def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:
@@ -127,12 +180,12 @@ def _included(cell: CodeCell, chapter: BookChapter) -> list[str]:
 def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> list[str]:
     """The pictures of a cell with the caption of its figure, the caption of its table."""
     caption = cell.caption()
-    caption = _prose(chapter.labels.get(caption, caption), chapter)  # bookdown's (ref:label) is a text elsewhere
+    caption = _read(chapter.labels.get(caption, caption), chapter)  # bookdown's (ref:label) is a text elsewhere
     if caption or pictures:
         caption = _numbered_caption(cell.label, caption, chapter)
     if len(pictures) == 1:
         return [_picture(caption, pictures[0])]
-    table = _prose(cell.caption("tbl") or cell.caption("tab") or _kable_caption(cell), chapter)
+    table = _read(cell.caption("tbl") or cell.caption("tab") or _kable_caption(cell), chapter)
     of_table = _numbered_caption(cell.label, table, chapter) if table else ""
     return [*(_picture("", path) for path in pictures), caption, of_table if of_table != caption else ""]
 
@@ -161,20 +214,18 @@ def _picture(caption: str, path: str) -> str:
     return f"![{caption}]({f'<{path}>' if ' ' in path else path})"
 
 
-def _attributed(piece: str, chapter: BookChapter) -> str:
+def _attributed(span: Span, source: str, chapter: BookChapter) -> str:
     """Code with Pandoc's attributes: its language, and its name if it is a listing."""
-    found = _ATTRIBUTED.match(piece)
-    if found is None:
-        return _as_in_mdbook(piece, chapter.included) if chapter.book and chapter.book.file == "SUMMARY.md" else piece
-    attributes = found["attributes"]
-    if attributes.startswith("="):
-        return ""
-    classes, values = _CLASS.findall(attributes), _values(attributes)
-    label = _label_in(attributes)
-    caption = _prose(values.get("lst-cap") or values.get("filename") or "", chapter)
-    name = _numbered_caption(label, caption, chapter)
-    language = next((name for name in classes if name not in ("cell-code", "numberLines")), "")
-    return (f"{name}\n\n" if name else "") + found["fence"] + language + piece[found.end() :]
+    group = read_attributes(span.attributes)
+    if group is None:
+        return _as_in_mdbook(source, chapter.included) if chapter.book and chapter.book.file == "SUMMARY.md" else source
+    values = dict(group.values)
+    caption = _read(values.get("lst-cap") or values.get("filename") or "", chapter)
+    name = _numbered_caption(group.id, caption, chapter)
+    language = next((each for each in group.classes if each not in ("cell-code", "numberLines")), "")
+    first, _, rest = source.partition("\n")
+    fence = first[: first.index(span.attributes)].rstrip(" \t")
+    return (f"{name}\n\n" if name else "") + f"{fence}{language}\n{rest}"
 
 
 _INCLUDE = re.compile(r"^[ \t]*\{\{#[a-z_]+ [^{}\n]*\}\}[ \t]*\n", re.MULTILINE)
@@ -192,70 +243,16 @@ def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
     return "" if shown != body and not shown.replace(first.strip()[:1], "").strip() else f"{first}\n{shown}"
 
 
-def _label_in(attributes: str) -> str:
-    return next((part[1:] for part in attributes.strip("{} ").split() if part.startswith("#")), "")
+# -- formulas, TeX, values of code -----------------------------------------------------------------
 
-
-def _values(attributes: str) -> dict[str, str]:
-    return {name: a or b or c for name, a, b, c in _VALUE.findall(attributes)}
-
-
-# -- prose -----------------------------------------------------------------------------------------
-
-_KEY = r"(?:\{[^{}\n]{1,200}\}|\w(?:[\w:.#$%&+?<>~/-]{0,200}\w)?)"
-_ARGUMENT = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,100}\}){0,200}\}){0,200}\}"
-# What is bounded here, or taken to the end of the text where nothing closes it, is so that a stranger's text takes no
-# time without end.
-_SPAN = re.compile(
-    rf"""
-    (?=[$\\`{{<!\[@(\#:-]|^(?:[ \t]+-->|Table))  # what they begin with; so it is four times as fast
-    (?:(?P<display>\$\$.{{1,2000}}?\$\$(?:[ \t]*\{{\#(?P<eq>[\w:.-]+)[^{{}}\n]*\}})?)
-    |(?P<tex>\\begin\{{(?P<env>(?:equation|align|gather|multline|eqnarray)\*?)\}}.{{1,2000}}?\\end\{{(?P=env)\}})
-    |(?P<formula>(?<![\\$])\$(?![\s$])(?:\\.|[^$\\\n]){{1,500}}?(?<!\s)\$(?!\d))
-    |(?P<run>`(?:r|\{{(?:r|python|julia|ojs)\}})[ ](?P<expression>[^`]{{1,1000}})`)
-    |(?P<role>\{{(?P<role_name>[\w:-]{{2,20}})\}}`(?P<role_text>[^`\n]{{1,300}})`)
-    |(?P<code>(?P<ticks>`+)(?!`).{{1,2000}}?(?<!`)(?P=ticks)(?!`))
-    |(?P<comment><!--(?:.*?-->|.*)|^[ \t]*-->[ \t]*$)
-    |(?P<script><(?P<script_name>script|style)\b(?:.*?</(?P=script_name)\s*>|.*))
-    |\\@ref\((?P<ref>[\w:.\ -]+)\)
-    |(?P<index>\\(?:index|label|nocite|vspace|hspace|thispagestyle){_ARGUMENT}
-        |\\(?:newpage|clearpage|cleardoublepage|noindent|appendix)\b)
-    |(?P<image>!\[(?P<alt>(?:[^\[\]]|\[[^\[\]]{{0,200}}\]){{0,1000}}+)\]\((?P<src>(?:[^()\n]|\([^()\n]{{0,200}}\)){{0,1000}}+)\)
-        (?P<attributes>\{{[^{{}}]{{0,500}}\}})?)
-    |\[\]\((?P<named>[^()\s]{{1,500}})\)
-    |(?P<group>\[[^\[\]]{{0,500}}?-?@[\w{{][^\[\]]{{0,500}}\](?![(\[:{{]))
-    |(?<![\w@./\\])(?P<at>-?@(?P<key>{_KEY})(?:[ ]\[(?P<locator>[^\[\]@]{{1,100}})\](?!\())?)
-    |(?P<shortcode>\{{\{{<(?P<call>[^\n]{{0,500}}?)>\}}\}})
-    |(?P<inclusion>\{{\{{\#include[ ][^{{}}\n]{{1,500}}\}}\}})
-    |\(\\\#(?P<label>[a-z]{{2,4}}:[\w.-]+)\)[ ]?
-    |(?P<text_reference>^\(ref:[\w-]+\)[ ][^\n]*)
-    |(?P<target>^\([^()\s][^()\n]{{0,200}}\)=[ \t]*$)
-    |^(?P<heading>\#{{1,6}}[ \t][^\n]*?)[ \t]*\{{[ \t]*[-.\#][^{{}}\n]*\}}[ \t]*$
-    |^(?P<caption>(?:Table)?:[ ]+[^\n]*?)[ \t]*\{{[^{{}}\n]*\#(?P<table>tbl-[\w:.-]+)[^{{}}\n]*\}}[ \t]*$
-    |(?P<tag></?(?P<name>[A-Za-z][\w-]*+)(?P<inside>(?:\s++[\w:@-]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>=]++))?)*+)\s*+/?>))
-    """,
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
+_DROPPED_TEX = re.compile(
+    r"\\(?:index|label|nocite|vspace|hspace|thispagestyle|newpage|clearpage|cleardoublepage|noindent|appendix)\b"
 )
-_TAGS = frozenset(
-    re.findall(
-        r"\w+",
-        "a abbr address article aside audio b big blockquote br button caption center cite code col colgroup dd del "
-        "details dfn div dl dt em embed figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i iframe img input "
-        "ins kbd label li main mark nav ol p picture pre q s samp section small source span strong sub summary sup svg "
-        "table tbody td tfoot th thead time tr tt u ul var video wbr path g rect circle line text",
-    )
-)
-_INSTEAD = {"br": " ", "td": " | ", "th": " | ", "hr": "\n\n"}
+_RUN = re.compile(r"(?:r|\{(?:r|python|julia|ojs)\}) (.+)", re.DOTALL)
 _FOR_HTML = re.compile(
     r"""ifelse\(\s*!?(?:knitr::)?is_(?P<kind>latex|html)_output\(\),"""
     r"""\s*(?P<yes>"[^"]*"|'[^']*'),\s*(?P<no>"[^"]*"|'[^']*')\)"""
 )
-
-
-def _prose(text: str, chapter: BookChapter) -> str:
-    if not _SPECIAL.search(text):
-        return text
-    return _SPAN.sub(lambda match: _SHOWN[match.lastgroup or ""](match, chapter), text)
 
 
 def _with_values(formula: str, chapter: BookChapter) -> str:
@@ -263,19 +260,26 @@ def _with_values(formula: str, chapter: BookChapter) -> str:
     return re.sub(r"`r ([^`\n]+)`", lambda code: chapter.values.get(code[1].strip(), r"\ldots{}"), formula)
 
 
-def _nothing(match: re.Match[str], chapter: BookChapter) -> str:
-    return ""
-
-
-def _display(match: re.Match[str], chapter: BookChapter) -> str:
+def _math(span: Span, reader: _Reader) -> str:
     """A formula with its number at its end, where it has a label."""
-    text, label = match[0], match["eq"]
+    text, label = reader.text[span.start : span.end], span.attributes
     if label:
         text = text[: text.rindex("$$") + 2]
-    if label in chapter.labels:
-        numbered = f"{text[:-2].rstrip()} \\qquad ({_number(chapter.labels[label])})"
+    if label in reader.chapter.labels:
+        numbered = f"{text[:-2].rstrip()} \\qquad ({_number(reader.chapter.labels[label])})"
         text = f"{numbered}\n$$" if "\n" in text else f"{numbered}$$"
-    return _EQUATION_LABEL.sub(lambda found: _equation_number(found[1], chapter), _with_values(text, chapter))
+    return _with_numbers(text, reader.chapter)
+
+
+def _with_numbers(formula: str, chapter: BookChapter) -> str:
+    return _EQUATION_LABEL.sub(lambda found: _equation_number(found[1], chapter), _with_values(formula, chapter))
+
+
+def _raw(span: Span, reader: _Reader) -> str:
+    """TeX: a formula that is an environment, no index and no pages; nothing that is for one format."""
+    if span.target != "tex":
+        return ""
+    return "" if _DROPPED_TEX.match(span.text) else _with_numbers(span.text, reader.chapter)
 
 
 _EQUATION_LABEL = re.compile(r"\(\\#(eq:[\w.-]+)\)")
@@ -290,11 +294,14 @@ def _number(label: str) -> str:
     return label.rpartition(" ")[2] if re.search(r"\d|[A-Z]$", label) else label
 
 
-def _run(match: re.Match[str], chapter: BookChapter) -> str:
-    """A value in a sentence: as it was shown, what HTML pages get, or a literal; else it is not known."""
-    expression = match["expression"].strip()
-    if expression in chapter.values:
-        return chapter.values[expression]
+def _code(span: Span, reader: _Reader) -> str:
+    """Code in a sentence, or the value that it is in the page: as it was shown, for HTML, a literal; else dots."""
+    run = _RUN.fullmatch(span.text)
+    if run is None:
+        return reader.text[span.start : span.end - len(span.attributes)]
+    expression = run[1].strip()
+    if expression in reader.chapter.values:
+        return reader.chapter.values[expression]
     choice = _FOR_HTML.fullmatch(expression)
     if choice:
         html = (choice["kind"] == "html") != ("!" in expression[: choice.start("yes")])
@@ -303,57 +310,66 @@ def _run(match: re.Match[str], chapter: BookChapter) -> str:
     return (literal[2] or literal[3] or "") if literal else "…"
 
 
-def _role(match: re.Match[str], chapter: BookChapter) -> str:
+# -- references and citations ----------------------------------------------------------------------
+
+
+def _role(span: Span, reader: _Reader) -> str:
     """A role of MyST: of a reference its text or label, of a formula the formula."""
-    name, text = match["role_name"], match["role_text"]
-    if name == "math":
-        return f"${text}$"
-    if name.startswith("cite"):
-        keys = [key.strip() for key in text.split(",")]
-        return _cited([("", False, key, "") for key in keys], chapter) or match[0]
-    titled = re.fullmatch(r"(.*?)\s*<([^<>]*)>", text)
-    return titled[1] if titled else chapter.labels.get(text, text)
+    if span.target == "math":
+        return f"${span.text}$"
+    if span.target.startswith("cite"):
+        keys = [key.strip() for key in span.text.split(",")]
+        return _cited([("", False, key, "") for key in keys], reader.chapter) or reader.text[span.start : span.end]
+    titled = re.fullmatch(r"(.*?)\s*<([^<>]*)>", span.text)
+    return titled[1] if titled else reader.chapter.labels.get(span.text, span.text)
 
 
-def _image(match: re.Match[str], chapter: BookChapter) -> str:
-    label = _label_in(match["attributes"] or "")
-    caption = _numbered_caption(label, _prose(match["alt"], chapter), chapter)
-    return f"![{caption}]({match['src']})"
+def _image(span: Span, reader: _Reader) -> str:
+    group = read_attributes(span.attributes) or Attributes()
+    caption = _numbered_caption(group.id, reader.read(span.text), reader.chapter)
+    return _picture(caption, span.target)
 
 
-def _named(match: re.Match[str], chapter: BookChapter) -> str:
-    """A link without words: in MyST, what it leads to is called by its title."""
-    path, _, target = match["named"].partition("#")
-    title = chapter.labels.get(target) or chapter.labels.get(posixpath.normpath(path))
-    return f"[{title}]({match['named']})" if title else match[0]
+def _link(span: Span, reader: _Reader) -> str:
+    """A link without words, as it has none: in MyST, what it leads to is called by its title."""
+    path, _, target = span.target.partition("#")
+    title = reader.chapter.labels.get(target) or reader.chapter.labels.get(posixpath.normpath(path))
+    return f"[{title}]({span.target})" if title else reader.text[span.start : span.end]
 
 
-_PART = re.compile(rf"(?P<before>[^@]*?)(?P<minus>-?)@(?P<key>{_KEY})(?P<after>[^@]*)", re.DOTALL)
+_PART = re.compile(
+    r"(?P<before>[^@]*?)(?P<minus>-?)@(?:\{(?P<braced>[^{}]*)\}|(?P<key>\w(?:[\w:.#$%&+?<>~/-]*\w)?))(?P<after>[^@]*)"
+)
 
 
-def _group(match: re.Match[str], chapter: BookChapter) -> str:
-    parts = [_PART.fullmatch(part.strip()) for part in match[0][1:-1].split(";")]
-    found = [(p["before"], bool(p["minus"]), p["key"].strip("{}"), p["after"]) for p in parts if p]
+def _citation(span: Span, reader: _Reader) -> str:
+    written = reader.text[span.start : span.end]
+    if not span.text.startswith("["):
+        return _mentioned(span, reader.chapter) or written
+    parts = [_PART.fullmatch(part.strip().replace("\n", " ")) for part in span.text[1:-1].split(";")]
+    found = [(p["before"], bool(p["minus"]), p["braced"] or p["key"], p["after"]) for p in parts if p]
     if len(found) < len(parts):
-        return match[0]
-    if all(key in chapter.labels for _, _, key, _ in found):
-        return ", ".join(f"{before}{_label(key, minus, chapter)}{after}" for before, minus, key, after in found)
-    return _cited(found, chapter) or match[0]
+        return written
+    if all(key in reader.chapter.labels for _, _, key, _ in found):
+        shown = (f"{before}{_label(key, minus, reader.chapter)}{after}" for before, minus, key, after in found)
+        return ", ".join(shown)
+    return _cited(found, reader.chapter) or written
 
 
-def _at(match: re.Match[str], chapter: BookChapter) -> str:
-    key, minus = match["key"].strip("{}"), match["at"].startswith("-")
-    locator = f" [{match['locator']}]" if match["locator"] else ""
+def _mentioned(span: Span, chapter: BookChapter) -> str:
+    """What stands for a key in a sentence, a locator after it; nothing if it is not known."""
+    key, minus = span.target, span.text.startswith("-")
+    locator = f" [{span.attributes}]" if span.attributes else ""
     if label := _label(key, minus, chapter):
         return label + locator
     if key in chapter.citations:
         who, year = chapter.citations[key]
-        inside = f"{year}, {match['locator']}" if match["locator"] else year
+        inside = f"{year}, {span.attributes}" if span.attributes else year
         return f"({inside})" if minus else f"{who} ({inside})"
     # What follows a key may look like a part of it: "@fig-a/b".
     shorter = re.match(r"[\w-]+", key)
     label = _label(shorter[0], minus, chapter) if shorter and shorter[0] != key else ""
-    return label + key[len(shorter[0]) :] + locator if shorter and label else match[0]
+    return label + key[len(shorter[0]) :] + locator if shorter and label else ""
 
 
 def _label(key: str, minus: bool, chapter: BookChapter) -> str:
@@ -373,76 +389,81 @@ def _cited(parts: Iterable[tuple[str, bool, str, str]], chapter: BookChapter) ->
     return f"({'; '.join(shown)})"
 
 
-def _shortcode(match: re.Match[str], chapter: BookChapter) -> str:
-    name, _, rest = match["call"].strip().partition(" ")
-    if name == "include" and (path := rest.strip(" \"'")) in chapter.included:
-        return _document(path, chapter)
+def _shortcode(span: Span, reader: _Reader) -> str:
+    name, rest = span.target, span.text.removeprefix(span.target).strip()
+    written = reader.text[span.start : span.end]
+    if name == "#include":  # of an mdBook
+        return _document(written, reader.chapter) or written
+    if name == "include" and (path := rest.strip(" \"'")) in reader.chapter.included:
+        return _document(path, reader.chapter)
     if name == "video" and rest:
         return f"<{rest.split()[0]}>" if rest.startswith("http") else rest.split()[0]
-    return "" if name in ("pagebreak", "lipsum") else match[0]
+    return "" if name in ("pagebreak", "lipsum") else written
 
 
-def _labelled(match: re.Match[str], chapter: BookChapter) -> str:
+def _labelled(span: Span, reader: _Reader) -> str:
     """bookdown's label before a caption: the word and the number."""
-    label = match["label"]
+    label, chapter = span.text, reader.chapter
     if label not in chapter.labels:
         return ""
     kind = label.partition(":")[0]
     return f"({chapter.labels[label]})" if kind == "eq" else f"{_word(chapter, kind)} {chapter.labels[label]}: "
 
 
-def _table_caption(match: re.Match[str], chapter: BookChapter) -> str:
-    text = _prose(re.sub(r"\A(?:Table)?:[ ]+", "", match["caption"]), chapter)
-    return _numbered_caption(match["table"], text, chapter)
+def _table_caption(span: Span, reader: _Reader) -> str:
+    words, _, group = span.text.strip().partition("{")
+    attributes = read_attributes(f"{{{group}") or Attributes()
+    text = reader.read(re.sub(r"\A(?:Table)?:[ ]+", "", words).rstrip())
+    return _numbered_caption(attributes.id, text, reader.chapter)
 
 
-def _tag(match: re.Match[str], chapter: BookChapter) -> str:
+# -- tags ------------------------------------------------------------------------------------------
+
+_TAG_VALUE = re.compile(r"""(?<![\w:@-])([\w:@-]++)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>=`]+))""")
+_TAGS = frozenset(
+    re.findall(
+        r"\w+",
+        "a abbr address article aside audio b big blockquote br button caption center cite code col colgroup dd del "
+        "details dfn div dl dt em embed figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i iframe img input "
+        "ins kbd label li main mark nav ol p picture pre q s samp section small source span strong sub summary sup svg "
+        "table tbody td tfoot th thead time tr tt u ul var video wbr path g rect circle line text",
+    )
+)
+_INSTEAD = {"br": " ", "td": " | ", "th": " | ", "hr": "\n\n"}
+
+
+def _html(span: Span, reader: _Reader) -> str:
     """HTML, of which readers see the text and the pictures."""
-    name, values = match["name"], _values(match["inside"].replace("\n", " "))
-    if name.lower() == "img" and values.get("src"):
-        return _picture(" ".join(values.get("alt", "").split()), values["src"])
-    closes = match[0].startswith("</")
-    if name.lower() in _TAGS:
-        return _INSTEAD.get(name.lower(), "") if closes or name.lower() in ("br", "hr") else ""
+    name = span.target.removeprefix("/")
+    values = {key: " ".join((a or b or c).split()) for key, a, b, c in _TAG_VALUE.findall(span.text)}
+    if name in ("script", "style"):
+        return ""
+    if name == "img" and values.get("src"):
+        return _picture(values.get("alt", ""), values["src"])
+    closes = span.target.startswith("/")
+    if name in _TAGS:
+        return _without_tags(span.text, name) or (_INSTEAD.get(name, "") if closes or name in ("br", "hr") else "")
     if closes:
         return ""
     if values.get("caption") or values.get("number"):  # an element of the book's own
-        label = f"{name} {values.get('number', '')}".strip()
+        label = f"{span.text[1:].split(None, 1)[0]} {values.get('number', '')}".strip()
         file = f" ({values['file-name']})" if values.get("file-name") else ""
         return f"{label}: {values.get('caption', '')}{file}"
-    return "" if values else match[0]
+    return "" if values or name in reader.closed or span.text.endswith("/>") else span.text
 
 
-# By the last group to close of what matched.
-_SHOWN: Mapping[str, Callable[[re.Match[str], BookChapter], str]] = {
-    "display": _display,
-    "tex": _display,
-    "formula": lambda match, chapter: _with_values(match[0], chapter),
-    "run": _run,
-    "role": _role,
-    "code": lambda match, chapter: match[0],
-    "comment": _nothing,
-    "script": _nothing,
-    "ref": lambda match, chapter: chapter.labels.get(match["ref"].strip(), match[0]),
-    "index": _nothing,
-    "image": _image,
-    "group": _group,
-    "at": _at,
-    "shortcode": _shortcode,
-    "inclusion": lambda match, chapter: _document(match[0], chapter) or match[0],  # of an mdBook
-    "label": _labelled,
-    "text_reference": _nothing,
-    "target": _nothing,
-    "named": _named,
-    "heading": lambda match, chapter: match["heading"],
-    "table": _table_caption,
-    "tag": _tag,
-}
+def _without_tags(text: str, name: str) -> str:
+    """What is in an element that is one span."""
+    inner = text.partition(">")[2]
+    return inner.rpartition("</")[0] if name in ("pre", "textarea") else ""
+
+
+def _nothing(span: Span, reader: _Reader) -> str:
+    return ""
 
 
 # -- divs ------------------------------------------------------------------------------------------
 
-_FENCE = re.compile(r"[ \t]*:{3,}[ \t]*(?P<attributes>\{[^{}\n]*\}(?:[ \t]*[^\n:]*)?|[\w-]+)?[ \t]*:*[ \t]*\Z")
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)(?:[^\"\n]*)(?:\"(?P<title>[^\"\n]*)\")?[ \t]*\Z")
 _CALLOUTS = {"note": "nte", "tip": "tip", "warning": "wrn", "important": "imp", "caution": "cau"}
 _THEOREMS = {
@@ -453,50 +474,45 @@ _DEEPEST = 20  # divs in divs
 _PRINTED = ("pdf", "latex", "docx", "epub", "typst", "odt")
 
 
-def _divs(text: str, chapter: BookChapter) -> str:
-    """A text without the fences of divs: callouts are quotes, theorems begin with their name, and what is for other
-    formats than HTML is not there."""
-    stack: list[tuple[str, list[str]]] = [("", [])]
+def _admonitions(text: str, chapter: BookChapter) -> str:
+    """A text in which admonitions of MkDocs, with what is indented below them, are quotes."""
+    lines, kind, title, inner = list[str](), "", "", list[str]()
     for is_code, piece in code_apart(text):
-        for line in [piece.rstrip("\n")] if is_code else piece.removesuffix("\n").split("\n"):
-            _line(line, is_code, stack, chapter)
-    while len(stack) > 1:
-        _close(stack, chapter)
-    return "\n".join(stack[0][1])
+        for line in [piece.removesuffix("\n")] if is_code and not kind else piece.removesuffix("\n").split("\n"):
+            if kind and (not line.strip() or line.startswith(("    ", "\t"))):
+                inner.append(re.sub(r"^(?: {4}|\t)", "", line))
+                continue
+            if kind:
+                lines += ["", _quoted(_word(chapter, kind), title, _read("\n".join(inner).strip("\n"), chapter)), ""]
+            found = None if is_code else _ADMONITION.match(line)
+            kind, title, inner = (found["kind"], found["title"] or "", []) if found else ("", "", [])
+            if not found:
+                lines.append(line)
+    if kind:
+        lines += ["", _quoted(_word(chapter, kind), title, _read("\n".join(inner).strip("\n"), chapter)), ""]
+    return "\n".join(lines)
 
 
-def _line(line: str, is_code: bool, stack: list[tuple[str, list[str]]], chapter: BookChapter) -> None:
-    indented = stack[-1][0].startswith("!!!")
-    if indented and line.strip() and not line.startswith(("    ", "\t")):
-        _close(stack, chapter)
-    elif indented:
-        stack[-1][1].append(re.sub(r"^(?: {4}|\t)", "", line, flags=re.MULTILINE))
-        return
-    fence = None if is_code or ":::" not in line else _FENCE.match(line)
-    admonition = None if is_code else _ADMONITION.match(line)
-    if len(stack) > _DEEPEST and (admonition or fence):
-        return
-    if admonition:
-        stack.append((f'!!! .callout-{admonition["kind"]} title="{admonition["title"] or ""}"', []))
-    elif fence is None:
-        stack[-1][1].append(line)
-    elif fence["attributes"]:
-        stack.append((fence["attributes"], []))
-    elif len(stack) > 1:
-        _close(stack, chapter)
+def _div(span: Span, reader: _Reader) -> str:
+    """A div without its fences: a callout is a quote, a theorem begins with its name, and what is for other formats
+    than HTML is not there."""
+    text = reader.text
+    start, end = text.find("\n", span.start) + 1 or span.end, span.end
+    last = text.rfind("\n", start, end - 1) + 1 or start
+    if re.match(r"[ \t>]*:{3,}[ \t]*\r?\n?\Z", text[last:end]):
+        end = last
+    if reader.depth == _DEEPEST:
+        return text[span.start : span.end]
+    reader.depth += 1
+    inner = reader.between(start, end).strip("\n") if start < end else ""
+    reader.depth -= 1
+    shown = _div_as_read(span.attributes, inner, reader.chapter)
+    return f"\n{shown}\n\n" if shown else "\n"
 
 
-def _close(stack: list[tuple[str, list[str]]], chapter: BookChapter) -> None:
-    attributes, lines = stack.pop()
-    inner = "\n".join(lines).strip("\n")
-    shown = _div(attributes, inner, chapter)
-    stack[-1][1].extend(["", *shown.split("\n"), ""] if shown else [])
-
-
-def _div(attributes: str, inner: str, chapter: BookChapter) -> str:
-    classes = set(re.findall(r"[.{ ]([A-Za-z][\w-]*)(?![\w=-])", f" {attributes}"))
-    values = _values(attributes)
-    label = _label_in(attributes)
+def _div_as_read(written: str, inner: str, chapter: BookChapter) -> str:
+    group = read_attributes(written) or Attributes(classes=(written.strip("{} "),))
+    label, classes, values = group.id, set(group.classes), dict(group.values)
     if _is_for_others(classes, values):
         return ""
     callouts = (name.removeprefix("callout-") for name in classes if name.startswith("callout-"))
@@ -542,3 +558,25 @@ def _quoted(word: str, title: str, inner: str) -> str:
 def _word(chapter: BookChapter, kind: str) -> str:
     """What things of a kind are called."""
     return chapter.words.get(_CALLOUTS.get(kind, kind)) or kind.capitalize()
+
+
+_SHOWN: Mapping[str, Callable[[Span, _Reader], str]] = {
+    "math": _math,
+    "raw": _raw,
+    "code": _code,
+    "code_block": _code_block,
+    "role": _role,
+    "comment": _nothing,
+    "reference": lambda span, reader: reader.chapter.labels.get(span.target, span.text),
+    "image": _image,
+    "citation": _citation,
+    "shortcode": _shortcode,
+    "html": _html,
+    "div": _div,
+    "empty_link": _link,
+    "label": _labelled,
+    "text_reference": _nothing,
+    "target": _nothing,
+    "caption": _table_caption,
+    "stray": _nothing,
+}

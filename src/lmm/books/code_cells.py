@@ -8,14 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmm.errors import LmmError
-from lmm.markdown import yaml_core
+from lmm.markdown import Span, spans, yaml_core
 
-_FENCED = re.compile(
-    r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*"
-    r"(?P<argument>[^\n`]*)(?:\n(?P<body>.*?))?(?:\n[ \t]*(?P=fence)[`~]*[ \t]*)?\n?\Z",
-    re.DOTALL,
-)
-_FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(`{3,}|~{3,})(.*)", re.DOTALL)
+_HEADER = re.compile(r"\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*(?P<argument>[^\n`]*)")
 _OPTION_LINE = re.compile(r"[ \t]*(?:(?:#|//|--|%%?)\|[ \t]?|:(?=[\w-]+: ))(.*)")
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
 _STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
@@ -40,51 +35,44 @@ class CodeCell:
         return " ".join(str(value[0] if isinstance(value, list) and value else value).split())
 
 
-def code_apart(text: str) -> Iterator[tuple[bool, str]]:
-    """The pieces of a text, in order: whether it is fenced code, which may lie in a list, and its lines.
+def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:
+    """The pieces of a text, in order: the span of fenced code, which may lie in a list, or None, and its lines.
 
-    >>> list(code_apart("A:\\n```r\\n1\\n```\\n```r\\n2\\n```\\nB"))
-    [(False, 'A:\\n'), (True, '```r\\n1\\n```\\n'), (True, '```r\\n2\\n```\\n'), (False, 'B')]
+    >>> [(code and code.text, lines) for code, lines in code_apart("A:\\n```r\\n1\\n```\\nB")]
+    [(None, 'A:\\n'), ('1', '```r\\n1\\n```\\n'), (None, 'B')]
     """
-    if "```" not in text and "~~~" not in text:
-        yield from [(False, text)] if text else []
-        return
-    held, fence = list[str](), ""
-    for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line)
-        if fence:
-            held.append(line)
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
-                yield True, "".join(held)
-                held, fence = [], ""
+    at = 0
+    for code in spans(text, in_list=True) if "```" in text or "~~~" in text else ():
+        if code.kind not in ("code_block", "raw") or not text.startswith(("```", "~~~"), code.start):
             continue
-        if mark and not (mark[1][0] == "`" and "`" in mark[2]):
-            if held:
-                yield False, "".join(held)
-            held, fence = [], mark[1]
-        held.append(line)
-    if held:
-        yield bool(fence), "".join(held)
+        start, end = text.rfind("\n", 0, code.start) + 1, text.find("\n", code.end) + 1 or len(text)
+        if start > at:
+            yield None, text[at:start]
+        yield code, text[start:end]
+        at = end
+    if at < len(text):
+        yield None, text[at:]
 
 
-def read_cell(text: str) -> CodeCell | None:
-    """The code cell that a text is; None if it is none.
+def read_cell(code: Span | None) -> CodeCell | None:
+    """The cell that a code block is; None if it is none that runs.
 
-    >>> cell = read_cell('```{r leaf, fig.cap="A leaf, green"}\\n#| echo: false\\nplot(1)\\n```')
+    >>> [code] = spans('```{r leaf, fig.cap="A leaf, green"}\\n#| echo: false\\nplot(1)\\n```')
+    >>> cell = read_cell(code)
     >>> cell.label, cell.options, cell.code
     ('leaf', {'fig-cap': 'A leaf, green', 'echo': False}, 'plot(1)')
     """
-    fenced = _FENCED.match(text)
-    if fenced is None:
+    header = _HEADER.fullmatch(code.attributes) if code else None
+    if code is None or header is None:
         return None
-    language, _, head = fenced["head"].partition(",")
+    language, _, head = header["head"].partition(",")
     language, _, label = language.strip().partition(" ")
     options = {"label": label.strip()} if label.strip() and "=" not in label else {}
     options |= _in_head(f"{label},{head}" if "=" in label else head)
-    lines = [line.removeprefix(fenced["indent"]) for line in (fenced["body"] or "").split("\n")]
+    lines = code.text.split("\n")
     count = next((i for i, line in enumerate(lines) if not _OPTION_LINE.match(line)), len(lines))
     options |= _in_lines(lines[:count])
-    label = str(options.pop("label", "")) or fenced["argument"].strip()
+    label = str(options.pop("label", "")) or header["argument"].strip()
     return CodeCell(language, label, options, "\n".join(lines[count:]).strip("\n"))
 
 

@@ -42,7 +42,7 @@ def executed(path: Path, top: Path, settings: Mapping[str, Any]) -> Executed:
         return Executed()
     inside = path.relative_to(top)
     source = text_in(top, inside.as_posix(), most=_MOST)
-    cells = [cell for is_code, piece in code_apart(source) if is_code and (cell := read_cell(piece.rstrip("\n")))]
+    cells = [cell for code, _ in code_apart(source) if (cell := read_cell(code))]
     up = "../" * (len(inside.parts) - 1)
     stem = inside.with_suffix("")
     frozen = text_in(top, f"_freeze/{stem.as_posix()}/execute-results/html.json", most=_MOST)
@@ -175,19 +175,19 @@ def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
     """What cells showed, from the markdown that knitr made of the document: between the texts around each."""
     pieces = list(code_apart(source))
     at = 0
-    for number, (is_code, piece) in enumerate(pieces):
-        cell = read_cell(piece.rstrip("\n")) if is_code else None
+    for number, (code, piece) in enumerate(pieces):
+        cell = read_cell(code)
         if cell is None:
             found = _position(knitted, piece, at, last=True)
             at = found if found >= 0 else at
             continue
-        after = next((text for code, text in pieces[number + 1 :] if code or text.strip()), "")
-        if read_cell(after.rstrip("\n")):
+        following, after = next(
+            ((each, text) for each, text in pieces[number + 1 :] if each or text.strip()), (None, "")
+        )
+        if read_cell(following):
             continue  # cells that follow each other cannot be told apart
         end = _position(knitted, after, at) if after else len(knitted)
-        before = pieces[number - 1] if number else (False, "")
-        alone = not (before[0] and read_cell(before[1].rstrip("\n")))
-        if end >= at and alone:
+        if end >= at and not (number and read_cell(pieces[number - 1][0])):
             yield cell.label or cell.code, knitted[at:end].strip("\n")
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from lmm.books.code_cells import code_apart, read_cell
 from lmm.books.project import BookFile
+from lmm.markdown import Span, read_attributes, without
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, TextBlock
 from lmm.markdown.units import is_opening
 
@@ -175,14 +176,14 @@ class Numbering:
             found = _ID.search(text)
             is_titled = _IS_TITLED.search(text) is not None
             opened.append(_TITLED if is_titled else found["id"] if found else "")
-        if "```" in text or "~~~" in text:
-            for is_code, piece in code_apart(text):
-                (self._code if is_code else self._labels)(piece, opened)
-        else:
-            self._labels(text, opened)
+        for code, piece in code_apart(text):
+            if code is None:
+                self._labels(piece, opened)
+            else:
+                self._code(code, opened)
 
     def _labels(self, text: str, opened: list[str]) -> None:
-        bare = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text) if "`" in text else text
+        bare = without(text, "code") if "`" in text else text
         for found in _ID.finditer(bare) if "#" in bare else ():
             theorem = next((_THEOREMS[name] for name in _CLASS.findall(found[0]) if name in _THEOREMS), "")
             if self.chapters and _LABEL.fullmatch(found["id"]):
@@ -194,12 +195,12 @@ class Numbering:
         for found in _BOOKDOWN_LABEL.finditer(bare):
             self._count(f"{found['kind']}:{found['id']}", ())
 
-    def _code(self, text: str, opened: list[str]) -> None:
-        cell = read_cell(text)
+    def _code(self, code: Span, opened: list[str]) -> None:
+        cell = read_cell(code)
         if cell is None:
-            found = _ID.search(text.partition("\n")[0])
-            if found and self.chapters and _LABEL.fullmatch(found["id"]):
-                self._count(found["id"], opened)
+            group = read_attributes(code.attributes)
+            if group and self.chapters and _LABEL.fullmatch(group.id):
+                self._count(group.id, opened)
             return
         label = cell.label
         if self.chapters:

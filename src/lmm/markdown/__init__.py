@@ -17,7 +17,7 @@ from lmm.markdown.blocks import (
 from lmm.markdown.inline import Attributes, Span, read_attributes
 from lmm.markdown.ioutils import load_markdown, load_text, load_tree, save_markdown, save_tree
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.spans import spans
+from lmm.markdown.spans import spans, without
 from lmm.markdown.tree import (
     HeaderNode,
     HeadingNode,
@@ -53,4 +53,5 @@ __all__ = [
     "serialize",
     "spans",
     "tree_to_blocks",
+    "without",
 ]

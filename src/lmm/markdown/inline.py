@@ -36,7 +36,7 @@ class Span(NamedTuple):
     | ``comment`` | what is between ``<!--`` and ``-->`` | | |
     | ``attributes`` | the words that they are about: a heading's, or in brackets | | as written |
     | ``reference`` | ``\\@ref(label)`` of bookdown, as written | the label | |
-    | ``shortcode`` | what is between its marks | its name | |
+    | ``shortcode`` | what is between its marks, of mdBook's too | its name | |
     | ``role`` | of MyST: the text in backticks | its name | |
     | ``raw`` | as written, without a fence | ``tex``, or the format named | |
     | ``div`` | | | as written after the opening fence |
@@ -124,7 +124,7 @@ _TEX = re.compile(
 )
 _ENVIRONMENT = re.compile(r"\\begin\{([A-Za-z]+\*?)\}")
 _ROLE = re.compile(r"\{([A-Za-z][\w:+.-]*)\}(?=`)")
-_SHORTCODE = re.compile(r"\{\{([<%])-?(.*?)-?[>%]\}\}", re.DOTALL)
+_SHORTCODE = re.compile(r"\{\{(?:[<%]-?(?P<words>.*?)-?[>%]|(?P<include>#.*?))\}\}", re.DOTALL)
 # What follows a link's text: an address, which may hold spaces and balanced parentheses, and a title.
 _DESTINATION = re.compile(
     r"""\([ \t]*\n?[ \t]*
@@ -306,13 +306,13 @@ class InlineReader:
 
     def _brace(self, at: int) -> int:
         shortcode = None
-        if self.text.startswith(("{{<", "{{%"), at) and "}}" not in self.absent:
+        if self.text.startswith(("{{<", "{{%", "{{#"), at) and "}}" not in self.absent:
             shortcode = _SHORTCODE.match(self.text, at, self.end)
             if shortcode is None:
                 self.absent.add("}}")
         if shortcode is None:
             return at + 1
-        words = shortcode[2].strip()
+        words = (shortcode["words"] or shortcode["include"]).strip()
         self.add("shortcode", at, shortcode.end(), words, words.split(None, 1)[0] if words else "")
         return shortcode.end()
 

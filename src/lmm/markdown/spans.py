@@ -15,8 +15,10 @@ from functools import lru_cache
 from lmm.markdown.inline import InlineReader, Span, read_attributes, unquoted
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str, *, in_list: bool = False) -> list[Span]:
     """All spans of a text, in order of their beginnings; one that is inside another comes after it.
+
+    A text that may come out of a list (`in_list`) is no code because its first line is indented.
 
     >>> for span in spans("An *oak* [@darwin] has `leaves`, see [below](#l) and $x^2$."):
     ...     print(span.start, span.kind, span.text, span.target or "-")
@@ -27,7 +29,24 @@ def spans(text: str) -> list[Span]:
     >>> [(block.language, block.runs, block.options) for block in spans("```{r oak, echo=FALSE}\\n1\\n```\\n")]
     [('r', True, 'oak, echo=FALSE')]
     """
-    return _Scanner(text).scan()
+    scanner = _Scanner(text)
+    if in_list:
+        scanner.columns = [_width(text[: _end(_INDENT, text, 0)])]
+    return scanner.scan()
+
+
+def without(text: str, *kinds: str) -> str:
+    """A text without its spans of these kinds.
+
+    >>> without("See `x` <!-- later -->and $y$.", "code", "comment")
+    'See  and $y$.'
+    """
+    parts, at = [], 0
+    for span in spans(text):
+        if span.kind in kinds and span.start >= at:
+            parts.append(text[at : span.start])
+            at = span.end
+    return "".join([*parts, text[at:]])
 
 
 _QUOTE = re.compile(r"(?: {0,3}>[ ]?)*")
@@ -48,12 +67,12 @@ _DIV = re.compile(r":{3,}[ \t]*(?:(\{[^\n]*\}|[^\s:{}]+)[ \t]*:*)?[ \t]*\r?(?:\n
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|\r?\n|\Z)")
 _GRID = re.compile(r"\+(?:[-=:]+\+)+[ \t]*\r?\n")
 # A paragraph ends before a blank line, a fence, the line that closes a div; in a list, before the next item; after tags
-# and TeX, before a line that opens a div.
+# and TeX, before a heading and a line that opens a div.
 _STOPS = r"\r?\n|\Z|`{3,}[^`\n]*(?:\n|\Z)|~{3,}|:{3,}[ \t]*\r?(?:\n|\Z)"
 _MARK = r"(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#])[.)]|:)[ \t]|\[\^[^\]\s]+\]:"
 _PARAGRAPH_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}))")
 _ITEM_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|{_MARK}))")
-_RAW_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|:::))")
+_RAW_END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|:::|#{{1,6}}[ \t]))")
 
 
 class _Scanner(InlineReader):

@@ -413,5 +413,5 @@ def test_bibliographies_in_csl() -> None:
 def test_any_text_can_be_read(text: str) -> None:
     """Whatever stands in it; and a text without markup is as it was."""
     as_read(text, BookChapter(labels={"a": "Figure 1", "fig:a": "1"}, citations={"b": ("B", "1")}))
-    plain = text.translate(str.maketrans("", "", "@<{`\\:![(]"))
+    plain = text.translate(str.maketrans("", "", "@<{`\\:![(]>"))
     assert as_read(plain) == plain
