@@ -82,7 +82,6 @@ class _Reader:
 
 
 _LOCATOR = re.compile(r"[ ]\[([^\[\]@]{1,100})\](?!\()")
-_EQUATION = re.compile(r"[ \t]*\{#([\w:.-]+)[^{}\n]*\}")
 
 
 def _parts(span: Span, text: str) -> Iterator[Span]:
@@ -102,7 +101,6 @@ def _parts(span: Span, text: str) -> Iterator[Span]:
         yield span._replace(start=begin) if not text[begin : span.start].strip() else span
     else:
         follows = _LOCATOR if span.kind == "citation" and not span.text.startswith("[") else None
-        follows = _EQUATION if span.target == "display" else follows
         after = follows.match(text, span.end) if follows else None
         yield span._replace(end=after.end(), attributes=after[1]) if after else span
 
@@ -262,9 +260,8 @@ def _with_values(formula: str, chapter: BookChapter) -> str:
 
 def _math(span: Span, reader: _Reader) -> str:
     """A formula with its number at its end, where it has a label."""
-    text, label = reader.text[span.start : span.end], span.attributes
-    if label:
-        text = text[: text.rindex("$$") + 2]
+    label = (read_attributes(span.attributes) or Attributes()).id
+    text = reader.text[span.start : span.end - len(span.attributes)].rstrip(" \t")
     if label in reader.chapter.labels:
         numbered = f"{text[:-2].rstrip()} \\qquad ({_number(reader.chapter.labels[label])})"
         text = f"{numbered}\n$$" if "\n" in text else f"{numbered}$$"

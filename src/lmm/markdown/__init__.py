@@ -17,7 +17,7 @@ from lmm.markdown.blocks import (
 from lmm.markdown.inline import Attributes, Span, read_attributes
 from lmm.markdown.ioutils import load_markdown, load_text, load_tree, save_markdown, save_tree
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.spans import spans, without
+from lmm.markdown.spans import WORDS, prose_of, replace_spans, spans, without
 from lmm.markdown.tree import (
     HeaderNode,
     HeadingNode,
@@ -29,6 +29,7 @@ from lmm.markdown.tree import (
 )
 
 __all__ = [
+    "WORDS",
     "Attributes",
     "Block",
     "ErrorBlock",
@@ -47,7 +48,9 @@ __all__ = [
     "load_text",
     "load_tree",
     "parse_markdown_text",
+    "prose_of",
     "read_attributes",
+    "replace_spans",
     "save_markdown",
     "save_tree",
     "serialize",

@@ -27,7 +27,7 @@ class Span(NamedTuple):
     |---|---|---|---|
     | ``code`` | the code | | as written after it |
     | ``code_block`` | the code, without indentation | | the words after the opening fence |
-    | ``math`` | the formula | ``display`` or ``inline`` | |
+    | ``math`` | the formula | ``display`` or ``inline`` | a label of Quarto's after it |
     | ``link``, ``image`` | what is in the brackets, as written | the address, references resolved | as written |
     | ``citation`` | as written | the keys, separated by ``;`` | |
     | ``footnote`` | an inline note's text | the label of another note | |
@@ -123,6 +123,7 @@ _TEX = re.compile(
     re.VERBOSE,
 )
 _ENVIRONMENT = re.compile(r"\\begin\{([A-Za-z]+\*?)\}")
+_EQUATION_LABEL = re.compile(r"[ \t]*(\{#[\w:.-]+[^{}\n]*\})")
 _ROLE = re.compile(r"\{([A-Za-z][\w:+.-]*)\}(?=`)")
 _SHORTCODE = re.compile(r"\{\{(?:[<%]-?(?P<words>.*?)-?[>%]|(?P<include>#.*?))\}\}", re.DOTALL)
 # What follows a link's text: an address, which may hold spaces and balanced parentheses, and a title.
@@ -236,8 +237,10 @@ class InlineReader:
         if closing < 0 or _BLANK_LINE.search(self.text, at, closing):
             self.absent.add("$$")
             return at + 2
-        self.add("math", at, closing + 2, unquoted(self.text[at + 2 : closing]), "display")
-        return closing + 2
+        label = _EQUATION_LABEL.match(self.text, closing + 2)  # Quarto's
+        end = label.end() if label else closing + 2
+        self.add("math", at, end, unquoted(self.text[at + 2 : closing]), "display", label[1] if label else "")
+        return end
 
     # -- TeX, tags, shortcodes, citations --------------------------------------------------------------
 

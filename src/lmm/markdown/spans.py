@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import lru_cache
 
 from lmm.markdown.inline import InlineReader, Span, read_attributes, unquoted
@@ -35,18 +36,60 @@ def spans(text: str, *, in_list: bool = False) -> list[Span]:
     return scanner.scan()
 
 
+WORDS = "\0words"
+"""What `replace_spans` leaves of a span: its words, without its marks."""
+
+
+def replace_spans(text: str, show: Callable[[Span], str | None]) -> str:
+    """A text with what `show` says in the place of its spans; `None` leaves a span, and looks at those inside it.
+
+    `WORDS` leaves the words of a span, such as what is in the brackets of a link.
+
+    >>> replace_spans("[A *leaf*](b.png), `x`, $y$", lambda span: {"link": WORDS, "code": "…"}.get(span.kind))
+    'A *leaf*, …, $y$'
+    """
+    cuts: list[tuple[int, int, str]] = []
+    for span in spans(text):
+        shown = show(span)
+        if shown is WORDS:
+            begin = text.index(span.text, span.start + 1) if span.text else span.end
+            cuts += [(span.start, begin, ""), (begin + len(span.text), span.end, "")]
+        elif shown is not None:
+            cuts.append((span.start, span.end, shown))
+    parts, at = [], 0
+    for start, end, shown in sorted(cuts, key=lambda cut: cut[:2]):
+        if start >= at:
+            parts += [text[at:start], shown]
+            at = end
+    return "".join([*parts, text[at:]])
+
+
 def without(text: str, *kinds: str) -> str:
     """A text without its spans of these kinds.
 
     >>> without("See `x` <!-- later -->and $y$.", "code", "comment")
     'See  and $y$.'
     """
-    parts, at = [], 0
-    for span in spans(text):
-        if span.kind in kinds and span.start >= at:
-            parts.append(text[at : span.start])
-            at = span.end
-    return "".join([*parts, text[at:]])
+    return replace_spans(text, lambda span: "" if span.kind in kinds else None)
+
+
+def prose_of(text: str) -> str:
+    """What a text says in sentences: no blocks of code, comments, tags, marks of an index, addresses of links.
+
+    >>> " ".join(prose_of("The mean.\\n\\n```r\\nmean(x)\\n```\\n\\nOf [all](x.html) values.").split())
+    'The mean. Of all values.'
+    """
+    return replace_spans(text, _as_prose)
+
+
+def _as_prose(span: Span) -> str | None:
+    if span.kind in ("code_block", "comment", "html", "definition"):
+        return " "
+    if span.kind == "raw":
+        return " " if span.target != "tex" or span.text.startswith(("\\index", "\\label")) else None
+    if span.kind == "attributes" and span.end - span.start == len(span.attributes):
+        return ""
+    return WORDS if span.kind in ("link", "image", "attributes") and span.text != span.target else None
 
 
 _QUOTE = re.compile(r"(?: {0,3}>[ ]?)*")

@@ -34,6 +34,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from lmm import markdown
 from lmm_education.material import KEPT_PASSAGES, Hit
 from lmm_education.search.definitions import Term
 
@@ -162,11 +163,6 @@ what it costs that they stand in code only, where ``na.rm`` is no NA."""
 ASIDE, EMPTY, SAID = 0.05, 0.2, 0.5
 """What a passage loses that sums up, asks or lists links; that has hardly a sentence; that a better one has said."""
 _FEW = 15
-_CODE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ ]*$|\Z)", re.MULTILINE | re.DOTALL)
-_MARKUP = re.compile(
-    r"<!--.*?-->|</?[A-Za-z][^<>\n]*>|\\(?:index|label)\{[^{}]*\}|^\[[^\]\n]+\]:[^\n]*$", re.MULTILINE | re.DOTALL
-)
-_LINK = re.compile(r"\[([^\[\]\n]*)\](?:\([^()\n]*\)|\[[^\[\]\n]*\])")
 _BESIDE = re.compile(
     r"(?:summary|exercises?|quiz|outline|(?:table of )?contents|further reading|references|see also|links"
     r"|zusammenfassung|übungen|aufgaben|inhalt|weiterführende literatur|literatur)\W*\Z",
@@ -175,14 +171,7 @@ _BESIDE = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n\s*\n")
 
 
-@functools.lru_cache(maxsize=KEPT_PASSAGES)
-def prose_of(text: str) -> str:
-    """What a passage says in sentences: without code, comments, tags, marks for an index, addresses of links.
-
-    >>> " ".join(prose_of("The mean.\\n\\n```r\\nmean(x, na.rm = TRUE)\\n```\\n\\nOf [all](x.html) values.").split())
-    'The mean. Of all values.'
-    """
-    return _LINK.sub(r"\1", _MARKUP.sub(" ", _CODE.sub(" ", text)))
+prose_of = functools.lru_cache(maxsize=KEPT_PASSAGES)(markdown.prose_of)
 
 
 def together(text: Sequence[int | None], asked: Mapping[int, float]) -> float:

@@ -19,11 +19,11 @@ from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named, hash_of
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
+from lmm.markdown import Span, spans
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError
-from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.plan import error_of
 from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.study.clean import Edits, Notes, clean_notes
@@ -32,19 +32,10 @@ from lmm_education.study.study_documents import passed_over, settings_at
 # -- the files that a document shows or links to ---------------------------------------------------
 
 
-_TARGET = r"(?:<(?P<angled>[^<>\n]+)>|(?P<bare>[^\s()<>]+(?:\([^\s()]*\)[^\s()<>]*)*))"
-_IN_TEXT = (
-    re.compile(rf"\]\([ \t]*{_TARGET}"),
-    re.compile(rf"^[ ]{{0,3}}\[[^\]\n^]+\]:[ \t]*{_TARGET}", re.MULTILINE),
-    re.compile(r"""<(?:img|a|source|video|audio|iframe)\b[^<>]*?\b(?:src|href)=["'](?P<bare>[^"'\n]+)["']"""),
-)
 # In code that knitr runs: pictures, and documents that are knitted into this one.
-_IN_CODE = (
-    re.compile(r"""include_graphics\(\s*["'](?P<bare>[^"'\n]+)["']"""),
-    re.compile(r"""\bchild\s*=\s*["'](?P<bare>[^"'\n]+)["']"""),
-)
-_INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
-_INCLUDE = re.compile(r"""\{\{<\s*include\s+["']?(?P<bare>[^\s"'>]+)["']?\s*>\}\}""")
+_IN_CODE = re.compile(r"""(?:include_graphics\(\s*|\bchild\s*=\s*)["']([^"'\n]+)["']""")
+_IN_TAG = re.compile(r"""\b(?:src|href)=["']([^"'\n]+)["']""")
+_SHOWING = ("img", "a", "source", "video", "audio", "iframe")
 _IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image")
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//|#|@")
 
@@ -71,16 +62,23 @@ def _targets(text: str) -> Iterator[tuple[str, int]]:
     for block in parse_markdown_text(text):
         if isinstance(block, HeaderBlock):
             yield from ((name, block.line) for name in _in_header(block.values()))
-        elif isinstance(block, TextBlock) and not is_comment(content := block.content):
-            is_code = kind_of(content) == "code"
-            patterns = (*_IN_CODE, _INCLUDE) if is_code else (*_IN_TEXT, *_IN_CODE, _INCLUDE)
-            shown = content if is_code else _INLINE_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), content)
-            matches = (match for pattern in patterns for match in pattern.finditer(shown))
-            line, at = block.line, 0
-            for match in sorted(matches, key=lambda match: match.start()):
-                line, at = line + shown.count("\n", at, match.start()), match.start()
-                groups = match.groupdict()
-                yield groups.get("angled") or groups["bare"], line
+        elif isinstance(block, TextBlock):
+            content = block.content
+            found = (target for span in spans(content, in_list=True) for target in _targets_of(span))
+            for target, at in sorted(found, key=lambda each: each[1]):
+                yield target, block.line + content.count("\n", 0, at)
+
+
+def _targets_of(span: Span) -> Iterator[tuple[str, int]]:
+    """The addresses in a span, each with its offset in the text."""
+    if span.kind in ("link", "image", "definition") and span.target not in ("", "^"):
+        yield span.target, span.end - 1  # where the address stands
+    elif span.kind == "html" and span.target in _SHOWING:
+        yield from ((found[1], span.start + found.start()) for found in _IN_TAG.finditer(span.text))
+    elif span.kind == "code_block" or (span.kind == "code" and span.text.startswith("r ")):
+        yield from ((found[1], span.start) for found in _IN_CODE.finditer(f"{span.attributes}\n{span.text}"))
+    elif span.kind == "shortcode" and span.target == "include":
+        yield span.text.removeprefix("include").strip(" \"'"), span.start
 
 
 def _in_header(values: dict[str, Any]) -> Iterator[str]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
+from lmm.markdown import WORDS, Span, replace_spans
 from lmm.markdown.tree import count_words
 from lmm.terminal import count
-from lmm_education.ingestion.kinds import is_comment, kind_of
 from lmm_education.ingestion.outline import Heading, Text
 from lmm_education.material import is_called, named
 from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
@@ -35,15 +35,7 @@ FORMULA = 4  # a formula in a line
 EQUATION = 16  # a displayed formula, and each further row of it
 PICTURE = 30
 
-# What is repeated here is bounded, or stops where it would begin again: a stranger's text must not take for ever.
-_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_EQUATION = re.compile(r"\$\$(.+?)\$\$|\\\[((?:(?!\\\[).)+?)\\\]", re.DOTALL)
-_FORMULA = re.compile(r"(?<![\\$])\$(?![\s$])(?:\\.|[^$\\])*?(?<!\s)\$(?!\d)|\\\(((?:(?!\\\().)+?)\\\)", re.DOTALL)
-_PICTURE = re.compile(r"!\[([^\[\]]*)\](?:\([^)\n]{0,999}\)|\[[^\]\n]{0,999}\])?")
-_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\](?:\([^)\n]{0,999}\)|\[[^\]\n]{0,999}\])")
-_MARKUP = re.compile(
-    r"<!--(?:.*?-->|.*)|</?[A-Za-z][^<>\n]*>|<https?:[^<>\s]+>|https?://\S+|\{[#.][^}\n]*\}", re.DOTALL
-)
+_ADDRESS = re.compile(r"https?://\S+")
 _RULES = re.compile(r"^[ \t]*[-*_|:=+>#][-*_|:=+># \t]*$|^[ \t]*(?:>|#{1,6}|[-*+]|\d+[.)])[ \t]", re.MULTILINE)
 _ROW = re.compile(r"\\\\(?![A-Za-z])")
 
@@ -56,7 +48,27 @@ def words_to_read(text: str) -> int:
     >>> words_to_read("```r\\nx <- 1\\n\\nplot(x)\\n```")
     16
     """
-    return sum(_words(block) for block in _blocks(text))
+    counted = 0
+
+    def count(span: Span) -> str | None:
+        nonlocal counted
+        worth = _WORTH.get(span.kind)
+        counted += worth(span) if worth else 0
+        if span.kind in ("link", "image") and span.text != span.target:
+            return WORDS
+        return " " if span.kind in _NO_WORDS or worth else None
+
+    rest = _RULES.sub(" ", _ADDRESS.sub(" ", replace_spans(text, count)).replace("|", " "))
+    return counted + count_words(re.sub(r"(?<!\w)[-*_:.,;!?()\[\]{}\"'—–]+(?!\w)", " ", rest))
+
+
+_NO_WORDS = ("comment", "html", "attributes", "definition", "shortcode", "link")
+_WORTH: Mapping[str, Callable[[Span], int]] = {
+    "code": lambda span: max(1, count_words(span.text)),
+    "code_block": lambda span: CODE_LINE * sum(bool(line.strip()) for line in span.text.splitlines()),
+    "math": lambda span: EQUATION * (1 + len(_ROW.findall(span.text))) if span.target == "display" else FORMULA,
+    "image": lambda span: PICTURE,
+}
 
 
 def minutes_to_read(words: int, words_per_minute: int) -> int:
@@ -66,36 +78,6 @@ def minutes_to_read(words: int, words_per_minute: int) -> int:
     (0, 1, 3)
     """
     return math.floor(words / words_per_minute + 0.5) or min(words, 1)
-
-
-def _blocks(text: str) -> list[str]:
-    """A text is a block of the document, or several that were joined; what is fenced stays whole."""
-    pieces = re.split(r"(^[ \t]*(?:```+|~~~+).*?^[ \t]*(?:```+|~~~+)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
-    return [piece for piece in pieces if piece.strip()]
-
-
-def _words(text: str) -> int:
-    if is_comment(text):
-        return 0
-    if kind_of(text.strip("\n")) == "code":
-        return CODE_LINE * sum(_is_code(line) for line in text.splitlines())
-    counted = 0
-
-    def instead(words: int) -> str:
-        nonlocal counted
-        counted += words
-        return " "
-
-    rest = _INLINE_CODE.sub(lambda match: instead(max(1, count_words(match[2]))), text)
-    rest = _EQUATION.sub(lambda match: instead(EQUATION * (1 + len(_ROW.findall(match[0])))), rest)
-    rest = _FORMULA.sub(lambda match: instead(FORMULA), rest)
-    rest = _PICTURE.sub(lambda match: instead(PICTURE) + match[1], rest)
-    rest = _RULES.sub(" ", _MARKUP.sub(" ", _LINK.sub(r"\1", rest)).replace("|", " "))
-    return counted + count_words(re.sub(r"(?<!\w)[-*_:.,;!?()\[\]{}\"'—–]+(?!\w)", " ", rest))
-
-
-def _is_code(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith(("```", "~~~"))
 
 
 # -- what must come before -------------------------------------------------------------------------
