@@ -49,7 +49,7 @@ def replace_spans(text: str, show: Callable[[Span], str | None]) -> str:
     'A *leaf*, …, $y$'
     """
     cuts: list[tuple[int, int, str]] = []
-    for span in spans(text):
+    for span in spans(text, in_list=True):
         shown = show(span)
         if shown is WORDS:
             begin = text.index(span.text, span.start + 1) if span.text else span.end
@@ -82,9 +82,17 @@ def prose_of(text: str) -> str:
     return replace_spans(text, _as_prose)
 
 
+_IN_SENTENCES = {
+    *("a", "abbr", "b", "cite", "code", "em", "font", "i", "kbd", "mark", "q", "s", "samp", "small", "span", "strong"),
+    *("sub", "sup", "u", "var"),
+}
+
+
 def _as_prose(span: Span) -> str | None:
-    if span.kind in ("code_block", "comment", "html", "definition"):
+    if span.kind in ("code_block", "definition"):
         return " "
+    if span.kind in ("comment", "html"):
+        return "" if span.kind == "comment" or span.target.removeprefix("/") in _IN_SENTENCES else " "
     if span.kind == "raw":
         return " " if span.target != "tex" or span.text.startswith(("\\index", "\\label")) else None
     if span.kind == "attributes" and span.end - span.start == len(span.attributes):

@@ -16,6 +16,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lmm.markdown import prose_of, spans
+from lmm.markdown.blocks import fenced
 from lmm.models.builtin import sentences_of
 from lmm_education.ingestion.kinds import ITEM, is_comment, kind_of
 from lmm_education.search.definitions import Term, term_of
@@ -61,18 +63,12 @@ _ASIDE = re.compile(
     r"|[Ss]ee (?:Appendix|Chapter|also)|[Ww]e (?:will|saw)|[Ww]e[’']ve )",
     re.DOTALL,
 )
-_TAGS = re.compile(r"(`[^`]*`)|<!--.*?(?:-->|\Z)|</?[A-Za-z][\w-]*(?:\s[^<>\n]*)?/?>", re.DOTALL)
-_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()\n]*\)|\[[^\[\]\n]*\])")
-_MARKS = re.compile(r"\\(?:index|label)\{[^{}]*\}|\{[#.=][^{}\n]*\}")
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_OPTIONS = re.compile(r"^( {0,3}(?:`{3,}|~{3,}))\s*\{?\s*([A-Za-z0-9_+-]*)[^\n]*")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _ITEM = re.compile(rf"^(?= {{0,3}}{ITEM})", re.MULTILINE)
 _QUOTE = re.compile(r"^ {0,3}> ?", re.MULTILINE)
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
-
-
-_INCLUDED = re.compile(r"\s*(?:`{3,}|~{3,})[^\n]*\n\s*(?:\{\{[^\n]*\}\}\s*)*(?:`{3,}|~{3,})\s*\Z")
+_INCLUDED = re.compile(r"\s*(?:\{\{[^\n]*\}\}\s*)*\Z")  # of an mdBook, or nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +190,9 @@ def _sentences(passage: int, text: str) -> list[_Sentence]:
             continue
         if kind in ("code", "equation", "table"):
             pointing = next((each for each in reversed(last) if _POINTS.search(each.text)), None)
-            if _INCLUDED.match(block):
-                continue
-            if pointing and len(pointing.shown) + len(block) <= LONGEST:
-                pointing.shown = f"{pointing.shown}\n\n{_plain_options(block)}".strip()
+            shown = _code_alone(block) if kind == "code" else block
+            if pointing and len(pointing.shown) + len(shown) <= LONGEST:
+                pointing.shown = f"{pointing.shown}\n\n{shown}".strip()
             continue
         if kind == "list":
             last = _items(passage, number, block, last)
@@ -241,26 +236,19 @@ def _item(text: str) -> str:
 
 def _blocks(text: str) -> Iterator[str]:
     """The blocks of a markdown text: what blank lines part, code and formulas whole."""
-    lines: list[str] = []
-    fence = ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if fence:
-            lines.append(line)
-            closed = line.rstrip().endswith("$$") if fence == "$$" else mark is not None and mark[1].startswith(fence)
-            if not closed:
-                continue
-            fence = ""
-        elif mark or (line.startswith("$$") and line.count("$$") == 1):
-            yield from _joined(lines)
-            lines, fence = [line], mark[1] if mark else "$$"
-            continue
-        elif line.strip():
-            lines.append(line)
-            continue
-        yield from _joined(lines)
-        lines = []
-    yield from _joined(lines)
+    at = 0
+    for span in spans(text, in_list=True):
+        start, end = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end) + 1 or len(text)
+        is_block = span.kind == "code_block" or (span.target == "display" and "\n" in span.text)
+        if is_block and start >= at and not text[start : span.start].strip():
+            yield from _paragraphs_of(text[at:start])
+            yield text[start:end].rstrip("\n")
+            at = end
+    yield from _paragraphs_of(text[at:])
+
+
+def _paragraphs_of(text: str) -> Iterator[str]:
+    yield from (lines.strip("\n") for lines in _BLANK_LINES.split(text) if lines.strip())
 
 
 def _unquoted(blocks: Iterator[str]) -> Iterator[str]:
@@ -272,29 +260,27 @@ def _unquoted(blocks: Iterator[str]) -> Iterator[str]:
             yield block
 
 
-def _joined(lines: Sequence[str]) -> Iterator[str]:
-    if lines:
-        yield "\n".join(lines)
-
-
 def _clean(text: str) -> str:
     """Prose as it is read: without comments, tags, marks for an index, and the addresses of links.
 
-    >>> _clean("See [the *book*](b.html) <!-- ignore --> on leaves{#leaf}.")
+    >>> _clean("See [the *book*](b.html) <!-- ignore --> on leaves.")
     'See the *book* on leaves.'
     >>> _clean("A <b>`Vec<T>`</b>, see <https://a.org>")
     'A `Vec<T>`, see <https://a.org>'
     """
-    return " ".join(_MARKS.sub("", _LINK.sub(r"\1", _TAGS.sub(r"\1", text))).split())
+    return " ".join(prose_of(text).split())
 
 
-def _plain_options(block: str) -> str:
-    """Code with the language of its fence, without the options of a chunk.
+def _code_alone(block: str) -> str:
+    """Code with the language of its fence, without the options of a chunk; nothing where it only includes a file.
 
-    >>> _plain_options("```{r plot, echo=FALSE}\\nplot(x)\\n```").splitlines()[0]
+    >>> _code_alone("```{r plot, echo=FALSE}\\nplot(x)\\n```").splitlines()[0]
     '```r'
     """
-    return _OPTIONS.sub(r"\1\2", block, count=1)
+    code = next(iter(spans(block)), None)
+    if code is None or code.kind != "code_block" or not code.attributes:
+        return block
+    return "" if _INCLUDED.match(code.text) else fenced(code.text, code.language)
 
 
 # -- showing ---------------------------------------------------------------------------------------

@@ -5,27 +5,37 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
+from lmm import markdown
 from lmm_education.encode.bm25 import bm25
 
-Span = tuple[int, int]
+Part = tuple[int, int]
 _WORD = re.compile(r"\w+")
 _SPACE = re.compile(r"\s+")
-# What means something only in its lines: code, equations, tables. One that is not closed goes to the end.
-_BLOCK = re.compile(
-    r"^[ ]*(?P<fence>`{3,}|~{3,}).*?(?:^[ ]*(?P=fence)[`~]*[ ]*$|\Z)"
-    r"|^[ ]*\$\$.*?(?:\$\$[^\n]*$|\Z)"
-    r"|^[ ]*\\\[.*?(?:\\\][^\n]*$|\Z)"
-    r"|^[ ]*\\begin\{(?P<name>[^}\n]+)\}.*?(?:\\end\{(?P=name)\}[^\n]*$|\Z)"
-    r"|^[ ]*\|[^\n]*(?:\n[ ]*\|[^\n]*)*",
-    re.MULTILINE | re.DOTALL,
-)
-_INLINE = re.compile(
-    r"(?<!`)(?P<ticks>`++)[^`\n]++(?P=ticks)|\\\([^\n]{1,1000}?\\\)|(?<![\\$])\$(?![\s$])[^$\n]+?(?<!\s)\$(?!\d)"
-)
+_ROWS = re.compile(r"^[ ]*\|[^\n]*(?:\n[ ]*\|[^\n]*)*", re.MULTILINE)
 
 
-def matching_words(text: str, question: str, languages: Collection[str]) -> list[Span]:
+class Verbatim(NamedTuple):
+    """What means something only as it is written: `blocks` (code, equations, tables) keep their lines, too; `all` of
+    it is code and formulas in a sentence besides."""
+
+    blocks: Sequence[Part]
+    all: Sequence[Part]
+
+
+@lru_cache(maxsize=64)
+def verbatim(text: str) -> Verbatim:
+    """The parts of a text in which nothing is marked, and those that keep their lines."""
+    found = [each for each in markdown.spans(text, in_list=True) if each.kind in ("code", "code_block", "math", "raw")]
+    blocks = [(each.start, each.end) for each in found if each.kind == "code_block" or "\n" in each.text]
+    rows = [match.span() for match in _ROWS.finditer(text)]
+    rows = [(at, until) for at, until in rows if not any(at < last and first < until for first, last in blocks)]
+    return Verbatim(sorted([*blocks, *rows]), sorted([*((each.start, each.end) for each in found), *rows]))
+
+
+def matching_words(text: str, question: str, languages: Collection[str]) -> list[Part]:
     """Where words of the question stand in a text, in whatever form; stop words do not count.
 
     >>> matching_words("A model of models.", "Which models?", ["en"])
@@ -42,7 +52,7 @@ def matching_words(text: str, question: str, languages: Collection[str]) -> list
     return [match.span() for match in _WORD.finditer(text) if counts(match[0].casefold())]
 
 
-def excerpt(text: str, spans: Sequence[Span], width: int) -> Span:
+def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:
     """The part of a text of at most about `width` characters with most of the spans; it begins and ends at words.
 
     Code, equations and tables up to this width are not cut, longer ones at lines: they may add to it.
@@ -62,7 +72,7 @@ def excerpt(text: str, spans: Sequence[Span], width: int) -> Span:
     return _at_lines(text, _at_words(text, begin, begin + width), width)
 
 
-def _at_words(text: str, begin: int, end: int) -> Span:
+def _at_words(text: str, begin: int, end: int) -> Part:
     """The part without the words that its ends cut."""
     if begin and not text[begin - 1].isspace():
         space = _SPACE.search(text, begin, end)
@@ -73,10 +83,10 @@ def _at_words(text: str, begin: int, end: int) -> Span:
     return begin, end
 
 
-def _at_lines(text: str, part: Span, width: int) -> Span:
+def _at_lines(text: str, part: Part, width: int) -> Part:
     """The part with what keeps its lines whole, or with whole lines of it."""
     begin, end = part
-    for first, last in (match.span() for match in _BLOCK.finditer(text)):
+    for first, last in verbatim(text).blocks:
         whole = last - first <= width
         if first < begin < last:
             begin = first if whole else max(text.rfind("\n", 0, begin) + 1, begin - width)
@@ -87,7 +97,7 @@ def _at_lines(text: str, part: Span, width: int) -> Span:
 
 
 def marked(
-    text: str, spans: Sequence[Span], part: Span, mark: Callable[[str], str], safe: Callable[[str], str], *,
+    text: str, spans: Sequence[Part], part: Part, mark: Callable[[str], str], safe: Callable[[str], str], *,
     keep_lines: bool = False,
 ) -> str:  # fmt: skip
     """A part of a text with `mark` around the spans in it and ``…`` where something was left out.
@@ -105,7 +115,7 @@ def marked(
     $$
     """
     begin, end = part
-    spans = _without(spans, [match.span() for pattern in (_BLOCK, _INLINE) for match in pattern.finditer(text)])
+    spans = _without(spans, verbatim(text).all)
 
     def prose(first: int, last: int) -> Iterator[str]:
         for at, until in spans:
@@ -127,11 +137,11 @@ def marked(
     return f"{f'…{before}' if begin else ''}{shown}{f'{after}…' if end < len(text) else ''}"
 
 
-def _pieces(text: str, part: Span) -> Iterator[tuple[Span, bool]]:
+def _pieces(text: str, part: Part) -> Iterator[tuple[Part, bool]]:
     """A part of a text as prose (True) and what keeps its lines (False), in turn."""
     at, end = part
-    for match in _BLOCK.finditer(text):
-        first, last = max(match.start(), at), min(match.end(), end)
+    for begin, stop in verbatim(text).blocks:
+        first, last = max(begin, at), min(stop, end)
         if first < last:
             yield (at, first), True
             yield (first, last), False
@@ -141,9 +151,9 @@ def _pieces(text: str, part: Span) -> Iterator[tuple[Span, bool]]:
 
 def _near_block(text: str, at: int) -> str:
     """What stands between an ellipsis and the text at this place: beside what keeps its lines, a new line."""
-    return "\n" if any(match.start() <= at <= match.end() for match in _BLOCK.finditer(text)) else " "
+    return "\n" if any(first <= at <= last for first, last in verbatim(text).blocks) else " "
 
 
-def _without(spans: Sequence[Span], hidden: Sequence[Span]) -> list[Span]:
+def _without(spans: Sequence[Part], hidden: Sequence[Part]) -> list[Part]:
     """The spans that do not touch any of `hidden`."""
     return [(at, until) for at, until in spans if not any(at < last and first < until for first, last in hidden)]

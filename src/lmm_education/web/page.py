@@ -17,6 +17,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
+from lmm.markdown import prose_of
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
@@ -37,9 +38,8 @@ from lmm_education.web.service import ServedQuestion, Service, WaitingAnswer, se
 from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
 _FIRST_WORDS = 90  # characters
-_NO_WORDS = re.compile(r"\s*(?:#|```|~~~|:::|<!--|---|\||\$\$|\[[^\]]*\]:)")
-_LINK_TEXT = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])?")
-_MARKS = re.compile(r"\*+|`+|(?<!\w)_|_(?!\w)|<!--[^>]*-->|^\s*>\s?")
+_NO_WORDS = re.compile(r"\s*(?:#|:::|---|\||\$\$)")
+_MARKS = re.compile(r"\*+|`+|(?<!\w)_|_(?!\w)|^\s*>\s?")
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (what the model reads), ``text`` (as it
 arrives), ``block`` (the same, what it comes to, and what is left of the text), ``restart`` (all text is void),
@@ -145,9 +145,9 @@ def first_words(markdown: str) -> str:
     >>> first_words("## Leaves\\n\\nA *leaf* is [green](a.md), because of " + "chlorophyll " * 20)
     'A leaf is green, because of chlorophyll chlorophyll chlorophyll chlorophyll chlorophyll …'
     """
-    lines = [line for line in markdown.splitlines() if not _NO_WORDS.match(line)]
+    lines = [line for line in prose_of(markdown).splitlines() if not _NO_WORDS.match(line)]
     paragraphs = (" ".join(lines) for there, lines in groupby(lines, key=lambda line: bool(line.strip())) if there)
-    text = _MARKS.sub("", _LINK_TEXT.sub(r"\1", next(paragraphs, "")))
+    text = _MARKS.sub("", next(paragraphs, ""))
     return textwrap.shorten(text, _FIRST_WORDS, placeholder=" …")
 
 
