@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
-from lmm.markdown.merge import look
 from lmm.markdown.parse_markdown import parse_markdown_text
 
 
 def others(text: str) -> list[tuple[str, str]]:
     """What is no metadata."""
-    return [
-        look(block) for block in parse_markdown_text(text) if not isinstance(block, MetadataBlock) and block.content
-    ]
+    blocks = (block for block in parse_markdown_text(text) if not isinstance(block, MetadataBlock) and block.content)
+    return [(block.kind, block.content.replace("\r\n", "\n")) for block in blocks]
 
 
 def authors_keys(text: str) -> list[dict[str, object]]:

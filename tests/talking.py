@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lmm import Document, Report
+from lmm.errors import Failure
 from lmm.messages import Listener, Reply, ignore
 from lmm.models.port import ChatModel
-from lmm.pipeline import Failure
 
 
 class Talked(Document):

@@ -1,14 +1,14 @@
 """The noun: a markdown file that talks.
 
-A `Document` is in memory until `save`; no attribute of it reads or writes a file. What its author saves meanwhile is
-merged when it is saved. A verb that asks a model works under the document's lock, and journals each reply when it
-arrives, so that nothing that was paid can be lost.
+A `Document` is in memory until `save`; no attribute of it reads or writes a file. Where its author saved meanwhile,
+what was done to it is done again to their text. A verb that asks a model works under the document's lock, and journals
+each reply when it arrives, so that nothing that was paid can be lost.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,12 @@ from lmm.config_tables import Config
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
-from lmm.errors import DocumentError, FileWriteError, LmmError, Place
+from lmm.errors import DocumentError, Failure, FileWriteError, LmmError, Place
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.tree import HeaderNode, blocks_to_tree, tree_to_blocks
-from lmm.messages import Listener, Notice, Waiting, ignore
+from lmm.messages import Failed, Listener, Notice, Waiting, ignore
 from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
@@ -37,12 +37,12 @@ from lmm.notebook.answers import Answered, AnswerPlanner, PendingPrompt, plan
 from lmm.notebook.batch import BatchFunction, FieldPlanner, batch_function
 from lmm.notebook.chat_log import ChatExchange, clear_chats, cleared, read_log
 from lmm.notebook.companions import bring
-from lmm.notebook.edits import is_sound, merge_whole_edits
+from lmm.notebook.edits import is_sound
 from lmm.notebook.fields import Visited
 from lmm.notebook.fingerprints import State, without_generated
 from lmm.notebook.header import check_header, complete_header
 from lmm.notebook.problems import Problem, find_problems, header_gaps, without_running_code
-from lmm.pipeline import P, Parsed, Planner, R, Report, work
+from lmm.pipeline import Applied, Change, P, Parsed, Planner, R, Report, Rewrite, work
 from lmm.prompts.templates import load_prompts
 
 SETTLE = 0.1  # seconds without a save of somebody else's, before we write
@@ -115,7 +115,8 @@ class Document:
         self._config = Path(config) if isinstance(config, str) else config
         self._parsed = Parsed(text, title or (files.title_of(path) if path else ""), str(path or ""))
         self._tree: HeaderNode | None = None
-        self._unplaced: tuple[str, ...] = ()
+        self._changes: list[Change] = []  # since the file was read or saved
+        self._lost: tuple[Failure, ...] = ()  # of these, what found no place in what its author saved since
         self._held: list[contextlib.AsyncExitStack] = []  # one for each block that holds it
 
     @classmethod
@@ -130,7 +131,7 @@ class Document:
             FileReadError: it is missing, no ordinary file, not readable, or not UTF-8.
         """
         path = Path(path)
-        file = SharedFile.open(path, merge=merge_whole_edits)
+        file = SharedFile.open(path)
         document = cls(file.base, path=path, config=config, listener=listener)
         document._file = file
         return document
@@ -178,6 +179,7 @@ class Document:
         if self._tree is not None:
             text = serialize(tree_to_blocks(self._tree))
             if text != self._parsed.text:
+                self._remember(Rewrite(self._parsed.text, text))
                 self._parsed = replace(self._parsed, text=text)
         return self._parsed
 
@@ -357,12 +359,13 @@ class Document:
             if self.path is not None and not estimate:
                 files.check_writable(self.path)
             client = self._client("minor", model, again=again, budget=budget, estimate=estimate)
-            before = self.blocks
-            if self._is_chapter and before and not isinstance(before[0], HeaderBlock | ErrorBlock):
+            before, changes = self.text, [*self._changes]
+            if self._is_chapter and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
                 self.complete()  # else the tree would make a header with a title
             report: Report[Visited] = await self._work(planner, client)
             if not report.changed:
-                self._put(before)
+                self._take(before)
+                self._changes = changes
         if report.error is not None:
             raise BatchFailed(report.error, report) from report.error
         return report
@@ -411,9 +414,9 @@ class Document:
         return AnswerPlanner(prompts, at, again=again, since=since, bring=partial(bring, self.path))
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
-        text, report = await work(self.parsed, planner, client)
+        text, report, change = await work(self.parsed, planner, client)
         if report.changed:
-            self._become(text)
+            self._become(text, change)
         if report.usage.requests and not client.estimate:
             journal.forget_old()
         return report
@@ -450,7 +453,8 @@ class Document:
         A chapter of a book gets no title: there its first heading is one, and Pandoc would print both.
         """
         name = self._parsed.name or "document"
-        return self._put(complete_header(self.blocks, name=name, chapter=self._is_chapter))
+        chapter = self._is_chapter
+        return self._do(lambda blocks: complete_header(blocks, name=name, chapter=chapter))
 
     @property
     def _is_chapter(self) -> bool:
@@ -460,8 +464,8 @@ class Document:
 
     def fix(self) -> int:
         """Spell replies and other values of models so that knitr runs no code in them; how many there were."""
-        blocks, count = without_running_code(self.blocks)
-        self._put(blocks)
+        _, count = without_running_code(self.blocks)
+        self._do(lambda blocks: without_running_code(blocks)[0])
         return count
 
     def accept(self, *, line: int | None = None, force: bool = False) -> int:
@@ -489,7 +493,7 @@ class Document:
                 raise DocumentError("this edit does not wait any more", where=self._parsed.file)
         blocks, count = waiting.resolve(self.blocks, verdict, line=line, force=force)
         if count:
-            self._put(blocks)
+            self._become(serialize(blocks))
         return count
 
     def clear(self, *, pending: bool = False) -> bool:
@@ -497,23 +501,30 @@ class Document:
 
         A metadata block that held nothing else goes with them.
         """
-        return self._put(clear_chats(self.blocks, pending=pending))
+        return self._do(lambda blocks: clear_chats(blocks, pending=pending))
 
     def clear_annotations(self, *fields: str) -> bool:
         """Remove generated annotations, all or those named; whether there were any. What people edited stays.
 
         A metadata block that held nothing else goes with them.
         """
-        return self._put(cleared(self.blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
+        return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
     def update(self, new: str | Sequence[Block]) -> None:
         """Put another text in the place of this one, such as an editor's buffer."""
         self._become(new if isinstance(new, str) else serialize(new))
 
-    def _put(self, blocks: Sequence[Block]) -> bool:
-        return self._become(serialize(blocks))
+    def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:
+        return self._become(serialize(change(self.blocks)), lambda version: Applied(change(version.blocks)))
 
-    def _become(self, text: str) -> bool:
+    def _become(self, text: str, change: Change | None = None) -> bool:
+        """Have this text from now on, by that change; whether it is another one."""
+        before = self.text
+        if taken := self._take(text):
+            self._remember(change or Rewrite(before, text))
+        return taken
+
+    def _take(self, text: str) -> bool:
         """Have this text from now on; if it is another one, a tree of the one before is over. Whether it is."""
         if text == self.text:
             return False
@@ -523,13 +534,45 @@ class Document:
         self._parsed = replace(self._parsed, text=text)
         return True
 
+    def _remember(self, change: Change) -> None:
+        """Keep a change to be done again, several rewritings in a row as one."""
+        last = self._changes[-1] if self._changes else None
+        if isinstance(last, Rewrite) and isinstance(change, Rewrite):
+            self._changes[-1] = Rewrite(last.before, change.after)
+        elif self._file is not None:
+            self._changes.append(change)
+
+    def _rebase(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
+        """What was done since the file was read, done in the text that stands there now; what found no place in it.
+
+        Raises:
+            Changed: its author has changed lines that were rewritten.
+        """
+        version, failures = replace(self.parsed, text=theirs), list[Failure]()
+        for change in self._changes:
+            applied = change(version)
+            version = replace(version, text=serialize(applied.blocks))
+            failures += applied.failures
+        return version.text, tuple(failures)
+
+    def _checked_rebase(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
+        """The same, unless something else would be read as what it is not."""
+        assert self._file is not None
+        text, failures = (self.text, self._lost) if theirs == self._file.base else self._rebase(theirs)
+        if text != theirs and not is_sound(theirs, text):
+            why = "nothing was written: with it, something else in the file would be read as what it is not"
+            hint = "lmm scan --check shows what cannot be read there; mend it and run again: replies are remembered"
+            raise DocumentError(why, where=self._parsed.file, hint=hint)
+        return text, failures
+
     # -- the disk --------------------------------------------------------------------------------------
 
     @background
     async def asave(self, to: str | Path | None = None, *, overwrite: bool = False, settle: float = SETTLE) -> Saved:
-        """Write the document into its file, merged with what its author saved there meanwhile.
+        """Write the document into its file; where its author saved there meanwhile, into their text.
 
-        What found no place in their text goes to ``FILE.unplaced``, which the result names.
+        What was done is done to it again: replies go to the same questions, metadata to the same sections. What found
+        no place is told, and in the result's `failures`; replies are remembered.
 
         Args:
             to: another file, which is the document's from now on; an existing one only with `overwrite`.
@@ -537,22 +580,26 @@ class Document:
 
         Raises:
             FileReadError, FileWriteError: the file is gone, or cannot be written; `to` exists; there is no file.
+            Changed: lines that were rewritten here (in `tree`, by `update`, `accept`, `reject`) were changed there too.
+            DocumentError: with it, something else would be read as what it is not. Nothing is written then.
         """
         if to is not None:
             return self._save_as(Path(to), overwrite)
         if self._file is None or self.path is None:
             raise FileWriteError("this document is in no file yet", hint='name one: save("notes.md")')
-        if self.text == self._file.base and not self._unplaced:
+        if self.text == self._file.base and not self._lost:
             return Saved(self.text)
         async with self._locked(refresh=False):
             files.check_writable(self.path)
             await self._file.still(settle)
-            saved = self._file.save(self.text, check=is_sound, unplaced=self._unplaced)
-        self._unplaced = ()
+            saved = self._file.save(self._checked_rebase)
+        self._forget_changes()
+        for failure in saved.failures:
+            self.listener(Failed(failure.error, failure.what), failure.place)
         for kept in saved.recovered:
             what = f"a save that a run which was killed had taken aside is in {files.shown(kept.name)}; compare it"
             self.listener(Notice(what), Place(str(self.path)))
-        self._become(saved.text)
+        self._take(saved.text)
         return saved
 
     save = blocking(asave)
@@ -561,21 +608,24 @@ class Document:
         if path.exists() and not overwrite:
             raise FileWriteError("this file exists", where=str(path), hint="name another one, or overwrite=True")
         files.replace(path, self.text)
-        self.path, self._file = path, SharedFile.open(path, merge=merge_whole_edits)
+        self.path, self._file = path, SharedFile.open(path)
+        self._forget_changes()
         self._parsed = Parsed(self.text, self._parsed.name or files.title_of(path), str(path))
         return Saved(self.text)
 
     def reload(self) -> None:
-        """Take what is on the disk; changes that are not saved are merged into it.
+        """Take what is on the disk; changes that are not saved are done again to it.
 
         Raises:
             FileReadError: the file is gone, or cannot be read.
+            Changed: lines that were rewritten here were changed there too.
         """
-        if self._file is None or not self._file.changed():
-            return
-        merged = self._file.reread(self.text)
-        self._unplaced += merged.unplaced
-        self._become(merged.text)
+        if self._file is not None and self._file.changed():
+            text, self._lost = self._file.reread(self._rebase)
+            self._take(text)
+
+    def _forget_changes(self) -> None:
+        self._changes, self._lost = [], ()
 
     def undo(self) -> UndoneChange:
         """Take back the last change that we saved in the file, byte for byte; what its author changed elsewhere stays.

@@ -104,8 +104,9 @@ class FileWriteError(DocumentError):
 class Changed(DocumentError):
     """The file is not what we had read; `theirs` is what stands there now, None if nothing does."""
 
-    def __init__(self, theirs: bytes | None, path: Path) -> None:
-        super().__init__("the file was changed meanwhile", where=str(path), hint="run again")
+    def __init__(self, theirs: bytes | None, path: Path, *, line: int = 0) -> None:
+        where = f"{path}:{line}" if line else str(path)
+        super().__init__("the file was changed meanwhile", where=where, hint="run again")
         self.theirs = theirs
 
 
@@ -229,6 +230,18 @@ class FetchFailed(LmmError):
 
 class LimitReached(LmmError):
     """What may be used is used up: tokens, money, requests, time; what was said and done so far is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A place that got no reply, and why; `what` names what was to be made there."""
+
+    place: Place
+    error: LmmError
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {f'{self.what}: ' if self.what else ''}{self.error}"
 
 
 class PartlyFailed(LmmError):

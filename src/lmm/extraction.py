@@ -14,14 +14,14 @@ from typing import Any, Generic, TypeVar
 
 from lmm.csv_table import csv_text
 from lmm.disk.files import check_writable, replace, shown
-from lmm.errors import ConfigError, Interrupted, LmmError, Place
+from lmm.errors import ConfigError, Failure, Interrupted, LmmError, Place
 from lmm.markdown.blocks import Block, TextBlock
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, own_text, preorder, without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Progress, Usage
 from lmm.models.client import Client
 from lmm.models.port import Ask
 from lmm.models.structured import Schema, structured
-from lmm.pipeline import Failure, Report
+from lmm.pipeline import Report
 from lmm.prompts.templates import Prompts
 
 _KEY = re.compile(r"(?P<key>[\w.~-]+)=(?P<value>.*)", re.DOTALL)

@@ -7,13 +7,15 @@ and extraction are planners.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from lmm.config import Settings
-from lmm.errors import LmmError, PartlyFailed, Place
+from lmm.disk.diff import Conflict, three_way
+from lmm.errors import Changed, Failure, LmmError, PartlyFailed
 from lmm.markdown.blocks import Block, HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree
@@ -51,18 +53,6 @@ class Parsed:
     def tree(self) -> HeaderNode:
         """A new tree of it: nodes can be changed."""
         return blocks_to_tree(self.blocks, title=self.name) or HeaderNode(title=self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A place that got no reply, and why; `what` names what was to be made there."""
-
-    place: Place
-    error: LmmError
-    what: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.place}: {f'{self.what}: ' if self.what else ''}{self.error}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +131,50 @@ class Planner(Protocol[P, R]):
         ...
 
     def apply(self, document: Parsed, plan: P, result: R) -> Applied:
-        """The document with the result in it."""
+        """The document, or a version of it that its author has changed since, with the result in it.
+
+        What finds no place in that version any more is a failure; what failed before is none again.
+        """
         ...
 
 
-async def work(document: Parsed, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any]]:
+Change = Callable[[Parsed], Applied]
+"""What was done to a document, to be done again in a version that its author has changed since; pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A change of which only the outcome is known: it is done again line by line."""
+
+    before: str
+    after: str
+
+    def __call__(self, version: Parsed) -> Applied:
+        """The version with the lines that were changed.
+
+        Raises:
+            Changed: its author has changed the same lines.
+        """
+        try:
+            text = three_way(self.before, self.after, version.text)
+        except Conflict as conflict:
+            raise Changed(version.text.encode(), Path(version.file), line=conflict.line) from None
+        return Applied(parse_markdown_text(text))
+
+
+async def work(document: Parsed, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any], Change]:
     """Plan, ask, apply: the document's text with what came of it, in memory."""
     plan = planner.plan(document, client.settings)
     result = await planner.ask(plan, client)
-    applied = planner.apply(document, plan, result)
+
+    def change(version: Parsed) -> Applied:
+        return planner.apply(version, plan, result)
+
+    applied = change(document)
     for failure in applied.failures:
         client.tell(Failed(failure.error, failure.what), failure.place)
     text = serialize(applied.blocks)
-    return text, Report(
+    report: Report[Any] = Report(
         results=tuple(applied.results),
         failures=tuple(applied.failures),
         usage=client.usage,
@@ -163,3 +184,4 @@ async def work(document: Parsed, planner: Planner[P, R], client: Client) -> tupl
         interrupted=client.interrupted,
         error=applied.error,
     )
+    return text, report, change

@@ -5,9 +5,9 @@ Each function opens an `lmm.Document`, calls one verb, and saves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from lmm.document import BatchFailed, Document
 from lmm.messages import Listener, ignore
@@ -18,6 +18,8 @@ from lmm.notebook.fields import Visited
 from lmm.notebook.problems import Problem
 from lmm.pipeline import Report
 from lmm.watcher import watch_documents
+
+T = TypeVar("T")
 
 __all__ = [
     "BatchFailed",
@@ -55,10 +57,10 @@ def scan_messages(
 ) -> Report[Answered]:
     """Answer the pending prompts of a file and save it; nothing else in it changes (see `lmm.Document.answer`).
 
-    A failed call leaves its prompt in place and is in the report. What the author saved meanwhile is merged.
+    A failed call leaves its prompt in place and is in the report. The author may
+    save it meanwhile.
     """
-    with _saved(path, config, listener) as document:
-        return document.answer(at=at, model=model, again=again)
+    return _saved(path, config, listener, lambda document: document.answer(at=at, model=model, again=again))
 
 
 def scan_rag(
@@ -72,8 +74,8 @@ def scan_rag(
     listener: Listener = ignore,
 ) -> Report[Visited]:
     """Add annotations to a file: those named, or as configured (see `lmm.Document.annotate`)."""
-    with _saved(path, config, listener) as document:
-        return document.annotate(*fields, model=model, refresh=refresh, again=again, estimate=estimate)
+    options: dict[str, Any] = {"model": model, "refresh": refresh, "again": again, "estimate": estimate}
+    return _saved(path, config, listener, lambda document: document.annotate(*fields, **options))
 
 
 def scan_batch(
@@ -88,15 +90,17 @@ def scan_batch(
     listener: Listener = ignore,
 ) -> Report[Visited]:
     """Run a registered batch model (or a function) on a file (see `lmm.Document.run`)."""
-    with _saved(path, config, listener) as document:
-        return document.run(name, model=model, refresh=refresh, again=again, estimate=estimate)
+    options: dict[str, Any] = {"model": model, "refresh": refresh, "again": again, "estimate": estimate}
+    return _saved(path, config, listener, lambda document: document.run(name, **options))
 
 
-@contextmanager
-def _saved(path: str | Path, config: str | Path | None, listener: Listener) -> Iterator[Document]:
-    """A document, locked; it is saved however the work on it ends."""
+def _saved(
+    path: str | Path, config: str | Path | None, listener: Listener, verb: Callable[[Document], Report[T]]
+) -> Report[T]:
+    """What a verb did to a document, which is locked, and saved however the work on it ends."""
     with Document.open(path, config=config, listener=listener) as document:
         try:
-            yield document
+            report = verb(document)
         finally:
-            document.save()
+            saved = document.save()
+        return report + Report(failures=saved.failures)

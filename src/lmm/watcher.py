@@ -43,12 +43,14 @@ class WatchReport:
 
 @dataclass(frozen=True, slots=True)
 class Scanned(Event):
-    """A document was read, and perhaps answered (`report` is None where nothing waited)."""
+    """A document was read, and perhaps answered (`report` is None where nothing waited).
+
+    `text` is what it is now; `rebased` tells that its author saved it meanwhile.
+    """
 
     report: Report[Answered] | None
-    unplaced: Path | None = None
     text: str = ""
-    merged: bool = False
+    rebased: bool = False
 
 
 @background
@@ -84,7 +86,7 @@ async def awatch_documents(
         document = Document.open(path, config=config, listener=told)
         report = await document.aanswer(model=model, since=since)
         saved = await document.asave(settle=max(SETTLE, quiet))
-        return Scanned(report, saved.side_file, saved.text, saved.merged)
+        return Scanned(report + Report(failures=saved.failures), saved.text, saved.rebased)
 
     watcher = Watcher(roots, scan, quiet, listener)
     told = "no file notifications ({}); looking at the files again and again"
@@ -219,7 +221,7 @@ class Watcher:
         if scanned is None or scanned.report is None or not scanned.report.results:
             return document.state == before
         with contextlib.suppress(LmmError):
-            return not scanned.merged and read_document(document.path) == scanned.text
+            return not scanned.rebased and read_document(document.path) == scanned.text
         return False
 
 

@@ -8,10 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-import talking
-
-from lmm.disk.shared import SharedFile
-from lmm.notebook.edits import merge_whole_edits
+from lmm import Document
 
 WAYS = ("renaming", "writing", "opening")
 EDITOR = """
@@ -38,13 +35,20 @@ for line in sys.stdin:
 """
 
 
+def answered(path: Path, text: str) -> Document:
+    """A file with that text, answered and not yet saved."""
+    path.write_text(text)
+    document = Document.open(path)
+    document.answer(model="Builtin/extractive")
+    return document
+
+
 def race(path: Path, how: str, saves: int, seed: int | str = "") -> list[str]:
     """Save so often while an editor does, in one of the `WAYS`; the saves that were lost."""
     base = "# A\n\n---\n?: why?\n---\nOne.\n"
-    ours = talking.answered(base, model="Builtin/extractive").text
-    path.write_text(base)
+    answered(path, base)
     begin = time.perf_counter()
-    SharedFile.open(path, merge=merge_whole_edits).save(ours)
+    answered(path, base).save()
     takes = time.perf_counter() - begin
     aim, lost = random.Random(f"{how}{seed}"), []
     command = [sys.executable, "-c", EDITOR, str(path), base]
@@ -52,16 +56,15 @@ def race(path: Path, how: str, saves: int, seed: int | str = "") -> list[str]:
         assert editor.stdin is not None
         assert editor.stdout is not None
         for number in range(saves):
-            path.write_text(base)
-            document = SharedFile.open(path, merge=merge_whole_edits)
+            document = answered(path, base)
             editor.stdin.write(f"{number} {aim.uniform(0, 1.5 * takes)} {how}\n")
             editor.stdin.flush()
             editor.stdout.readline()
-            saved = document.save(ours)
+            saved = document.save()
             editor.stdout.readline()
             if f"Edit {number}." not in path.read_text():
                 lost.append(f"{how}: save {number} of the author")
-            if "~reply" not in path.read_text() and saved.merged:  # else they saved after us, without having seen ours
+            if "~reply" not in path.read_text() and saved.rebased:  # else they saved after us, without having seen ours
                 lost.append(f"{how}: our save {number}")
         editor.stdin.close()
     return lost

@@ -356,7 +356,7 @@ def test_edits_of_text_inside_edits_and_metadata_are_no_changes_of_the_old_text(
 
 
 def test_an_edit_whose_block_is_gone_leaves_no_half(server: ScriptedServer, folder: Path) -> None:
-    """The author deletes the question while it is answered: their text stays, the whole reply is in the side file."""
+    """The author deletes the question while it is answered: their text stays, and nothing lies beside it."""
     path = write(folder, DOCUMENT)
     release = threading.Event()
     server.queue(hang(release, text="A leaf is green by chlorophyll."))
@@ -368,7 +368,7 @@ def test_an_edit_whose_block_is_gone_leaves_no_half(server: ScriptedServer, fold
     release.set()
     work.join()
     assert path.read_text() == theirs
-    assert "A leaf is green by chlorophyll." in path.with_name("a.md.unplaced").read_text()
+    assert sorted(file.name for file in folder.iterdir()) == ["a.md", "config.toml"]
 
 
 def test_a_reply_that_holds_a_mark_of_edits_can_be_accepted(server: ScriptedServer, folder: Path) -> None:
@@ -379,4 +379,3 @@ def test_a_reply_that_holds_a_mark_of_edits_can_be_accepted(server: ScriptedServ
     assert lmm("accept", "a.md").code == 0
     assert "It is green.\n\n```\n<!-- lmm:new abcdef -->\n```\n" in path.read_text()
     assert "lmm:end" not in path.read_text()
-    assert not path.with_name("a.md.unplaced").exists()

@@ -11,9 +11,7 @@ import pytest
 from edge.support import Ran, run_here
 
 from chatmd.mcp_server.library import read_prompts
-from lmm.disk.shared import SharedFile
-from lmm.errors import FileWriteError, Place
-from lmm.markdown.merge import merge
+from lmm.errors import Place
 from lmm.messages import Event, Failed
 from lmm.scan import watch_documents
 from lmm.watcher import Scanned
@@ -200,18 +198,6 @@ def test_watching_a_folder_with_links(clone: Path, home: Path) -> None:
     assert listing(home) == before
     assert "~reply" in (clone / "b.md").read_text(), told
     assert any("Failed" in line and "key.md" in line for line in told)
-
-
-def test_a_side_file_that_is_a_link(clone: Path, home: Path) -> None:
-    """What finds no place does not go to the end of somebody's .bashrc."""
-    (clone / "b.md").write_text("# A\n\n---\n?: why?\n---\nOne.\n")
-    (clone / "b.md.unplaced").symlink_to(home / "diary.md")
-    before = listing(home)
-    shared = SharedFile.open(clone / "b.md", merge=merge)
-    (clone / "b.md").write_text("# A\n\nOne.\n")
-    with pytest.raises(FileWriteError, match="not written through a link"):
-        shared.save(shared.base.replace("?: why?", "~chat_:\n- query: why?\n  ~reply: So.\n"))
-    assert listing(home) == before
 
 
 def test_exporting_into_a_folder_with_links(clone: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

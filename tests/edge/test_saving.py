@@ -298,7 +298,7 @@ def while_the_server_holds(server: ScriptedServer, path: Path, script: str) -> R
         "converts to CRLF",
     ],
 )
-def test_what_others_write_meanwhile_is_merged(
+def test_what_others_write_meanwhile_stays(
     server: ScriptedServer, folder: Path, script: str, expected: str | None
 ) -> None:
     """Their version, with our reply in it; nothing of either is lost."""
@@ -344,11 +344,11 @@ def test_a_prompt_typed_meanwhile_stays_for_the_next_run(server: ScriptedServer,
     ],
     ids=["deletes the block", "replaces everything", "empties the file"],
 )
-def test_a_reply_without_a_place_goes_to_a_side_file(
+def test_a_reply_whose_question_is_gone_is_told_and_costs_nothing_when_it_is_back(
     server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str], script: str
 ) -> None:
-    """The block is gone: their version stays byte for byte, the reply is in FILE.unplaced, named, exit 1."""
-    path, side = folder / "d.md", folder / "d.md.unplaced"
+    """Their version stays byte for byte, place and question are named, exit 1; nothing lies beside the file."""
+    path = folder / "d.md"
     path.write_text(HELD)
     release = threading.Event()
     server.queue(hang(release, text="The answer."))
@@ -361,8 +361,12 @@ def test_a_reply_without_a_place_goes_to_a_side_file(
         release.set()
         assert answering.result(60) == 1
     assert path.read_bytes() == theirs
-    assert exchanges_of(side) == [("the question", "The answer.")]
-    assert "d.md.unplaced" in capsys.readouterr().err
+    assert "d.md:9: the question is gone from the file, which was changed meanwhile" in (err := capsys.readouterr().err)
+    assert "the question (asked again, it is answered for nothing" in err
+    assert files_in(folder) == {"config.toml", "d.md"}
+    path.write_text(HELD)
+    assert main(["messages", "d.md"]) == 0
+    assert (path.read_text(), len(server.requests)) == (ANSWERED, 1)
 
 
 def test_a_file_deleted_meanwhile_is_told_and_the_reply_remembered(
@@ -393,4 +397,4 @@ def test_a_file_deleted_meanwhile_is_told_and_the_reply_remembered(
 def test_a_save_in_the_moment_of_ours_is_never_lost(folder: Path, how: str) -> None:
     """100 saves of another process, aimed at ours: each is in the file afterwards, ours too if it came first."""
     assert race(folder / "d.md", how, 100) == []
-    assert files_in(folder) <= {"config.toml", "d.md", "d.md.unplaced"}
+    assert files_in(folder) <= {"config.toml", "d.md"}

@@ -143,7 +143,7 @@ def test_every_way_to_save(server: ScriptedServer, folder: Path, mode: list[str]
 def test_a_folder(server: ScriptedServer, folder: Path, mode: list[str]) -> None:
     """Documents that come into it or into its subfolders, also with their folder; nothing else is touched."""
     notes = folder / "notes"
-    for name in ("old.md", ".hidden/no.md", "no.txt", "no.md.unplaced", "no.chatmd", "no.knit.md"):
+    for name in ("old.md", ".hidden/no.md", "no.txt", "no.chatmd", "no.knit.md"):
         (notes / name).parent.mkdir(parents=True, exist_ok=True)
         (notes / name).write_text(asks(name))
     with watching("notes", *mode) as watch:
@@ -240,7 +240,6 @@ def test_a_reply_that_comes_while_the_editor_writes(server: ScriptedServer, fold
     assert [line for line in path.read_text().splitlines() if line.startswith("Line")] == [
         f"Line {number}." for number in range(20) if number != 10
     ]
-    assert not path.with_name("d.md.unplaced").exists()
 
 
 def test_documents_side_by_side(server: ScriptedServer, folder: Path) -> None:

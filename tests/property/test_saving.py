@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import tempfile
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import talking
 from harmless import authors_keys, others
 from hypothesis import assume, given, strategies as st
-from strategies import documents
+from strategies import PIECES, documents, written_documents
 
 from lmm import Document
 from lmm.disk.diff import Conflict, equal_pairs, three_way
+from lmm.disk.shared import Saved
 from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import annotated_text, preorder
+from lmm.messages import ChatEvent, ChatRequest, Reply
+from lmm.models.port import ChatModel
 from lmm.models.testing import ScriptedModel
+from lmm.notebook.chat_log import read_log
 from lmm.notebook.edits import is_sound
 
 # -- blank lines everywhere ------------------------------------------------------------------------
@@ -155,3 +164,129 @@ def test_what_was_written_elsewhere_stays_when_a_change_is_taken_back(
     for line in own:
         rest.remove(line)
     assert rest == before
+
+
+# -- while the model thinks ------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"\bP\d+\b")
+_WAITING = st.sampled_from(["", "", "?: why?", "?: why?\n+: and then?", "+: go on", "=: shorter", "a: 1\n=: say it"])
+_KINDS = ["P{} is a text of its own.", "- P{} in a list\n- of two", "> P{} is quoted.", "```\nP{} <- 1\n```"]
+_MINE = ["Mine.", "# Mine", "- mine\n- too", "---\ntype: x\n---\nMine, annotated.", "---\n?: why?\n---\nMine, P99."]
+
+
+class Reader:
+    """A model that tells the number of the text that it was asked about."""
+
+    name = "Scripted/reader"
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Answer with it."""
+        text = next(a.text for message in request.messages for a in message.attachments if a.label == "text")
+        yield Reply(f"About {_NUMBER.findall(text)[0]}.", self.name)
+
+
+@st.composite
+def meanwhile(draw: st.DrawFn) -> tuple[str, str]:
+    """A document, and what its author made of it: paragraphs inserted, moved, deleted, changed; no question is gone."""
+    count = draw(st.integers(1, 6))
+    units = [
+        (f"---\n{asked}\n---\n" if asked else "", draw(st.sampled_from(_KINDS)).format(i), not asked)
+        for i in range(count)
+        for asked in [draw(_WAITING)]
+    ]
+    base = "".join(f"{asked}{text}\n\n" for asked, text, _ in units)
+    for _ in range(draw(st.integers(1, 4))):
+        at, to = draw(st.integers(0, len(units) - 1)), draw(st.integers(0, len(units)))
+        asked, text, free = units[at]
+        act = draw(st.sampled_from(["insert", "move", "change", "delete"]))
+        if act == "insert":
+            units.insert(to, ("", draw(st.sampled_from(_MINE)), False))
+        elif act == "change":
+            units[at] = (asked, draw(st.sampled_from([f"{text}\n\nMore.", text.replace("P", "Now P")])), free)
+        elif act == "move" or (free and len(units) > 1):
+            unit = units.pop(at)
+            units[to:to] = [unit] if act == "move" else []
+    theirs = "".join(f"{asked}{text}\n\n" for asked, text, _ in units)
+    head = draw(st.sampled_from(["# A\n\n", "---\ntitle: T\n---\n\n"]))
+    return f"{head}{base}", draw(st.sampled_from([f"{head}{theirs}", f"{head}{theirs}".replace("\n", "\r\n")]))
+
+
+def _saved(base: str, theirs: str, model: ChatModel) -> tuple[str, Saved]:
+    """What stands in the file that held `base` when its questions were answered, and `theirs` when it was saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "d.md")
+        path.write_bytes(base.encode())
+        document = Document.open(path)
+        document.answer(model=model)
+        path.write_bytes(theirs.encode())
+        saved = document.save(settle=0)
+        return path.read_bytes().decode(), saved
+
+
+@given(meanwhile())
+def test_a_reply_stands_at_its_question_and_all_else_is_the_authors(versions: tuple[str, str]) -> None:
+    """Without the replies it is what the author saved, byte for byte; each reply is about the text it stands at."""
+    base, theirs = versions
+    text, saved = _saved(base, theirs, Reader())
+    assert saved.failures == ()
+    assert is_sound(theirs, text)
+    assert talking.cleared(talking.rejected(text), pending=True) == talking.cleared(theirs, pending=True)
+    replies = 0
+    for node in preorder(Document.from_text(text).tree):
+        for exchange in read_log(node.metadata):
+            replies += 1
+            assert exchange.reply == f"About {_NUMBER.findall(annotated_text(node))[0]}."
+    edits = Document.from_text(text).edits
+    for edit in edits:
+        assert edit.new.strip() == f"About {_NUMBER.findall(edit.old)[0]}."
+    asked = [pending.subject.text for pending in Document.from_text(theirs).pending if pending.is_edit]
+    assert [edit.old.strip("\r\n") for edit in edits] == asked
+    assert replies + len(edits) == len(Document.from_text(base).pending)
+
+
+_LINES_OF_THEIRS = ["", "new line", "---", "# New", "?: new question", "key: 1", "```", "$$", "<!--", "-->", "a: b: c"]
+
+
+@st.composite
+def edited(draw: st.DrawFn, base: str) -> str:
+    """`base` after anything that an author may do to it: to its blocks, its lines, its characters."""
+    text = base
+    for kind in draw(st.lists(st.sampled_from(["blocks", "lines", "ends", "cut", "newlines"]), max_size=3)):
+        pieces = [b.source for b in parse_markdown_text(text)] if kind == "blocks" else text.splitlines(keepends=True)
+        at, end, to = (draw(st.integers(0, len(pieces))) for _ in range(3))
+        moved, rest = pieces[at:end], pieces[:at] + pieces[max(at, end) :]
+        new = draw(PIECES if kind == "blocks" else st.sampled_from(_LINES_OF_THEIRS).map("{}\n".format))
+        if kind in ("blocks", "lines"):
+            made = [
+                rest,
+                rest[:to] + moved + rest[to:],
+                [*pieces[:at], new, *pieces[at:]],
+                [*rest[:at], new, *rest[at:]],
+            ]
+            text = "".join(draw(st.sampled_from(made)))
+        elif kind == "ends":
+            text = draw(st.sampled_from([text.rstrip("\n"), text + "\n\nThe end.\n", "First.\n\n" + text]))
+        elif kind == "cut":
+            text = text[: draw(st.integers(0, len(text)))]
+        else:
+            text = draw(st.sampled_from([text.replace("\r\n", "\n"), text.replace("\r\n", "\n").replace("\n", "\r\n")]))
+    return text
+
+
+def _lines(text: str) -> Counter[str]:
+    """The lines that are their author's for certain: of all that is no metadata."""
+    return Counter(line.strip("\ufeff \t") for _, content in others(text) for line in content.splitlines())
+
+
+@given(written_documents() | documents(), st.data())
+def test_whatever_the_author_does_nothing_is_lost(base: str, data: st.DataObject) -> None:
+    """Every line of theirs is in the file, and every reply, unless its failure is told."""
+    theirs = data.draw(edited(base))
+    try:
+        text, saved = _saved(base, theirs, ScriptedModel([f"R{n}." for n in range(60)]))
+    except LmmError:  # the header cannot be read; nothing would be read as it was
+        return
+    assert not _lines(theirs) - Counter(line.strip("\ufeff \t") for line in text.splitlines())
+    assert text.startswith("\ufeff") == theirs.startswith("\ufeff")
+    document = Document.from_text(text)
+    assert len(document.chats) + len(document.edits) + len(saved.failures) >= len(Document.from_text(base).pending)

@@ -19,8 +19,8 @@ from benchmarks import (
     edit_key,
     many_edits,
     measure,
-    merge,
     parse_serialize,
+    rebase,
     retrieval,
     round_trip,
     run,
@@ -132,8 +132,8 @@ def test_the_report_is_a_table() -> None:
     assert "Earlier" not in text
 
 
-def test_merges_are_measured() -> None:
-    """What was answered is in the merged text."""
-    text = merge.document(random.Random(1), 3_000)
-    row = merge.measured("x", text, merge.answered(text), text.replace("Section 0", "Section A"))
+def test_saves_into_changed_files_are_measured() -> None:
+    """What was answered is in the author's text."""
+    text = rebase.document(random.Random(1), 3_000)
+    row = rebase.measured("x", text, text.replace("Section 0", "Section A"))
     assert (row.what, row.met) == ("x", True)

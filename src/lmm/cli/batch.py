@@ -14,7 +14,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.cli.main import each, tell_unplaced
+from lmm.cli.main import each
 from lmm.errors import ConfigError, Place
 from lmm.messages import Event, Notice, Progress, Usage, Waiting, ignore
 from lmm.terminal import DONE, FAILED, INTERRUPTED
@@ -94,7 +94,7 @@ def _clear(path: Path, fields: Sequence[str], dry_run: bool) -> int:
         document.reload()
         cleared = document.clear_annotations(*fields)
         if not dry_run:
-            document.save().check()
+            document.save()
     done = "would remove its annotations" if dry_run else "removed its annotations; lmm undo takes that back"
     terminal.say(f"{path}: {done if cleared else 'there are no generated annotations'}")
     return DONE
@@ -165,7 +165,7 @@ def _run(
 
     def act(path: Path) -> int:
         document = Document.open(path, config=config, listener=ignore if as_json else _show)
-        report, unplaced, failed = _worked(document, verb, estimate)
+        report, failed = _worked(document, verb, estimate)
         for hint in report.hints:
             if hint not in hints:
                 terminal.say(hint, err=True)
@@ -176,18 +176,18 @@ def _run(
             terminal.say_json({"path": str(path), **report.as_json()})
         else:
             _summary(path, report, estimate=estimate, changed=changed)
-        code = max(tell_unplaced(str(path), unplaced, "something", "it"), FAILED if report.failures else DONE)
-        return INTERRUPTED if report.interrupted else max(code, FAILED if failed else DONE)
+        return INTERRUPTED if report.interrupted else FAILED if failed or report.failures else DONE
 
     return each(files, act)
 
 
-def _worked(document: Document, verb: Verb, estimate: bool) -> tuple[Report[Visited], Path | None, BatchFailed | None]:
-    """What became of the document, which is saved; the file with what found no place; the batch model's own error."""
+def _worked(document: Document, verb: Verb, estimate: bool) -> tuple[Report[Visited], BatchFailed | None]:
+    """What became of the document, which is saved; the batch model's own error."""
     from lmm.document import BatchFailed
     from lmm.loop import Stopped
+    from lmm.pipeline import Report
 
-    failed, unplaced = None, None
+    failed = None
     with contextlib.nullcontext() if estimate else document:
         try:
             report = verb(document)
@@ -198,8 +198,8 @@ def _worked(document: Document, verb: Verb, estimate: bool) -> tuple[Report[Visi
         finally:
             terminal.erase_bar()
         if not estimate:
-            unplaced = document.save().side_file
-    return report, unplaced, failed
+            report += Report(failures=document.save().failures)
+    return report, failed
 
 
 def _show(event: Event, place: Place) -> None:

@@ -64,7 +64,7 @@ def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bo
     with Document.open(path, listener=terminal.EventPrinter()) as document:
         document.reload()
         count = verb(document)
-        document.save().check()
+        document.save()
     if as_json:
         terminal.say_json({"path": str(path), done: count})
         return DONE

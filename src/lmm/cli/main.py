@@ -186,15 +186,6 @@ def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:
     return max(codes)
 
 
-def tell_unplaced(name: str, file: Path | None, what: str, it: str) -> int:
-    """Tell where something is that found no place in a document; the exit code."""
-    if file is None:
-        return DONE
-    said = f"the document changed meanwhile and {what} found no place in it"
-    terminal.tell_error(LmmError(said, where=name, hint=f"{it} is in {file}"))
-    return FAILED
-
-
 # -- signals ---------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.cli.main import each, tell_unplaced
+from lmm.cli.main import each
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import Image, Usage, render
 from lmm.terminal import DONE, FAILED, INTERRUPTED
@@ -67,8 +67,8 @@ def messages(
             return _show_requests(document, path, at=at, model=model, again=again)
         with document:
             verb = partial(document.answer, at=at, model=model, again=again, budget=spent)
-            report, unplaced = _answer(document, path, verb)
-        return _told(document, path, report, unplaced, diff=diff, as_json=as_json)
+            report = _answer(document, path, verb)
+        return _told(document, path, report, diff=diff, as_json=as_json)
 
     return each(files, act)
 
@@ -85,11 +85,10 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     return Document.open(path, config=config, listener=listener)
 
 
-def _answer(
-    document: Document, path: Path, verb: Callable[[], Report[Answered]]
-) -> tuple[Report[Answered], Path | None]:
-    """What became of the document, which is saved; the file with what found no place."""
+def _answer(document: Document, path: Path, verb: Callable[[], Report[Answered]]) -> Report[Answered]:
+    """What became of the document, which is saved."""
     from lmm.loop import Stopped
+    from lmm.pipeline import Report
 
     try:
         report = verb()
@@ -97,18 +96,16 @@ def _answer(
         report = stopped.report
     if path == STDIN:
         terminal.say_document(document.text)
-        return report, None
-    return report, document.save().side_file
+        return report
+    return report + Report(failures=document.save().failures)
 
 
-def _told(
-    document: Document, path: Path, report: Report[Answered], unplaced: Path | None, *, diff: bool, as_json: bool
-) -> int:
+def _told(document: Document, path: Path, report: Report[Answered], *, diff: bool, as_json: bool) -> int:
     """Tell what became of it; the exit code."""
     err = path == STDIN
     if not as_json:
         _tell_edits(str(path), document, diff, err=err)
-    code = max(_tell_unreadable(str(path), document), tell_unplaced(str(path), unplaced, "a reply", "the reply"))
+    code = _tell_unreadable(str(path), document)
     if as_json:
         waiting = [{"line": edit.line, "prompt": edit.prompt, "warnings": edit.warnings} for edit in document.edits]
         terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})

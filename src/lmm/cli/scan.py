@@ -64,7 +64,7 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Problem, ...], s
         document.reload()
         completed = not check and document.complete()
         fixed = document.fix() if fix else 0
-        document.save().check()
+        document.save()
     done = f"wrote {terminal.count(fixed, 'value')} so that knitr does not run code in it" if fixed else ""
     return document.problems(gaps=check), done or ("completed the header" if completed else "")
 
@@ -90,6 +90,6 @@ def clear(*, files: tuple[Path, ...], pending: bool) -> int:
     for path in files:
         with Document.open(path, listener=terminal.EventPrinter()) as document:
             changed = document.clear(pending=pending)
-            document.save().check()
+            document.save()
         terminal.say(f"{path}: {'removed the chats' if changed else 'there are no chats'}")
     return DONE

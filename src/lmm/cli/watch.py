@@ -9,7 +9,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import LmmError, Place
+from lmm.errors import Place
 from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, Usage, Waiting
 from lmm.terminal import DONE
 
@@ -50,8 +50,6 @@ def watch(*, paths: tuple[Path, ...], quiet: float, poll: bool, model: str | Non
 
 def _tell(event: Event, place: Place) -> None:
     """A line for what is asked and what comes of it; what went wrong on standard error."""
-    from lmm.watcher import Scanned
-
     match event:
         case Waiting() | Notice():
             terminal.tell_notice(event, place)
@@ -63,9 +61,6 @@ def _tell(event: Event, place: Place) -> None:
             terminal.say(f"{place} answered ({terminal.reply_note(event)})")
         case Failed(error=error, what=what):
             terminal.tell_failed(error, what, place)
-        case Scanned(unplaced=unplaced) if unplaced:
-            what = f"a reply found no place in the changed document; it is in {unplaced}"
-            terminal.tell_error(LmmError(what, where=str(place)))
 
 
 def _summary(report: WatchReport) -> str:

@@ -6,47 +6,35 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lmm.disk import files
 from lmm.disk.folder import check_named
 from lmm.disk.undo import remember
 from lmm.disk.watching import Signature, signature
-from lmm.errors import Changed, DocumentBusy, DocumentError, FileReadError, FileWriteError, LmmError
+from lmm.errors import Changed, DocumentBusy, DocumentError, Failure, FileReadError, LmmError
 
 _LOCK_POLL = 0.1  # seconds
 _STILL_ROUNDS = 60  # an author who never stops does not get the reply never
 _PAUSE, _PAUSES = 0.05, 20  # seconds without a change, after a save in the moment of ours; and how often at most
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """A merged text, and what of ours found no place in it."""
-
-    text: str
-    unplaced: tuple[str, ...] = ()
-
-
-Merge = Callable[[str, str, str], Merged]
-"""From what both began with, ours and theirs, a text with both; pure."""
-Check = Callable[[str, str], bool]
-"""Whether the second text may be written in the place of the first; pure."""
+Rebase = Callable[[str], tuple[str, tuple[Failure, ...]]]
+"""What we did since the file was read, done in the text that stands there now, and what found no place in it; pure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What became of a save: the text now on disk, and the side file that holds what found no place.
+    """What became of a save: the text now on disk; if its author had changed it (`rebased`), what found no place in it.
 
-    `held_back` if all of ours went there since the check refused it; `recovered` are files in its folder with what an
-    author had saved while a run was killed (`files.remove_leftovers`).
+    `recovered` are files in its folder with what an author had saved while a run was killed (`files.remove_leftovers`).
     """
 
     text: str
-    merged: bool = False
-    side_file: Path | None = None
+    rebased: bool = False
+    failures: tuple[Failure, ...] = ()
     recovered: tuple[Path, ...] = ()
-    held_back: bool = False
 
     def check(self) -> Saved:
         """This result, if all of ours found its place.
@@ -54,13 +42,8 @@ class Saved:
         Raises:
             DocumentError: a part did not.
         """
-        if self.side_file is not None:
-            why = "the file was changed meanwhile, and a part of what we made found no place in it"
-            hint = f"it is in {self.side_file}; the file holds what its author saved"
-            if self.held_back:
-                why = "nothing was written: with it, something else in the file would be read as what it is not"
-                hint = f"lmm scan --check shows what cannot be read there; what we made is in {self.side_file}"
-            raise DocumentError(why, where=str(self.side_file).removesuffix(".unplaced"), hint=hint)
+        if self.failures:
+            raise DocumentError("; ".join(map(str, self.failures)))
         return self
 
 
@@ -70,12 +53,11 @@ class SharedFile:
 
     path: Path
     base: str
-    merge: Merge
     _seen: Signature | None
     _locked: bool = field(default=False, init=False)
 
     @classmethod
-    def open(cls, path: Path, *, merge: Merge) -> SharedFile:
+    def open(cls, path: Path) -> SharedFile:
         """Read a file; it is not locked.
 
         Raises:
@@ -84,7 +66,7 @@ class SharedFile:
         """
         check_named(path)
         seen = signature(path)
-        return cls(path, files.read_document(path), merge, seen)
+        return cls(path, files.read_document(path), seen)
 
     # -- the lock --------------------------------------------------------------------------------
 
@@ -120,17 +102,17 @@ class SharedFile:
             return files.read_document(self.path)
         return None
 
-    def reread(self, ours: str) -> Merged:
-        """Take what stands on disk as the new `base`, and merge `ours`, made from the old one, into it.
+    def reread(self, rebase: Rebase) -> tuple[str, tuple[Failure, ...]]:
+        """Take what stands on disk as the new `base`; what `rebase` makes of it.
 
         Raises:
             FileReadError: the file is gone, or cannot be read.
+            LmmError: `rebase` cannot; `base` is as it was.
         """
-        self._seen = signature(self.path)
-        theirs = files.read_document(self.path)
-        merged = self.merge(self.base, ours, theirs)
-        self.base = theirs
-        return merged
+        seen, theirs = signature(self.path), files.read_document(self.path)
+        rebased = rebase(theirs)
+        self._seen, self.base = seen, theirs
+        return rebased
 
     async def still(self, seconds: float) -> None:
         """Wait until the file is `base`, or has not changed for so many seconds.
@@ -149,42 +131,42 @@ class SharedFile:
 
     # -- saving ----------------------------------------------------------------------------------
 
-    def save(self, ours: str, *, check: Check = lambda before, after: True, unplaced: tuple[str, ...] = ()) -> Saved:
-        """Write `ours`, which was made from `base`, into a file that may have changed meanwhile.
+    def save(self, rebase: Rebase) -> Saved:
+        """Write what `rebase` makes of the text that stands there, which may not be `base` any more.
 
-        What its author wrote since stays, also what is saved in the very moment in which we write; what cannot be
-        placed, `unplaced` too, goes to ``FILE.unplaced``. Where `check` refuses what we would write, all of `ours`
-        does. The result is the new `base`, and `lmm undo` can take it back.
+        What its author wrote since stays, also what is saved in the very moment in which we write. The result is the
+        new `base`, and `lmm undo` can take it back.
 
         Raises:
             FileReadError, FileWriteError: the file is gone, became unreadable, or cannot be written.
+            LmmError: `rebase` cannot; nothing is written.
         """
         while True:
             theirs = self._whole()
-            merged = self.merge(self.base, ours, theirs)
-            held_back = merged.text != theirs and not check(theirs, merged.text)
-            if held_back:
-                merged = Merged(theirs, (ours,))
-            if merged.unplaced and self._pause() != theirs:  # it was not yet all that was to come
+            try:
+                text, failures = rebase(theirs)
+            except LmmError:
+                if self._pause() == theirs:
+                    raise
+                continue
+            if failures and self._pause() != theirs:  # it was not yet all that was to come
                 continue
             try:
-                if merged.text != theirs:
-                    files.replace(self.path, merged.text, expected=theirs.encode("utf-8"))
+                if text != theirs:
+                    files.replace(self.path, text, expected=theirs.encode("utf-8"))
             except Changed:
                 self._pause()
                 continue
-            lost = (*unplaced, *merged.unplaced)
-            side = _write_aside(self.path, lost) if lost else None
-            changed, written = theirs != self.base, merged.text != theirs
-            recovered = self._written(theirs, merged.text) if written else []
-            return Saved(merged.text, changed, side, tuple(recovered), held_back)
+            saved = Saved(text, theirs != self.base, failures)
+            self.base = text
+            return replace(saved, recovered=self._written(theirs)) if text != theirs else saved
 
-    def _written(self, before: str, after: str) -> list[Path]:
-        self._seen, self.base = signature(self.path), after
+    def _written(self, before: str) -> tuple[Path, ...]:
+        self._seen = signature(self.path)
         recovered = files.remove_leftovers(files.real(self.path).parent)
         with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
-            remember(self.path, before, after)
-        return recovered
+            remember(self.path, before, self.base)
+        return tuple(recovered)
 
     def _whole(self) -> str:
         """The text on disk; one that is gone, emptied or torn is waited for, as it may be about to be written."""
@@ -205,16 +187,3 @@ class SharedFile:
                 break
             before = now
         return before
-
-
-def _write_aside(path: Path, pieces: tuple[str, ...]) -> Path:
-    """Add to ``FILE.unplaced`` what is not in it yet."""
-    side = path.with_name(path.name + ".unplaced")
-    if side.is_symlink():
-        hint = f"remove it, and run again: answers are remembered (rm {side})"
-        raise FileWriteError("what found no place is not written through a link", where=str(side), hint=hint)
-    before = side.read_bytes() if side.exists() else b""
-    new = b"".join(data for piece in pieces if (data := piece.encode("utf-8")) not in before)
-    if new:
-        files.replace(side, before + new)
-    return side

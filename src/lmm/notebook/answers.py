@@ -13,7 +13,8 @@ from itertools import accumulate
 from typing import Any
 
 from lmm.config import Settings
-from lmm.errors import Interrupted, LmmError, ModelError, Place, TooLong
+from lmm.disk.diff import counterparts
+from lmm.errors import Failure, Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
@@ -41,6 +42,7 @@ from lmm.notebook.chat_log import (
     append_exchange,
     changed_prompts,
     current_chat,
+    logged,
     place_reply,
     read_log,
     with_prompt,
@@ -49,7 +51,7 @@ from lmm.notebook.companions import NOTHING, Companions, nothing
 from lmm.notebook.edit_warnings import CUT
 from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
 from lmm.notebook.fields import sifted
-from lmm.pipeline import Applied, Failure, Parsed
+from lmm.pipeline import Applied, Parsed
 from lmm.prompts.templates import Prompts
 
 # What servers say to a picture that their model cannot see.
@@ -82,9 +84,10 @@ class Subject:
 class PendingPrompt:
     """One pending prompt: where it stands (`line` counts from 1 in the document) and what it is about.
 
-    `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace;
-    `node` what the block annotates, in a tree of the document as the model may see it. `before` is set where an
-    exchange of the log is asked anew: its prompt as it was when it was answered. `companions` is what goes along.
+    `block` is the position of its metadata block; `extent` those of the blocks that an edit would replace, and `seen`
+    what the model sees of these; `node` what the block annotates, in a tree of the document as the model may see it.
+    `before` is set where an exchange of the log is asked anew: its prompt as it was when it was answered. `companions`
+    is what goes along.
     """
 
     block: int
@@ -92,6 +95,7 @@ class PendingPrompt:
     line: int
     subject: Subject
     extent: tuple[int, int] = (0, 0)
+    seen: tuple[Block, ...] = field(default=(), compare=False, repr=False)
     condensed: bool = False  # whether the subject's text was replaced by summaries
     node: Node | None = field(default=None, compare=False, repr=False)
     before: str | None = None
@@ -150,7 +154,8 @@ def _threads(blocks: Sequence[Block], seen: Sequence[Block], title: str, context
             if end - start < 2 and isinstance(node, TextNode):
                 extent = (extent[0], extent[0] + end - start)
             body = replace(subject, text=without_metadata(seen[start:end]))
-            asks = [replace(ask, subject=body, extent=extent) if ask.is_edit else ask for ask in asks]
+            old = tuple(block for block in seen[start:end] if not isinstance(block, MetadataBlock))
+            asks = [replace(ask, subject=body, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
         threads.append(Thread(tuple(asks), read_log(block.values())))
     return threads
 
@@ -381,8 +386,8 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
         while grown and grown[-1][0] < end:
             inside += grown.pop()[1]
         before = len(result)
-        ids.append(new_id(ask.prompt.text, serialize(result[start : end + inside]), reply.text))
-        result = place_edit(result, ask.block, (start, end + inside), ask.prompt, reply, ids[-1])
+        ids.append(new_id(ask.prompt.text, serialize(ask.seen), reply.text))
+        result = place_edit(result, ask.block, (start, end + inside), ask.prompt, reply, ids[-1], seen=ask.seen)
         grown.append((ask.block, inside + len(result) - before))
     if answered:
         check_restorable(blocks, [(ask.block, ask.prompt) for ask, _ in answered], result, ids)
@@ -577,12 +582,69 @@ class AnswerPlanner:
 
     def apply(self, document: Parsed, plan: AnswerPlan, result: Outcomes) -> Applied:
         """The document with the replies placed; the journal has those that could not be."""
+        if document is not plan.document:
+            result = found_again(document, result, plan.settings.context_limit)
         answered = [outcome for outcome in result if isinstance(outcome, Answered)]
         blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
         failures = [outcome for outcome in result if isinstance(outcome, Failure)]
         failures += [_failure(document, pending, error) for pending, error in refused]
         gone = [pending for pending, _ in refused]
         return Applied(blocks, [a for a in answered if not any(a.prompt is p for p in gone)], failures)
+
+
+def found_again(document: Parsed, outcomes: Outcomes, context_limit: int) -> Outcomes:
+    """The answers, each to the same question in another version of the document; a failure where it is gone.
+
+    The same question has the same words; of several, it is the one about the same text, else about the text that shares
+    most words with it, else the n-th. A reply that stands there already is left out.
+    """
+    answered = [outcome for outcome in outcomes if isinstance(outcome, Answered)]
+    asked = [one.prompt for one in answered]
+    waiting = _waiting(document, asked, context_limit)
+    where = counterparts(asked, waiting, lambda one: (*_question(one), _words(one)))
+    left = [pending for j, pending in enumerate(waiting) if j not in where.values()]
+    there = {(exchange.prompt, exchange.reply) for _, exchange in logged(document.blocks)}
+    found = Outcomes()
+    for i, one in enumerate(answered):
+        if (pending := waiting[where[i]] if i in where else _likeliest(one.prompt, left)) is not None:
+            found.append(Answered(replace(pending, seen=one.prompt.seen), one.reply))
+        elif (one.prompt.prompt.text, one.reply.text) not in there:
+            found.append(_failure(document, one.prompt, _gone(one.prompt)))
+    return found
+
+
+def _waiting(document: Parsed, asked: Sequence[PendingPrompt], context_limit: int) -> list[PendingPrompt]:
+    """All that waits in a document, and what of `asked` stands in its logs, to be asked anew."""
+    threads = plan(document.blocks, title=document.name, context_limit=context_limit)
+    anew = {_question(pending): pending.before for pending in asked if pending.before is not None}
+    for at, exchange in logged(document.blocks) if anew else ():
+        for (word, text, _), before in anew.items():
+            if (exchange.word, exchange.prompt) == (word, text):
+                threads.append(asked_anew(document, at, exchange, before, context_limit))
+    return [pending for thread in threads for pending in thread.asks]
+
+
+def _question(pending: PendingPrompt) -> tuple[str, str, str | None]:
+    return pending.prompt.word, pending.prompt.text, pending.before
+
+
+def _words(pending: PendingPrompt) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", pending.subject.text))
+
+
+def _likeliest(asked: PendingPrompt, waiting: list[PendingPrompt]) -> PendingPrompt | None:
+    """The question, taken out of those that wait, whose text shares most words with the one that was asked about."""
+    alike = [pending for pending in waiting if _question(pending) == _question(asked)]
+    best = max(alike, key=lambda pending: len(_words(pending) & _words(asked)), default=None)
+    if best is not None:
+        waiting.remove(best)
+    return best
+
+
+def _gone(asked: PendingPrompt) -> LmmError:
+    question = " ".join(asked.prompt.text.split())
+    what = f"the question is gone from the file, which was changed meanwhile, and the reply with it: {question}"
+    return LmmError(what, hint="asked again, it is answered for nothing: the reply is remembered")
 
 
 def _none_at(line: int, threads: Sequence[Thread]) -> LmmError:

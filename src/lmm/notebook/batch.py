@@ -22,10 +22,10 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from lmm.config import Settings
-from lmm.errors import ConfigError, LmmError, ModelRejected, Place, Untrusted
+from lmm.errors import ConfigError, Failure, LmmError, ModelRejected, Place, Untrusted
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, MetadataBlock
-from lmm.markdown.tree import HeaderNode, Node, blocks_to_tree, tree_to_blocks
+from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, tree_to_blocks
 from lmm.messages import Attachment, ChatRequest, Message, Task
 from lmm.models.client import Client
 from lmm.models.port import Ask
@@ -40,13 +40,14 @@ from lmm.notebook.fields import (
     Making,
     Visited,
     call,
+    found_again,
     found_in,
     own_material,
     user_error,
     with_changes,
 )
 from lmm.notebook.header import check_header
-from lmm.pipeline import Applied, Failure, Parsed
+from lmm.pipeline import Applied, Parsed
 
 BatchFunction = Callable[["Batch"], Awaitable[None] | None]
 
@@ -253,7 +254,7 @@ class FieldPlanner:
             LmmError: the header cannot be read and seems to name a model.
         """
         check_header(document.blocks, document=document.file)
-        tree = blocks_to_tree(old_view(document.blocks), title=document.name) or HeaderNode(title=document.name)
+        tree = _tree(document)
         system = settings.system if settings.origins.get("system") != "default" else ""
         return FieldPlan(document, tree, found_in(tree), self.choose(settings), system)
 
@@ -280,12 +281,21 @@ class FieldPlanner:
 
     def apply(self, document: Parsed, plan: FieldPlan, result: Worked) -> Applied:
         """The document with the metadata that the nodes have got."""
-        blocks, refused = with_changes(document.blocks, [found for found in plan.found if found.changed])
+        found, failures = plan.found, list(result.failures)
+        if document is not plan.document:
+            found, gone = found_again(plan.found, _tree(document))
+            failures = [_unplaced(document, node, _GONE) for node in gone]
+        blocks, refused = with_changes(document.blocks, [node for node in found if node.changed])
         hints = tuple(_assignments(document.blocks, document.file or "text"))
-        if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(document.blocks)):
+        if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(plan.document.blocks)):
             hints += ("the batch model changed more than metadata; that is not saved",)
-        failures = [*result.failures, *(_refused(document, node) for node in refused)]
+        failures += [_unplaced(document, node, _OPEN) for node in refused]
         return Applied(blocks, result.visited, failures, hints, result.error)
+
+
+def _tree(document: Parsed) -> HeaderNode:
+    """A tree in which no edit waits."""
+    return blocks_to_tree(old_view(document.blocks), title=document.name) or HeaderNode(title=document.name)
 
 
 def _texts(blocks: Sequence[Block]) -> list[str]:
@@ -293,10 +303,14 @@ def _texts(blocks: Sequence[Block]) -> list[str]:
     return [block.content for block in blocks if not isinstance(block, MetadataBlock | ErrorBlock)]
 
 
-def _refused(document: Parsed, node: Node) -> Failure:
+_OPEN = "metadata before this heading is never closed", "close it with ---: lmm scan shows where"
+_GONE = "its place is gone from the file, which was changed meanwhile", "run again: replies are remembered"
+
+
+def _unplaced(document: Parsed, node: Node, why: tuple[str, str]) -> Failure:
     """Metadata that finds no place in the document; the journal keeps what was paid."""
-    error = LmmError("metadata before this heading is never closed", hint="close it with ---: lmm scan shows where")
-    return Failure(Place(document.file, node.line, path=node.heading_path), error, "metadata")
+    what = f"metadata of '{node.title}'" if isinstance(node, HeadingNode) else "metadata"
+    return Failure(Place(document.file, node.line, path=node.heading_path), LmmError(why[0], hint=why[1]), what)
 
 
 def batch_function(name: str | BatchFunction) -> Callable[[Settings], BatchFunction]:

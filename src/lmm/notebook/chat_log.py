@@ -117,9 +117,9 @@ def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple
 
     Of each: the position of its block in `now`, the exchange as it is, and the prompt as it was.
     """
-    known = [exchange for _, exchange in _logged(before)]
+    known = [exchange for _, exchange in logged(before)]
     unknown = []
-    for at, exchange in _logged(now):
+    for at, exchange in logged(now):
         if exchange in known:
             known.remove(exchange)
         else:
@@ -133,7 +133,8 @@ def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple
     return changed
 
 
-def _logged(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
+def logged(blocks: Sequence[Block]) -> list[tuple[int, ChatExchange]]:
+    """Every exchange in the logs of a document, with the position of its block."""
     logs = [(i, b) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock) and LOG in b.body]
     return [(i, exchange) for i, block in logs for exchange in _exchanges(block.values().get(LOG))]
 

@@ -39,11 +39,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
-from lmm.disk.shared import Merged
 from lmm.errors import EditError, LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, insert_blocks, serialize
-from lmm.markdown.merge import merge
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.units import div_ends, is_opening, texts_of
@@ -266,14 +264,11 @@ def refusal(block: MetadataBlock, old: Sequence[Block]) -> str | None:
 
 
 def ids_for(document: str) -> Callable[..., str]:
-    """A maker of short ids that occur neither in `document` nor twice: for equal documents, the same ones."""
-    base = hashlib.sha256(document.encode("utf-8", "surrogatepass"))
+    """A maker of short ids that occur neither in `document` nor twice: for equal parts, the same ones."""
     given: set[str] = set()
 
     def new_id(*parts: str) -> str:
-        own = base.copy()
-        own.update("\0".join(parts).encode("utf-8", "surrogatepass"))
-        digest = own.hexdigest()
+        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         pieces = (digest[i : i + 6] for i in range(len(digest) - 6))
         found = next(piece for piece in pieces if piece not in given and piece not in document)
         given.add(found)
@@ -283,12 +278,20 @@ def ids_for(document: str) -> Callable[..., str]:
 
 
 def place_edit(
-    blocks: Sequence[Block], index: int, extent: tuple[int, int], prompt: Prompt, reply: Reply, edit_id: str
+    blocks: Sequence[Block],
+    index: int,
+    extent: tuple[int, int],
+    prompt: Prompt,
+    reply: Reply,
+    edit_id: str,
+    *,
+    seen: Sequence[Block],
 ) -> list[Block]:
     """The document with an answered edit beside the text that it is about.
 
     `index` is the metadata block that asked; `extent` the blocks (start, end) of the text to be replaced,
-    empty where there is none. Whether it can be undone exactly is for `check_restorable` to say.
+    empty where there is none; `seen` what the model saw of it, as its author may have changed it since. Whether it can
+    be undone exactly is for `check_restorable` to say.
 
     Raises:
         MetadataError: the block has a form that cannot be added to.
@@ -306,7 +309,9 @@ def place_edit(
     new: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
     new += [TextBlock(text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
     new += [_text(marker("end", edit_id) + "\n\n", newline)]
-    record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model} | _noted(heading, old, text, reply)
+    record = {"edit": prompt.text, "~~id": edit_id, "~~model": reply.model}
+    record |= {"~~old": marks_of(block.content for block in seen)} if old else {}
+    record |= _noted(heading, seen, text, reply)
     tail = None
     if old:
         # The heading must stand apart from the text; what has to be added for that is taken off again.
@@ -322,14 +327,10 @@ def place_edit(
     return [*before[:-1], *insert_blocks(before[-1:], 1, [*new, *blocks[end:]])]
 
 
-def _noted(heading: str, old: Sequence[Block], new: str, reply: Reply) -> dict[str, str]:
-    """What the record says of the text that the model saw, and of what is wrong with its reply."""
-    if any(_record(block) for block in old):  # edits in it were placed, and not yet read
-        old = parse_markdown_text(serialize(old))
-    seen = _visible(old)
+def _noted(heading: str, seen: Sequence[Block], new: str, reply: Reply) -> dict[str, str]:
+    """What the record says of what is wrong with a reply about the text that the model saw."""
     found = [*((CUT,) if reply.cut else ()), *warnings(serialize(seen), new, heading=heading)]
-    noted = {"~~old": marks_of(block.content for block in seen)} if old else {}
-    return noted | ({WARNING: "; ".join(found)} if found else {})
+    return {WARNING: "; ".join(found)} if found else {}
 
 
 def check_restorable(
@@ -548,13 +549,7 @@ def _shared(one: set[str], other: set[str]) -> float:
     return len(one & other) / (len(one) + len(other) or 1)
 
 
-# -- what may be saved of a document whose author writes it too ------------------------------------
-
-
-def merge_whole_edits(base: str, ours: str, theirs: str) -> Merged:
-    """Merge two versions of a document; if a part of an edit found no place, none of ours does."""
-    merged = merge(base, ours, theirs)
-    return Merged(theirs, (ours,)) if any(EDIT in piece for piece in merged.unplaced) else merged
+# -- what may be saved --------------------------------------------------------------------------------
 
 
 def is_sound(before: str, after: str) -> bool:

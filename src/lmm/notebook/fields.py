@@ -12,15 +12,17 @@ import asyncio
 import inspect
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lmm.disk.diff import counterparts
 from lmm.errors import (
     ConfigError,
+    Failure,
     LimitReached,
     LmmError,
     MetadataError,
@@ -32,7 +34,6 @@ from lmm.errors import (
 )
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, insert_blocks, serialize
-from lmm.markdown.merge import look
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, preorder, without_metadata
 from lmm.markdown.units import like_captions
@@ -40,7 +41,6 @@ from lmm.messages import Failed, Progress
 from lmm.models.client import Client
 from lmm.notebook import fingerprints
 from lmm.notebook.fingerprints import Generated, State
-from lmm.pipeline import Failure
 
 # -- what fields are made from ---------------------------------------------------------------------
 
@@ -466,6 +466,52 @@ def _main(node: Node) -> Block | None:
     return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
 
 
+def found_again(found: Sequence[FoundNode], tree: Node) -> tuple[list[FoundNode], list[Node]]:
+    """The nodes of another version's `tree`, changed as their counterparts in `found` are; and those that have none.
+
+    The counterpart of a section stands under the same headings, else it has the same text. Keys that its author has
+    changed too are theirs.
+    """
+    now, gone = found_in(tree), []
+    where = counterparts(found, now, _headings_of, _text_in)
+    for i, one in enumerate(found):
+        if one.changed:
+            try:
+                _change_alike(now[where[i]].node, one.metadata_block, one.node.metadata_block)
+            except (KeyError, MetadataError):
+                gone.append(one.node)
+    return now, gone
+
+
+def _headings_of(found: FoundNode) -> Hashable:
+    node = found.node
+    if isinstance(node, HeaderNode):
+        return "the document"
+    return *node.heading_path, node.title if isinstance(node, HeadingNode) else _text_in(found)
+
+
+def _text_in(found: FoundNode) -> Hashable:
+    node = found.node
+    text = text_of(node) if isinstance(node, HeadingNode) else found.main.content if found.main is not None else ""
+    return (node.kind, text.replace("\r\n", "\n")) if text else None
+
+
+def _change_alike(node: Node, before: MetadataBlock | None, after: MetadataBlock | None) -> None:
+    """Give a node the changes from `before` to `after`, unless its author has changed one of the same keys."""
+    if before is not None and node.metadata_block is not None and node.metadata_block.body == before.body:
+        node.metadata_block = node.metadata_block.with_body(after.body) if after is not None else None
+        return
+    old, new = ({} if block is None else block.values() for block in (before, after))
+    keys = [key for key in {**old, **new} if repr(old.get(key)) != repr(new.get(key))]
+    if any(repr(node.metadata.get(key)) != repr(old.get(key)) for key in keys):
+        return
+    for key in keys:
+        if key in new:
+            node.set_metadata(key, new[key])
+        else:
+            node.remove_metadata(key)
+
+
 def with_changes(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> tuple[list[Block], list[Node]]:
     """`blocks` with the metadata that the nodes have now, and the nodes whose metadata finds no place.
 
@@ -519,8 +565,14 @@ def sifted(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> tuple[R, 
 
 def _reads_back(blocks: Sequence[Block]) -> bool:
     """Whether the joined blocks would be read as these blocks."""
-    meant = [look(block) for block in blocks if block.content]
-    return [look(block) for block in parse_markdown_text(serialize(blocks)) if block.content] == meant
+    meant = [_look(block) for block in blocks if block.content]
+    return [_look(block) for block in parse_markdown_text(serialize(blocks)) if block.content] == meant
+
+
+def _look(block: Block) -> tuple[str, str]:
+    """What a block says, whatever its line ends and the blank lines around it."""
+    kind = "metadata" if isinstance(block, MetadataBlock) else block.kind
+    return kind, block.content.replace("\r\n", "\n")
 
 
 def _applied(blocks: Sequence[Block], position: Mapping[int, int], changes: Sequence[FoundNode]) -> list[Block]:

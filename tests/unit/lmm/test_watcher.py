@@ -108,7 +108,7 @@ class Scanner:
             await asyncio.sleep(TAKES)
             saved = document.save(settle=0)
             self.at_the_end()
-            return Scanned(report, saved.side_file, saved.text, saved.merged)
+            return Scanned(report, saved.text, saved.rebased)
         except asyncio.CancelledError:
             return Scanned(Report(interrupted=True))
         finally:

@@ -17,7 +17,7 @@ from lmm.disk.watching import WatchedPaths, _next, changes, signature
 from lmm.errors import FileReadError
 
 DOCUMENTS = ["a.md", "a.Rmd", "a.qmd", "a.markdown", "A.MD", "sub/deep/a.md", "ä ö.md"]
-OTHERS = ["a.txt", "a.md.unplaced", "a.md~", ".a.md.swp", ".#a.md", "a.chatmd", "a.knit.md", "a.utf8.md",
+OTHERS = ["a.txt", "a.md~", ".a.md.swp", ".#a.md", "a.chatmd", "a.knit.md", "a.utf8.md",
           ".git/a.md", "sub/.ipynb_checkpoints/a.md", "4913", "md", ".lmm-x.tmp"]  # fmt: skip
 
 

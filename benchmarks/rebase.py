@@ -1,4 +1,4 @@
-"""Merge two versions of a document of 250 kB of which half changed, next to ``git merge-file``."""
+"""Save replies into a document of 250 kB of which its author changed half meanwhile, next to ``git merge-file``."""
 
 from __future__ import annotations
 
@@ -8,26 +8,23 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Row, best, seconds, show
-from lmm.markdown.merge import merge
+from lmm import Document
+from lmm.models.testing import ScriptedModel
 
 SIZE = 250_000
 LIMIT = 1.0
 _ASKED = "---\n?: what is this?\n---\n"
-_ANSWERED = "---\n~chat_:\n  - query: what is this?\n    ~reply: It is that.\n---\n"
 
 
 def rows() -> list[Row]:
-    """Every second paragraph changed; half of all lines gone on both sides, which leaves much without a place."""
+    """Every second paragraph changed."""
     draw = random.Random(5)
     base = document(draw)
     theirs = "".join(
-        _changed(line, draw) if line[0].isalpha() and draw.random() < 0.5 else line for line in _lines(base)
+        f"{_words(draw, 6)} {line}" if line[0].isalpha() and draw.random() < 0.5 else line
+        for line in base.splitlines(keepends=True)
     )
-    torn, torn_too = ("".join(line for line in _lines(base) if draw.random() < 0.5) for _ in range(2))
-    return [
-        measured("merge our answers into 250 kB, every second paragraph changed", base, answered(base), theirs),
-        measured("merge two versions of 250 kB, each without half of its lines", base, torn, torn_too),
-    ]
+    return [measured("save our answers into 250 kB, every second paragraph changed", base, theirs)]
 
 
 def document(draw: random.Random, size: int = SIZE) -> str:
@@ -41,20 +38,23 @@ def document(draw: random.Random, size: int = SIZE) -> str:
     return "".join(parts)
 
 
-def answered(text: str) -> str:
-    """Every question in it answered."""
-    return text.replace(_ASKED, _ANSWERED)
-
-
-def measured(what: str, base: str, ours: str, theirs: str) -> Row:
-    """One merge; of what we made, all is in the result or handed back."""
-    merged = merge(base, ours, theirs)
-    found = merged.text + "".join(merged.unplaced)
-    assert found.count("It is that.") >= ours.count("It is that.")
-    took = best(lambda: merge(base, ours, theirs), 3, warm_up=0)
+def measured(what: str, base: str, theirs: str) -> Row:
+    """One save; every reply is in what was written."""
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, name) for name in ("ours", "base", "theirs")]
-        for file, text in zip(files, (ours, base, theirs), strict=True):
+        files = [Path(folder, name) for name in ("ours.md", "base.md", "theirs.md")]
+        ours = files[0]
+
+        def save() -> float:
+            ours.write_text(base, encoding="utf-8", newline="")
+            opened = Document.open(ours)
+            opened.answer(model=ScriptedModel(["It is that."] * base.count(_ASKED)))
+            ours.write_text(theirs, encoding="utf-8", newline="")
+            took = best(lambda: opened.save(settle=0), 1, warm_up=0)
+            assert ours.read_text(encoding="utf-8").count("It is that.") == base.count(_ASKED)
+            return took
+
+        took, answered = min(save() for _ in range(3)), ours.read_text(encoding="utf-8")
+        for file, text in zip(files, (answered, base, theirs), strict=True):
             file.write_text(text, encoding="utf-8", newline="")
         command = ["git", "merge-file", "-p", "-q", *map(str, files)]
         peer = best(lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=False), 3)
@@ -70,14 +70,6 @@ def measured(what: str, base: str, ours: str, theirs: str) -> Row:
 
 def _words(draw: random.Random, count: int) -> str:
     return " ".join("".join(draw.choices("abcdefghijklmnop", k=draw.randint(2, 9))) for _ in range(count))
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)
-
-
-def _changed(line: str, draw: random.Random) -> str:
-    return f"{_words(draw, 6)} {line}"
 
 
 def main() -> None:
