@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lmm_education.study.plans import CODE_LINE, EQUATION, FORMULA, PICTURE, minutes_to_read, words_to_read
+from lmm_education.study.plans import CODE_LINE, EQUATION, PICTURE, minutes_to_read, words_to_read
 
 COUNTED = {
     "": 0,
