@@ -26,8 +26,8 @@ from benchmarks.measure import Row, show
 from benchmarks.retrieval import QUESTIONS, elsewhere
 from lmm import loop
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage, render
-from lmm.models.testing import ScriptedModel
 from lmm.providers import is_static
+from lmm.testing import ScriptedModel
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering, open_answering
 from lmm_education.answer.quoting import NOTICE

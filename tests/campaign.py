@@ -35,8 +35,8 @@ from lmm.errors import DocumentError, EditError, LmmError
 from lmm.markdown.blocks import ErrorBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Reply
-from lmm.models.testing import ScriptedModel
 from lmm.notebook.edits import is_sound
+from lmm.testing import ScriptedModel
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCES = ("docs", "tests/golden", "../shared/corpus", "README.md")

@@ -10,6 +10,13 @@ from lmm import Document, Report
 from lmm.errors import Failure
 from lmm.messages import Listener, Reply, ignore
 from lmm.models.port import ChatModel
+from lmm.testing import ScriptedModel
+
+
+class PaidScript(ScriptedModel):
+    """A scripted model whose replies the journal keeps, as those of models that cost something."""
+
+    journaled = True
 
 
 class Talked(Document):

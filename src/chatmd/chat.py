@@ -68,7 +68,7 @@ class How(TypedDict, total=False):
 class Chat:
     """An agent and its transcript, in a ChatMD file or in memory.
 
-    >>> from lmm.models.testing import ScriptedModel
+    >>> from lmm.testing import ScriptedModel
     >>> chat = Chat.from_text("<system>Name plants.</system><user>A tree?</user>")
     >>> chat.run(model=ScriptedModel(["Oak."])).answer, chat.turn_of
     ('Oak.', 'user')
@@ -350,7 +350,7 @@ class Chat:
         So a conversation is a fold.
 
         >>> from functools import reduce
-        >>> from lmm.models.testing import ScriptedModel
+        >>> from lmm.testing import ScriptedModel
         >>> model = ScriptedModel(["Oak.", "Beech."])
         >>> counter = Chat.from_text("<system>Name plants.</system>")
         >>> inputs = ["A tree?", "Another?"]

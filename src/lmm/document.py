@@ -90,7 +90,7 @@ class Edit:
 class Document:
     """A markdown file that talks.
 
-    >>> from lmm.models.testing import ScriptedModel
+    >>> from lmm.testing import ScriptedModel
     >>> doc = Document.from_text("---\\n?: which colour?\\n---\\nA leaf is green.\\n")
     >>> [(question.line, question.prompt.text, str(question.subject)) for question in doc.pending]
     [(2, 'which colour?', "the document ''")]

@@ -1,6 +1,6 @@
 """Ask, edit and extract in one call: text that is in no file, with the same models, prompts and settings as in files.
 
->>> from lmm.models.testing import ScriptedModel
+>>> from lmm.testing import ScriptedModel
 >>> ask("A leaf is green.", "Which colour?", model=ScriptedModel(["Green."]))
 'Green.'
 >>> edit("A leaf, it is green.", "shorten", model=ScriptedModel(["A leaf is green."]))
@@ -196,7 +196,7 @@ def extract(
         PartlyFailed: after all sections were read, if some gave no data; its report has the records of the others.
         DocumentError, ConfigError: the document, the schema or the configuration cannot be read.
 
-    >>> from lmm.models.testing import ScriptedModel
+    >>> from lmm.testing import ScriptedModel
     >>> schema = {"type": "object", "properties": {"phases": {"type": "integer"}}, "required": ["phases"]}
     >>> extract("# Mitosis\\n\\nFour phases.\\n", schema, model=ScriptedModel(['{"phases": 4}']))
     [Record(file='', line=1, headings=('Mitosis',), value={'phases': 4})]

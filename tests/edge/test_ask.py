@@ -12,8 +12,8 @@ from edge.support import copy_course, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import lmm_education
-from lmm.models.testing import ScriptedModel
 from lmm.models.tokens import count_tokens
+from lmm.testing import ScriptedModel
 from lmm_education.answer.answer import Called, Found
 
 LEAVES = """---

@@ -15,7 +15,7 @@ import talking
 import yaml
 from edge.knit_tools import need
 
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 
 pytestmark = pytest.mark.knit
 

@@ -14,8 +14,8 @@ from fakes.openai_server import Action, ScriptedServer, fail
 from lmm.cli.main import main
 from lmm.disk import files
 from lmm.messages import Reply
-from lmm.models.testing import ScriptedModel
 from lmm.scan import scan_messages
+from lmm.testing import ScriptedModel
 
 DOCUMENT = "# A\n\n---\n?: one\n+: two\n---\nText.\n"
 

@@ -24,8 +24,8 @@ from lmm import Document
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.models.testing import ScriptedModel
 from lmm.notebook.chat_log import LOG, ChatExchange, place_reply, read_log
+from lmm.testing import ScriptedModel
 
 pytestmark = pytest.mark.knit
 

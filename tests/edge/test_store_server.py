@@ -14,7 +14,7 @@ import pytest
 from fakes.qdrant_server import QdrantServer, real_course, remove_course
 
 from lmm.errors import ConfigError
-from lmm.models.testing import HashEmbedder
+from lmm.testing import HashEmbedder
 from lmm_education import Course
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable

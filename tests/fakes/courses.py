@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmm.models.port import Progress
-from lmm.models.testing import HashEmbedder
+from lmm.testing import HashEmbedder
 from lmm_education.course import open_course
 from lmm_education.ingestion.apply import IngestOptions
 from lmm_education.ingestion.ingest import ingest_into

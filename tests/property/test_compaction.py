@@ -28,9 +28,9 @@ from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputI
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import transcript_text
 from lmm.messages import render
-from lmm.models.testing import ScriptedModel
 from lmm.models.tokens import count_tokens
 from lmm.prompts.templates import Prompts
+from lmm.testing import ScriptedModel
 
 _TEXTS = st.sampled_from(
     [

@@ -11,8 +11,8 @@ from strategies import documents
 
 from lmm.errors import LmmError
 from lmm.markdown import Block, ErrorBlock, MetadataBlock, parse_markdown_text, serialize
-from lmm.models.testing import ScriptedModel
 from lmm.notebook.edits import find_edits, old_view
+from lmm.testing import ScriptedModel
 
 REPLIES = st.sampled_from(
     [

@@ -11,7 +11,7 @@ from strategies import PIECES, documents, written_documents
 
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 from lmm_education.errors import ExportError
 from lmm_education.study.clean import Edits, Notes, clean_notes
 

@@ -25,9 +25,9 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import annotated_text, preorder
 from lmm.messages import ChatEvent, ChatRequest, Reply
 from lmm.models.port import ChatModel
-from lmm.models.testing import ScriptedModel
 from lmm.notebook.chat_log import read_log
 from lmm.notebook.edits import is_sound
+from lmm.testing import ScriptedModel
 
 # -- blank lines everywhere ------------------------------------------------------------------------
 

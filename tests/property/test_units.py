@@ -12,7 +12,7 @@ from pandoc_trees import trees
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.markdown.blocks import TextBlock
 from lmm.markdown.units import div_ends, texts_of
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 from lmm_education.config import Preparation
 from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.study.clean import clean_notes

@@ -29,7 +29,7 @@ from lmm.disk import journal
 from lmm.errors import EmptyReply, LmmError, ModelRejected
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reasoning, Reply, ToolCall, Usage
 from lmm.models.budget import SharedBudget, UsageTally
-from lmm.models.port import ChatModel, ask
+from lmm.models.port import ChatModel, ask, is_journaled
 from lmm.models.structured import NoJson, Schema, object_of, read_json, with_schema
 from lmm.models.tokens import count_tokens, price
 from lmm.prompts.templates import Prompts
@@ -127,14 +127,15 @@ class JournaledModel:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """The reply in the journal, else the model's, which is kept there."""
+        journaled = is_journaled(self.model)
         key = journal.key_of("refine", self.name, self.about, repr((request.messages, request.tools)))
-        known = None if self.again else await asyncio.to_thread(journal.get, key)
+        known = None if self.again or not journaled else await asyncio.to_thread(journal.get, key)
         if known is not None:
             yield _read_reply(known)
             return
         async with aclosing(self.model.stream(request)) as events:
             async for event in events:
-                if isinstance(event, Reply):
+                if isinstance(event, Reply) and journaled:
                     with contextlib.suppress(LmmError, OSError):  # a full disk must not cost the reply
                         await asyncio.to_thread(journal.put, key, _reply_values(event))
                 yield event

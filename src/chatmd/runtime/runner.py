@@ -311,7 +311,7 @@ def run_agent(agent: Agent, input: str) -> tuple[str, Agent]:
         ConsentNeeded: its tools can do more than read in its folder, and nobody agreed to that.
         ModelError, LimitReached: the model did not answer, or the run has used up what it may.
 
-    >>> from lmm.models.testing import ScriptedModel
+    >>> from lmm.testing import ScriptedModel
     >>> counter = Agent("<system>Count.</system>", hooks=Hooks(ScriptedModel(["One.", "Two."])))
     >>> first, counter = run_agent(counter, "Begin.")
     >>> second, counter = run_agent(counter, "Go on.")

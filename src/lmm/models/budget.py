@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from lmm.errors import ConfigError, LimitReached
 from lmm.messages import ChatEvent, ChatRequest, Reply, Usage
-from lmm.models.port import ChatModel
+from lmm.models.port import ChatModel, is_journaled
 from lmm.models.tokens import price
 
 _TOKENS = re.compile(r"(\d{1,3}(?:[_,]\d{3})+|\d+(?:\.\d+)?)\s*(k|m)?(?:\s*tokens?)?", re.IGNORECASE)
@@ -109,7 +109,7 @@ class Budgeted:
     >>> import asyncio
     >>> from lmm.messages import Message
     >>> from lmm.models.port import ask
-    >>> from lmm.models.testing import ScriptedModel
+    >>> from lmm.testing import ScriptedModel
     >>> model = Budgeted(ScriptedModel(["Yes.", "No."]), UsageTally(parse_budget("3")))
     >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it green?"),)))).text
     'Yes.'
@@ -125,6 +125,11 @@ class Budgeted:
     def name(self) -> str:
         """The model's."""
         return self.model.name
+
+    @property
+    def journaled(self) -> bool:
+        """See `lmm.models.port.is_journaled`."""
+        return is_journaled(self.model)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Ask, and count what that used.

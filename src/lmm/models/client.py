@@ -29,7 +29,7 @@ from lmm.loop import to_its_end
 from lmm.messages import Asked, ChatEvent, ChatRequest, Event, Failed, Listener, Reply, Usage, ignore, render
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
-from lmm.models.port import Ask, ChatModel, Flow, ask
+from lmm.models.port import Ask, ChatModel, Flow, ask, is_journaled
 from lmm.models.structured import Schema, structured
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Client:
     ) -> None:
         self.settings, self.again, self.estimate, self.listener = settings, again, estimate, listener
         self.tier: ModelSettings = getattr(settings, tier)
-        self.tier_name, self.journal = tier, journal
+        self.tier_name, self.journal = tier, journal and is_journaled(model)
         self.usage, self.interrupted = Usage(), False
         self._budget = SharedBudget.of(budget)
         self._told: dict[int, LmmError] = {}
@@ -241,6 +241,8 @@ async def ask_once(model: ChatModel, request: ChatRequest, key: str) -> Reply:
     Raises:
         ModelError: the model did not answer.
     """
+    if not is_journaled(model):
+        return await ask(model, request)
     reply = _remembered(key)
     if reply is None or reply.cut:  # its limit may have been raised
         reply = await ask(model, request)

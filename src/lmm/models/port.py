@@ -63,6 +63,12 @@ def connected(model: ChatModel) -> AbstractAsyncContextManager[object]:
     return nullcontext() if connect is None else connect()
 
 
+def is_journaled(model: ChatModel | None) -> bool:
+    """Whether the journal answers for a model; not where its attribute `journaled` is false: its name is not what tells
+    its replies from another's."""
+    return getattr(model, "journaled", True)
+
+
 class Embedder(Protocol):
     """A model that turns texts into vectors."""
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from talking import PaidScript
 
 import chatmd
 from chatmd import Chat
@@ -15,7 +16,7 @@ from chatmd.errors import ChatmdError, ConsentNeeded, InvalidDocument, NothingTo
 from chatmd.runtime.events import RunResult
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError, Place
 from lmm.messages import ChatEvent, ChatRequest, Event, Reply, TextDelta, ToolCall, ToolResult
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 
 PLANTS = "<system>Name plants.</system>\n<user>A tree?</user>\n"
 TURN = "<user>\n\n</user>\n"
@@ -225,13 +226,13 @@ def test_compaction(path: Path) -> None:
     planned = chat.plan_compaction(keep=1)
     assert planned.plan.gone
     assert path.read_text() == chat.text
-    done = chat.compact(keep=1, model=ScriptedModel(["They named leaves."]))
+    done = chat.compact(keep=1, model=PaidScript(["They named leaves."]))
     assert done.original is not None
     assert done.original.read_text().startswith(turns)
     assert "They named leaves." in chat.text
     assert chat.text == path.read_text()
     memory = Chat.from_text(turns + "<user>Go on.</user>\n")
-    assert memory.compact(keep=1, model=ScriptedModel([])).original is None  # the summary is remembered
+    assert memory.compact(keep=1, model=PaidScript([])).original is None  # the summary is remembered
     assert "They named leaves." in memory.text
 
 

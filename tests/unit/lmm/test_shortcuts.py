@@ -13,7 +13,7 @@ import lmm
 from lmm.config import DEFAULT_SYSTEM
 from lmm.errors import ConfigError, ModelRejected
 from lmm.messages import Attachment, ChatRequest, Message, Reply, render
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 
 TEXT = "A leaf is green."
 
@@ -55,7 +55,7 @@ def test_an_edit_is_unwrapped() -> None:
 
 def test_an_edit_that_the_model_did_not_finish_is_refused() -> None:
     """Else a program would replace a text by a stump; what is remembered of it is refused, too."""
-    model = ScriptedModel([Reply("A leaf is", "M/m", cut=True)])
+    model = talking.PaidScript([Reply("A leaf is", "M/m", cut=True)])
     for _ in range(2):
         with pytest.raises(ModelRejected, match=r"cut off at its output limit .set a larger 'max_tokens'"):
             lmm.edit(TEXT, "polish it", model=model)
@@ -70,10 +70,10 @@ def test_an_edit_of_nothing_writes() -> None:
 
 def test_the_same_question_is_paid_once() -> None:
     """Also if it was asked in a file; another context is another question, and `again` asks anew."""
-    talking.answered(f"---\n?: Why?\n---\n{TEXT}\n", model=ScriptedModel(["Because."]))
-    assert lmm.ask(TEXT, "Why?", model=ScriptedModel([])) == "Because."
-    assert lmm.ask(TEXT, "Why?", model=ScriptedModel(["So."]), context="c") == "So."
-    assert lmm.ask(TEXT, "Why?", model=ScriptedModel(["Anew."]), again=True) == "Anew."
+    talking.answered(f"---\n?: Why?\n---\n{TEXT}\n", model=talking.PaidScript(["Because."]))
+    assert lmm.ask(TEXT, "Why?", model=talking.PaidScript([])) == "Because."
+    assert lmm.ask(TEXT, "Why?", model=talking.PaidScript(["So."]), context="c") == "So."
+    assert lmm.ask(TEXT, "Why?", model=talking.PaidScript(["Anew."]), again=True) == "Anew."
 
 
 def test_without_a_key_the_built_in_model_quotes_and_does_not_edit() -> None:

@@ -14,8 +14,8 @@ from lmm import Document
 from lmm.cli.main import main
 from lmm.disk import files, undo
 from lmm.errors import FileReadError, LmmError
-from lmm.models.testing import ScriptedModel
 from lmm.scan import scan, scan_messages, scan_rag
+from lmm.testing import ScriptedModel
 
 DOCUMENT = (
     "---\r\ntitle: T\r\n---\r\n\r\n# A\r\n\r\n---\r\n=: shorter\r\n?: why?\r\n---\r\nA long text.\r\n\r\nThe end."

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from talking import PaidScript
 
 from lmm.disk.watching import WatchedPaths
 from lmm.document import Document
 from lmm.errors import ConfigError, ModelUnavailable, Place
 from lmm.messages import Event, Failed, Listener, Notice
-from lmm.models.testing import ScriptedModel
 from lmm.pipeline import Report
 from lmm.scan import watch_documents
+from lmm.testing import ScriptedModel
 from lmm.watcher import Scanned, Watcher, WatchReport
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ class Scanner:
     """Scans take some time, and then do what `lmm messages` does, with a scripted model."""
 
     def __init__(self, *script: str | Exception) -> None:
-        self.model = ScriptedModel([*script, *map(str, range(100))])
+        self.model = PaidScript([*script, *map(str, range(100))])
         self.begun: list[tuple[float, str]] = []
         self.running: set[Path] = set()
         self.error: ConfigError | None = None

@@ -13,7 +13,7 @@ import pytest
 import lmm_education
 from lmm.errors import ConfigError, FileReadError, LmmError
 from lmm.messages import TextDelta
-from lmm.models.testing import HashEmbedder, ScriptedModel
+from lmm.testing import HashEmbedder, ScriptedModel
 from lmm_education import Answer, Course, IngestReport
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.study import save_cards

@@ -14,7 +14,7 @@ from chatmd.runtime.events import RunResult
 from chatmd.runtime.runner import Runner, open_text
 from lmm.errors import Place
 from lmm.messages import Event, Notice
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 
 
 def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(

@@ -10,7 +10,7 @@ import pytest
 from lmm import Document
 from lmm.books.chapters import Books
 from lmm.books.project import book_of, read_book
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 from lmm_education.ingestion.source_files import find_sources
 
 KINDS = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from talking import PaidScript
 
 import lmm
 from lmm.cli.main import main
@@ -20,8 +21,8 @@ from lmm.markdown import load_text, load_tree
 from lmm.messages import ChatEvent, ChatRequest, Event, Listener, Progress, Reply, ignore, render
 from lmm.models.port import ChatModel
 from lmm.models.structured import make_schema
-from lmm.models.testing import ScriptedModel
 from lmm.pipeline import Report
+from lmm.testing import ScriptedModel
 
 
 class Plant(BaseModel):
@@ -148,18 +149,18 @@ def test_the_built_in_model_refuses() -> None:
 
 def test_a_repeated_run_asks_nothing() -> None:
     """What arrived is remembered, corrections included; `again` asks anew."""
-    assert lmm.extract(TEXT, Plant, "oak", model=ScriptedModel(["{}", OAK])) == RECORDS[:1]
-    assert lmm.extract(TEXT, Plant, "oak", model=ScriptedModel([])) == RECORDS[:1]
-    other = ScriptedModel(['{"name": "Oak", "height": 31}'])
+    assert lmm.extract(TEXT, Plant, "oak", model=PaidScript(["{}", OAK])) == RECORDS[:1]
+    assert lmm.extract(TEXT, Plant, "oak", model=PaidScript([])) == RECORDS[:1]
+    other = PaidScript(['{"name": "Oak", "height": 31}'])
     assert lmm.extract(TEXT, Plant, "oak", model=other, again=True)[0].value.height == 31
 
 
 def test_an_interrupted_run_goes_on_where_it_was() -> None:
     """The replies that arrived are not asked for again, the first invalid ones included."""
-    model = ScriptedModel(["{}", KeyError("crash")])
+    model = PaidScript(["{}", KeyError("crash")])
     with pytest.raises(KeyError):
         lmm.extract(TEXT, Plant, "oak", model=model)
-    rest = ScriptedModel([OAK])
+    rest = PaidScript([OAK])
     assert lmm.extract(TEXT, Plant, "oak", model=rest) == RECORDS[:1]
     assert len(rest.seen[0].messages) == 3
 
@@ -167,8 +168,8 @@ def test_an_interrupted_run_goes_on_where_it_was() -> None:
 def test_what_failed_to_the_end_is_asked_anew() -> None:
     """Remembered failures are not repeated for ever."""
     with pytest.raises(PartlyFailed):
-        lmm.extract(TEXT, Plant, "oak", model=ScriptedModel(["a", "b", "c"]))
-    assert lmm.extract(TEXT, Plant, "oak", model=ScriptedModel([OAK])) == RECORDS[:1]
+        lmm.extract(TEXT, Plant, "oak", model=PaidScript(["a", "b", "c"]))
+    assert lmm.extract(TEXT, Plant, "oak", model=PaidScript([OAK])) == RECORDS[:1]
 
 
 def test_a_reply_that_was_cut_off_is_not_asked_to_be_corrected() -> None:

@@ -11,7 +11,7 @@ from strategies import texts
 
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, Usage, render
 from lmm.models.port import ask
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ import lmm
 from lmm.errors import ConfigError, ModelKeyMissing, ModelRejected, ModelUnavailable, Place
 from lmm.markdown.tree import HeadingNode
 from lmm.messages import Attachment, Event, Progress
-from lmm.models.testing import ScriptedModel
 from lmm.notebook import batch as batches
 from lmm.notebook.batch import Batch, find_batch_model, registered
 from lmm.notebook.fields import Field, FieldMaterial, is_on
 from lmm.notebook.fingerprints import State
 from lmm.scan import BatchFailed
+from lmm.testing import ScriptedModel
 
 TREE = "---\ntitle: T\n---\n# A\n\nOne.\n\n## A1\n\nTwo.\n\n## A2\n\nThree.\n\n# B\n\nFour.\n"
 
@@ -253,7 +253,7 @@ def test_a_reply_that_was_cut_off_is_a_failure() -> None:
 
 def test_a_reply_is_paid_once_and_counted_once() -> None:
     """A second question of the same kind comes from the journal; `again` asks."""
-    model = ScriptedModel(["one", "two"])
+    model = talking.PaidScript(["one", "two"])
 
     async def ask(batch: Batch) -> None:
         await batch.ask("?", Attachment("x"))

@@ -10,7 +10,7 @@ import pytest
 from lmm.config import ModelSettings, load_settings
 from lmm.config_tables import Config
 from lmm.errors import ModelNotInstalled
-from lmm.models.testing import HashEmbedder
+from lmm.testing import HashEmbedder
 from lmm_education.config import course_settings
 from lmm_education.encode.bm25 import Bm25Encoder
 from lmm_education.encode.encoder import Encoder, open_encoder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmm.errors import LmmError
-from lmm.models.testing import HashEmbedder
+from lmm.testing import HashEmbedder
 from lmm_education import Course
 from lmm_education.errors import StoreMissing
 from lmm_education.evaluation import experiments

@@ -13,7 +13,7 @@ from lmm.config import load_settings
 from lmm.errors import ConfigError
 from lmm.messages import ChatEvent, ChatRequest
 from lmm.models.client import Client
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 from lmm_education.evaluation.questions import Question, read_usable
 from lmm_education.evaluation.reword import Rewording, reword_into
 

@@ -9,7 +9,7 @@ import pytest
 
 from lmm.config import load_settings
 from lmm.config_tables import Config
-from lmm.models.testing import HashEmbedder
+from lmm.testing import HashEmbedder
 from lmm_education.config import SearchSettings, StorageSettings, course_settings
 from lmm_education.encode.encoder import Encoder, open_encoder
 from lmm_education.frequencies import Frequencies

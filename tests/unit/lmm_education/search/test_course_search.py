@@ -15,7 +15,7 @@ from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fi
 
 from lmm.errors import ModelUnavailable
 from lmm.messages import ChatEvent, ChatRequest, TextDelta
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 from lmm_education import Course, aquerydb, querydb
 from lmm_education.errors import SearchError, StoreMissing
 from lmm_education.search.course_search import open_search

@@ -8,8 +8,8 @@ import pytest
 
 from lmm.models.builtin import ExtractiveModel
 from lmm.models.client import Client
-from lmm.models.testing import ScriptedModel
 from lmm.prompts.templates import load_prompts
+from lmm.testing import ScriptedModel
 from lmm_education.errors import SearchError
 from lmm_education.prompts.templates import SLOTS
 from lmm_education.search.expand import sub_questions

@@ -12,8 +12,8 @@ from lmm.messages import render
 from lmm.models.builtin import ExtractiveModel
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
-from lmm.models.testing import ScriptedModel
 from lmm.prompts.templates import load_prompts
+from lmm.testing import ScriptedModel
 from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
 from lmm_education.material import Hit, Lines, Place

@@ -10,7 +10,7 @@ import pytest
 from unit.lmm_education.search.conftest import Open, Writing, course, encoder_for, fill, id_of
 
 from lmm.models.port import Progress, Side
-from lmm.models.testing import HashEmbedder
+from lmm.testing import HashEmbedder
 from lmm_education.config import SearchSettings
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import SearchError, StoreMismatch, StoreMissing

@@ -6,7 +6,7 @@ import pytest
 import talking
 from golden_files import Case, read_cases
 
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 from lmm_education.errors import ExportError
 from lmm_education.study.clean import clean_notes
 

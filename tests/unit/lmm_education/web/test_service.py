@@ -13,7 +13,7 @@ from unit.lmm_education.search.conftest import EMBEDDER, course, encoder_for, fi
 from lmm.errors import ModelUnavailable
 from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.models.port import ChatModel
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answer import Answer
 from lmm_education.errors import Denied

@@ -10,8 +10,8 @@ import pytest
 
 from lmm.errors import ModelError, ModelUnavailable
 from lmm.messages import Retrying, TextDelta, Usage
-from lmm.models.testing import ScriptedModel
 from lmm.prompts.templates import load_prompts
+from lmm.testing import ScriptedModel
 from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.history import Exchange
 from lmm_education.prompts.templates import SLOTS

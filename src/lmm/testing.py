@@ -14,7 +14,8 @@ from lmm.models.port import Progress, Side
 class ScriptedModel:
     """Answers with the given texts in turn and remembers what it was asked.
 
-    An exception in the script is raised instead of an answer; a `Reply` is given as it is, its calls first.
+    An exception in the script is raised instead of an answer; a `Reply` is given as it is, its calls first. The journal
+    keeps none of its replies: another test's script would be answered from them.
 
     >>> import asyncio
     >>> from lmm.messages import Message
@@ -25,6 +26,8 @@ class ScriptedModel:
     >>> model.seen[0].messages[0].text
     'How many phases?'
     """
+
+    journaled = False
 
     def __init__(self, replies: Iterable[str | Exception | Reply], *, name: str = "Scripted/replies") -> None:
         self._replies = iter(replies)

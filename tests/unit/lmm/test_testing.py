@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from strategies import texts
 
+import lmm
+from chatmd import Chat
 from lmm.errors import ModelBusy
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta
+from lmm.models.budget import Budgeted, UsageTally, parse_budget
 from lmm.models.port import ask
-from lmm.models.testing import HashEmbedder, ScriptedModel
+from lmm.testing import HashEmbedder, ScriptedModel
 
 
 def _request(text: str) -> ChatRequest:
@@ -62,3 +65,15 @@ def test_equal_words_are_near() -> None:
     assert sum(a * b for a, b in zip(fox, law, strict=True)) < 0.5
     assert embedder.name == "Testing/hash-256"
     assert embedder.embed([], kind="query") == []
+
+
+def test_no_script_is_answered_from_that_of_another_test() -> None:
+    """The journal knows models by their names, and all scripts have one; what it answered would be another test's."""
+    for say in (lmm.ask, lmm.edit):
+        assert [say("A leaf.", "Why?", model=ScriptedModel([word])) for word in ("One.", "Two.")] == ["One.", "Two."]
+    turns = f"<user>Why?</user>\n<assistant>{'leaf ' * 200}</assistant>\n" * 3 + "<user>Go on.</user>\n"
+    budget = UsageTally(parse_budget("9000"))
+    for word in ("One.", "Two."):
+        chat = Chat.from_text(turns)
+        chat.compact(keep=1, model=Budgeted(ScriptedModel([word]), budget))
+        assert word in chat.text
