@@ -103,20 +103,24 @@ _WITHOUT_EFFORT = ("Builtin", "Recorded")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Where settings come from: config.toml, the environment, what overrides them."""
+    """Where settings come from: config.toml, the environment, what overrides them; `document` is the conversation."""
 
     file: ConfigFile = field(default_factory=ConfigFile)
     environment: Mapping[str, str] | None = None
     model: str = ""
+    document: str = ""
     _known: dict[tuple[tuple[str, str], ...], Settings] = field(default_factory=dict, repr=False, compare=False)
 
-    def settings(self, overrides: Mapping[str, str] | None = None) -> Settings:
-        """The settings that hold where no file says otherwise; `overrides` are model names by tier."""
-        file, key = self.file, tuple(sorted((overrides or {}).items()))
+    def settings(self, named: str = "", overrides: Mapping[str, str] | None = None) -> Settings:
+        """The settings that hold; `named` is the model that a conversation's file names, and `overrides` model names by
+        tier that the user does."""
+        file, key = self.file, (("", named), *sorted((overrides or {}).items()))
         if key not in self._known:
+            header = {"model": {"major": named}} if named else None
             self._known[key] = load_settings(
-                file.text, self.environment, overrides=overrides, config_file=file.path, own=file.own
-            )
+                file.text, self.environment, header, overrides=overrides, config_file=file.path, own=file.own,
+                document=self.document,
+            )  # fmt: skip
         return self._known[key]
 
 
@@ -129,7 +133,7 @@ def configuration_for(
         ConfigError: the one named does not exist.
     """
     environment = dict(os.environ if environment is None else environment)
-    return Configuration(find_config(config, file, environment), environment, model)
+    return Configuration(find_config(config, file, environment), environment, model, str(file))
 
 
 def model_settings(config: Config, configuration: Configuration, *, own: bool = True) -> ModelSettings:
@@ -148,9 +152,8 @@ def model_settings(config: Config, configuration: Configuration, *, own: bool = 
     >>> str(model_settings(Config("minor"), Configuration(file, environment={})).model)
     'Ollama/llama3.2'
     """
-    tier, named = _named(config, configuration, own)
     where = "--model" if configuration.model and own else config.span.where
-    settings: ModelSettings = getattr(_with_model(named, configuration, where), tier)
+    settings: ModelSettings = getattr(*_with_model(config, configuration, own))
     settings = settings.replace(
         temperature=settings.temperature if config.temperature is None else config.temperature,
         max_tokens=config.max_tokens or settings.max_tokens,
@@ -178,31 +181,37 @@ def settings_of(
     Raises:
         ConfigError: as `model_settings`.
     """
-    tier, named = _named(config, configuration, own)
-    settings = _with_model(named, configuration, "--model" if configuration.model and own else config.span.where)
+    settings, tier = _with_model(config, configuration, own)
     its_model: ModelSettings = getattr(settings, tier)
     if overrides:
-        settings = configuration.settings(named | dict(overrides))
-    if not named and tier == "major":
+        settings, _ = _with_model(config, configuration, own, overrides)
+    if tier == "major" and _name(config, configuration, own).lower() in ("", tier):
         return settings
     major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
     return settings.replace(major=major, minor=minor, aux=aux)
 
 
-def _named(config: Config, configuration: Configuration, own: bool) -> tuple[str, dict[str, str]]:
-    """The tier of a file's model, and the model's name under that tier, if the file does not name just the tier."""
-    name = (configuration.model if own else "") or config.model
+def _name(config: Config, configuration: Configuration, own: bool) -> str:
+    """The model that is named, by the user or by the file; or a tier."""
+    return (configuration.model if own else "") or config.model
+
+
+def _with_model(
+    config: Config, configuration: Configuration, own: bool, overrides: Mapping[str, str] | None = None
+) -> tuple[Settings, str]:
+    """The settings with the model that is named, and the tier under which it is."""
+    name = _name(config, configuration, own)
     if name.lower() in ("", *_TIERS):
-        return name.lower() or "major", {}
-    return "major", {"major": name if "/" in name else f"OpenAI/{name}"}
-
-
-def _with_model(named: Mapping[str, str], configuration: Configuration, where: str) -> Settings:
-    """The settings with a model that is named at `where`."""
+        return configuration.settings(overrides=overrides), name.lower() or "major"
+    full = name if "/" in name else f"OpenAI/{name}"
+    by_user = own and bool(configuration.model)
     try:
-        return configuration.settings(named)
+        if by_user:
+            return configuration.settings(overrides={"major": full, **(overrides or {})}), "major"
+        return configuration.settings(full, overrides), "major"
     except ConfigError as error:
-        if error.where == "command line":  # it is the file that names it
+        if error.where == "command line" or error.where.startswith("header"):
+            where = "--model" if by_user else config.span.where
             raise ConfigError(error.message, where=where, hint=error.hint) from error
         raise
 

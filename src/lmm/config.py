@@ -32,8 +32,8 @@ from lmm.config_tables import (
     tables_of,
 )
 from lmm.errors import ConfigError, nearest
-from lmm.hosts import is_loopback_url
-from lmm.powers import Power, find_powers, require
+from lmm.hosts import check_server, is_loopback_url
+from lmm.powers import Power, find_powers, powers_of_header, require
 from lmm.providers import PROVIDERS, ModelName, default_embedding, find_provider, parse_name
 
 TIERS = ("major", "minor", "aux", "embedding")
@@ -275,6 +275,9 @@ def load_settings(
     tiers: dict[str, ModelSettings] = {}
     for tier in TIERS:
         settings = _tier(tier, *picked[tier], config, env, granted, tiers.get(_FOLLOWED.get(tier, "")))
+        if settings.origin == header_name:
+            mine = powers_of_header(settings.model, tier, Path(document or header_name))
+            settings = settings.replace(powers=settings.powers + mine)
         tiers[tier] = _with_header(settings, tier, said.get(tier, {}), header_name)
     tiers |= {tier: tiers[other].replace(origin=f"command line: {other}") for tier, other in same.items()}
     own_keys = read_keys(keys_of(Settings), config.toml, config.where)
@@ -498,7 +501,9 @@ def _tier(
     if not base_url and followed is not None:
         base_url = followed.base_url
         powers += [power for power in followed.powers if power.kind == "host"]
-    base_url = base_url or env.get(provider.base_url_variable, "") or provider.base_url
+    if not base_url and (base_url := env.get(provider.base_url_variable, "")):
+        check_server(base_url, provider.base_url_variable, "environment")
+    base_url = base_url or provider.base_url
     if provider.needs_base_url and not base_url:
         raise ConfigError(
             f"{model} needs the address of its server",

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from lmm.errors import ConfigError, nearest
+from lmm.hosts import check_server
 
 Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
@@ -156,11 +157,15 @@ class Declared:
             refuse_unknown(inside, value, known, where)
             return read_keys(known, {inside: value}, where)
         try:
-            return msgspec.convert(value, self.type, strict=True)
+            found = msgspec.convert(value, self.type, strict=True)
         except msgspec.ValidationError:
             raise ConfigError(
                 f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}", where=place
             ) from None
+        if self.key.power == "host":
+            for url in (found,) if isinstance(found, str) else found:
+                check_server(url, f"'{self.name}' in [{self.table}]", place)
+        return found
 
 
 @functools.cache

@@ -1,9 +1,14 @@
-"""Which hosts are this machine."""
+"""Which hosts are this machine, and which addresses of servers are taken."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
+
+from lmm.errors import ConfigError
+
+_UNFIT = re.compile(r"[\x00-\x20\x7f\\]")  # libraries do not agree on where they end a host
 
 
 def is_loopback(host: str) -> bool:
@@ -28,3 +33,30 @@ def is_loopback_url(url: str) -> bool:
         return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
         return False
+
+
+def check_server(url: str, name: str, where: str = "") -> None:
+    """Refuse the address of a server that two libraries may read in two ways, or that holds a password: it would stand
+    in messages and logs. `name` is what is set to it.
+
+    >>> check_server("http://me:pw@example.org/v1", "base_url")
+    Traceback (most recent call last):
+    lmm.errors.ConfigError: base_url holds a user or a password (keys belong into variables: api_key_env)
+
+    Raises:
+        ConfigError: it is such an address.
+    """
+    try:
+        has_user = "@" in urlsplit(url).netloc
+    except ValueError:
+        raise ConfigError(f"{name} is not a URL", where=where, hint="write https://HOST/PATH") from None
+    if has_user:
+        raise ConfigError(
+            f"{name} holds a user or a password",
+            where=where,
+            hint="keys belong into variables: api_key_env",
+        )
+    if _UNFIT.search(url):
+        raise ConfigError(
+            f"{name} holds a backslash, a blank or a control character", where=where, hint="write https://HOST/PATH"
+        )

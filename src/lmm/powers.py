@@ -18,7 +18,7 @@ from lmm.config_tables import TABLES, Config, Declared, keys_in, line_of
 from lmm.disk import trust
 from lmm.errors import Untrusted
 from lmm.hosts import is_loopback_url
-from lmm.providers import ALIASES, PROVIDERS
+from lmm.providers import ALIASES, PROVIDERS, ModelName
 from lmm.terminal import visible
 
 
@@ -55,6 +55,28 @@ class Power:
         return trust.is_approved(self.file, self.digest, self.asks)
 
 
+class HeaderPower(Power):
+    """A power that a document asks for, with the name of a model: nobody can agree to that; `name` is the tier."""
+
+    __slots__ = ()
+
+    @property
+    def asks(self) -> str:
+        """See `Power.asks`."""
+        return f"{self.value}, which this document names, {self.words}"
+
+    @property
+    def is_approved(self) -> bool:
+        """Never."""
+        return False
+
+
+def powers_of_header(model: ModelName, tier: str, document: Path) -> tuple[Power, ...]:
+    """The powers of a document that names a model: those that a config.toml beside it would have."""
+    words = _model(str(model), document.parent.resolve(), {})
+    return (HeaderPower("model", tier, str(model), document, 0, words, ""),) if words else ()
+
+
 def require(powers: Iterable[Power], *names: str) -> None:
     """See to it that the user agreed to these powers, or to those of them that stand at `names` (``table.key``).
 
@@ -63,6 +85,9 @@ def require(powers: Iterable[Power], *names: str) -> None:
     """
     for power in powers:
         if (not names or power.name in names) and not power.is_approved:
+            if isinstance(power, HeaderPower):
+                hint = f"name it yourself, under [{power.name}] in config.toml, or with --model"
+                raise Untrusted(power.asks, where=power.where, hint=hint)
             before = trust.approval_of(power.file)
             why = "and nobody approved that" if before is None else "and the file is not what was approved"
             raise Untrusted(

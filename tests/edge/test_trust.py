@@ -137,6 +137,67 @@ def test_a_host_of_a_clone_that_needs_no_key(
     assert f"to {AWAY}, and {STOPPED}" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("d.md", "---\nmodel:\n  {tier}: {model}\n---\n" + DOCUMENT, ("messages", "d.md")),
+        ("d.md", "---\nmodel:\n  {tier}:\n    model: {model}\n---\n" + DOCUMENT, ("messages", "d.md")),
+        (
+            "d.md",
+            "---\nmodel:\n  {tier}: {model}\n---\n# A\n\n" + "A leaf is green. " * 60,
+            ("annotate", "--questions", "d.md"),
+        ),
+        ("d.chatmd", '<config model="{model}"/><user>q</user>', ("run", "d.chatmd")),
+        ("d.chatmd", '<import src="below/agent.chatmd"/><user>q</user>', ("run", "d.chatmd")),
+    ],
+)
+def test_a_document_names_no_model_outside_of_its_folder(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str], name: str, text: str,
+    words: tuple[str, ...],
+) -> None:  # fmt: skip
+    """A header has no power that its config.toml would have to be given; what the user names counts."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "replies.json").write_text('[{"prompt": "", "reply": "Reply."}]')
+    model = f"Recorded/{outside}/replies.json"
+    (folder / "below").mkdir()
+    (folder / "below" / "agent.chatmd").write_text(f'<config model="{model}"/>')
+    for tier in ("major", *(["minor"] if "annotate" in words else [])):
+        said = text.replace("{model}", model).replace("{tier}", tier)
+        (folder / name).write_text(said)
+        ran = run_here(capsys, *words)
+        assert (ran.code, (folder / name).read_text()) == (2, said), ran
+        assert (
+            f"{model}, which this document names, uses {outside}/replies.json, which is not below its folder" in ran.err
+        )
+        assert "(name it yourself, under [" in ran.err
+    assert run_here(capsys, *words, "--model", model).code == 0
+
+
+@pytest.mark.parametrize("tier", ["major", "embedding"])
+@pytest.mark.parametrize(
+    "url", ["http://me:secret@192.0.2.1/v1", "http://127.0.0.1\\@192.0.2.1/v1", "http://127.0.0.1\\x", "http://[::1/v1"]
+)
+def test_an_address_that_two_libraries_read_in_two_ways(
+    document: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tier: str,
+    url: str,
+) -> None:
+    """Neither a file's nor the environment's is taken, and no password is shown."""
+    file = strange(folder, f"[{tier}]\nmodel = \"OpenAICompatible/x\"\nbase_url = '{url}'\n")
+    words = ("messages", "d.md") if tier == "major" else ("search", "q")
+    ran = run_here(capsys, *words)
+    assert (ran.code, "secret" in ran.err) == (2, False)
+    assert ran.err.startswith(f"lmm: {file}:3: 'base_url' in [{tier}] ")
+    file.unlink()
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    ran = run_here(capsys, "messages", "d.md")
+    assert (ran.code, "secret" in ran.err) == (2, False)
+    assert ran.err.startswith("lmm: environment: OPENAI_BASE_URL ")
+
+
 def test_another_users_config_does_not_count(
     document: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -521,9 +582,7 @@ def test_python_obeys(folder: Path, own_model: ScriptedServer, tmp_path_factory:
     [
         "http://127.0.0.1.example.com/v1",
         "http://localhost.example.com/v1",
-        "http://127.0.0.1@192.0.2.1/v1",
         "//192.0.2.1",
-        "http://[::1/v1",
     ],
 )
 def test_names_that_only_look_like_this_machine(

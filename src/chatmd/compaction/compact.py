@@ -503,7 +503,7 @@ def summarising(
     Raises:
         ConfigError: there is no such model.
     """
-    configured = configuration.settings({"aux": model} if model else None)
+    configured = configuration.settings(overrides={"aux": model} if model else None)
     return configured if is_chosen(configured, "aux") else settings_for_text(text, path, configuration, roots=roots)
 
 

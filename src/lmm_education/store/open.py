@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from lmm.errors import ConfigError
-from lmm.hosts import is_loopback_url
+from lmm.hosts import check_server, is_loopback_url
 from lmm.powers import require
 from lmm_education.config import StorageSettings
 from lmm_education.store.edge import EdgeStore
@@ -41,13 +40,9 @@ def open_store(settings: StorageSettings, *, env: Mapping[str, str] | None = Non
 def _key_for(settings: StorageSettings, env: Mapping[str, str]) -> str | None:
     key = env.get(settings.api_key_env) or None
     for address in settings.addresses:
+        check_server(address, "'url' under [storage]")
         if not re.match(r"https?://", address):
             raise ConfigError(f"'url' under [storage] must begin with https:// or http://, not {address!r}")
-        if "@" in urlsplit(address).netloc:  # it would stand in messages and logs
-            raise ConfigError(
-                "'url' under [storage] holds a user or a password",
-                hint=f"take it out, and put the server's API key into the environment: export {settings.api_key_env}=…",
-            )
         if key and not (is_loopback_url(address) or address.startswith("https://")):
             raise ConfigError(
                 f"your {settings.api_key_env} would go to {address} unencrypted",

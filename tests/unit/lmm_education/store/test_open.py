@@ -14,7 +14,7 @@ def test_a_password_in_the_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError) as refused:
         open_store(StorageSettings(url="http://user:secret@127.0.0.1:6333"), env={})
     assert "secret" not in str(refused.value)
-    assert "QDRANT_API_KEY" in str(refused.value)
+    assert "api_key_env" in str(refused.value)
 
 
 @pytest.mark.parametrize("course", ["", "../x", "a/b", ".hidden"])
