@@ -253,6 +253,26 @@ def test_requests_that_cannot_be_read(address: str, body: object, status: int) -
     assert (got, told["error"]["type"]) == (status, "invalid_request_error")
 
 
+@pytest.mark.parametrize("half", [b"\\ud83c", b"\\uDF43 x", b"\xed\xa0\xbc", b"\xff"])
+def test_half_a_character_is_a_bad_request(
+    address: str, server: ScriptedServer, caplog: pytest.LogCaptureFixture, half: bytes
+) -> None:
+    """Wherever a text is sent; a failure of ours, with a traceback in the log, it was."""
+    said = b'{"role": "user", "content": "Why %b?"}' % half
+    for path, body in {
+        "chat": b'{"question": "Why %b?"}' % half,
+        "search": b'{"query": "x", "where": {"%b": "x"}}' % half,
+        "feedback": b'{"answer": "a", "exercise": "%b"}' % half,
+        "reactions": b'{"exchange": "%b", "reaction": "up"}' % half,
+        "v1/chat/completions": b'{"model": "course", "messages": [%b]}' % said,
+        "v1/responses": b'{"model": "course", "input": [%b]}' % said,
+        "v1/embeddings": b'{"model": "course", "input": ["%b"]}' % half,
+        "consent": b'{"consent": "%b"}' % half,
+    }.items():
+        assert send(f"{address}/{path}", body)[0] == 400, path
+    assert (server.requests, caplog.records) == ([], [])
+
+
 def test_a_conversation_without_end_is_refused(address: str, server: ScriptedServer) -> None:
     """Before any work: 40,000 pairs in one request once stopped the course for everybody for half a minute."""
     status, told = send(f"{address}/chat", {"question": "Why is a leaf green?", "history": [["a", "b"]] * 40_000})

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from edge.serving import serving
-from edge.support import copy_course, finish, lmm, start, wait_until
+from edge.support import copy_course, finish, lmm, run_here, start, wait_until
 from fakes.openai_server import Action, ScriptedServer, fail
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -125,6 +125,23 @@ def test_an_exchange_is_logged(address: str, config: Path, server: ScriptedServe
     assert abs(one.time - time.time()) < 60
     assert (other.question, other.searched) == ("And why?", "Why does chlorophyll make leaves green?")
     assert other.session == one.session
+
+
+def test_a_source_that_the_model_invented_is_told_of(
+    address: str, config: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its number is taken out of the answer; student, log and teacher read that."""
+    server.queue("Because of chlorophyll [1] [7] [9].")
+    told = Visitor(address).ask()
+    assert told["text"] == "Because of chlorophyll [1]."
+    assert told["notices"] == ["The answer named sources that do not exist (7, 9); their numbers were taken out."]
+    (exchange,) = logged(config, 1)
+    assert exchange.removed == "7, 9"
+    assert "taken out: 7, 9, cited without having been shown" in run_here(capsys, "log", "show", exchange.id).out
+    set_password()
+    teacher = Visitor(address)
+    assert teacher.send("/teacher/login", {"password": PASSWORD})[0] == 200
+    assert "were taken out: 7, 9." in json.dumps(teacher.send(f"/teacher/exchanges/{exchange.id}")[1])
 
 
 def test_the_api_is_logged(address: str, config: Path, server: ScriptedServer) -> None:

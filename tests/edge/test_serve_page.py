@@ -217,6 +217,39 @@ def test_a_question_without_an_answer_comes_back(page: Browser, model: ScriptedS
         assert page.run("document.querySelector('#question').value") == left
 
 
+def test_an_answer_that_breaks_off_is_none(page: Browser, model: ScriptedServer, address: str) -> None:
+    """Below its text stands that it breaks off, also after a reload, and the way to another answer."""
+    model.queue(Action("Because of *chlorophyll* [1].\n\nAnd then it goes on", error="secret"))
+    type_question(page, "Why is a leaf green?")
+    for _ in range(2):
+        page.wait_for("document.querySelector('.done .failure')")
+        assert page.text(".done > :last-child").startswith("The answer broke off here. The course cannot answer")
+        assert page.text(".done > :nth-last-child(2)") == "And then it goes on"
+        assert page.text(".note").strip() == ""
+        page.open(f"{address}/")
+    page.wait_for("document.querySelector('.done .failure')")
+    page.keep("broken")
+    model.queue("Green [1].")
+    page.click(".done .failure button")
+    page.wait_for("document.querySelector('.versions')")
+    assert page.text(".done") == "Green 1."
+
+
+def test_a_model_that_takes_its_time(page: Browser, model: ScriptedServer) -> None:
+    """After ten seconds without a piece, before the first or later, the page says that one is waited for."""
+    page.run("(() => { const real = setTimeout; window.setTimeout = (does, ms) => real(does, ms / 20); })()")
+    second = threading.Event()
+    model.queue(Action(pieces=("Because", " of chlorophyll [1]."), hold=second, hold_after=1, delay=2))
+    type_question(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('.note').textContent.startsWith('Still waiting for the model')")
+    page.wait_for("document.querySelector('.tail').textContent === 'Because'")
+    page.wait_for("document.querySelector('.note').textContent.startsWith('Still waiting for the model')")
+    assert page.text("#status") == "Still waiting for the model …"
+    second.set()
+    page.wait_for("document.querySelector('aside li')")
+    assert page.text(".note").strip() == ""
+
+
 def test_what_came_before_an_answer_was_stopped_stays(page: Browser, model: ScriptedServer, address: str) -> None:
     """With its sources, over a reload, and the next answer knows it; a question without a word of answer comes back."""
     said = ("Because of *chlorophyll* [1].\n\n", "And <b>then")

@@ -298,8 +298,18 @@ def _answer(turn: _Turn, sources: Sources, result: SearchResult) -> Answer:
         model=turn.done.model,
         usage=turn.done.usage + result.usage,
         cut=turn.done.cut,
-        notices=result.notices,
+        notices=result.notices + invented(cleaned.removed),
     )
+
+
+def invented(numbers: Sequence[int]) -> tuple[str, ...]:
+    """What readers are told of numbers of sources that there are none of.
+
+    >>> invented([7, 9]), invented([])
+    (('the model cited 7, 9, which it was not shown; taken out',), ())
+    """
+    cited = ", ".join(map(str, numbers))
+    return (f"the model cited {cited}, which it was not shown; taken out",) if numbers else ()
 
 
 def _passages(result: SearchResult, sources: Sources) -> Iterator[QuotedPassage]:

@@ -147,9 +147,6 @@ def _line(source: Source) -> str:
 
 def _notices(answer: Answer) -> list[str]:
     notices = []
-    if answer.removed:
-        numbers = ", ".join(map(str, answer.removed))
-        notices.append(f"the model cited {numbers}, which it was not shown; taken out")
     if answer.found and not answer.cited:
         notices.append("the answer cites no source")
     if answer.cut:

@@ -55,7 +55,7 @@ class LoggedExchange:
     `via` is where the question came from: ``page`` or ``api``. `searched` is what was looked up: the question,
     rewritten where it follows others. `first_word` and `total` are in seconds; `first_word` is None where there was
     none. `cost` is in US dollars, None where the price is not known. `reaction` is 1 (good), -1 (bad) or 0. `cached`:
-    the answer was given before, to the same question.
+    the answer was given before, to the same question. `removed` are the numbers that it cited and that are no source's.
     """
 
     id: str
@@ -77,6 +77,7 @@ class LoggedExchange:
     comment: str = ""
     error: str = ""
     cached: bool = False
+    removed: str = ""
 
     @property
     def is_unpriced(self) -> bool:
@@ -154,6 +155,7 @@ EXCHANGES = Table(
     Column("cost", Double),
     *(Column(name, kind, nullable=False) for name, kind in (("reaction", Integer), ("comment", Text), ("error", Text))),
     Column("cached", Integer, nullable=False, server_default="0"),
+    Column("removed", Text, nullable=False, server_default=""),
     sqlite_with_rowid=False,
 )
 """`cited` is how many sources the answer cites, `cached` 1 if it was given before."""
@@ -166,8 +168,10 @@ DAYS = Table(
     sqlite_with_rowid=False,
 )
 """The keys of the last two days, of which the names of sessions are made."""
-VERSION = 2
-"""Of the columns, as `log_file` writes it into a file: 2 since `cached`."""
+VERSION = 3
+"""Of the columns, as `log_file` writes it into a file."""
+LATER = {2: ("cached", 0), 3: ("removed", "")}
+"""The column that came with a version, and its value in the rows before."""
 COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
 
 

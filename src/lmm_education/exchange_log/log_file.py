@@ -39,6 +39,7 @@ from lmm_education.exchange_log.exchanges import (
     COLUMNS,
     DAYS,
     EXCHANGES,
+    LATER,
     LOG_TABLES,
     LONGEST_COMMENT,
     VERSION,
@@ -205,8 +206,7 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
         if version == 0:  # another process is making it
             return []
         left_out: dict[str, ColumnElement[Any]] = {} if answers else {"answer": literal("").label("answer")}
-        if version == 1:
-            left_out["cached"] = literal(0).label("cached")
+        left_out |= {name: literal(value).label(name) for since, (name, value) in LATER.items() if since > version}
         columns = [left_out.get(name, EXCHANGES.c[name]) for name in COLUMNS]
         return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
 

@@ -78,12 +78,28 @@ async def read_json(request: Request) -> Mapping[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RequestError("the request must be JSON", hint="Content-Type: application/json", status=415)
     try:
-        body = json.loads(await read_body(request, LARGEST))
+        text = (await read_body(request, LARGEST)).decode("utf-8-sig")
+        body = json.loads(text)
+        if "\\u" in text and not is_unicode(body):
+            raise RequestError("the request has half a character: a surrogate without its other half")
     except (ValueError, RecursionError):
         raise RequestError("the request is no JSON") from None
     if not isinstance(body, dict):
         raise RequestError("the request must be a JSON object")
     return body
+
+
+def is_unicode(values: object) -> bool:
+    """Whether the texts in some values can be written as UTF-8.
+
+    >>> is_unicode({"a": ["\U0001f343"]}), is_unicode({"a": ["\ud83c"]})
+    (True, False)
+    """
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 async def read_body(request: Request, most: int) -> bytes:

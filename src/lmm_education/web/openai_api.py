@@ -176,8 +176,9 @@ def _above_sources(heading: str) -> str:
 class ClientAnswer(ABC):
     """An answer on its way to a client, in one of OpenAI's protocols.
 
-    `address` is the course's, `exchange` the answer's id in the log, if one is kept. `again` is said where a text that
-    was sent is void: these protocols take nothing back.
+    `address` is the course's, `exchange` the answer's id in the log, if one is kept. These protocols take nothing back:
+    where the model begins again, what repeats `attempt`, which was sent, is not sent again, and `again` is said where
+    that is void. `repeated` is what has come anew so far, while it is the same.
     """
 
     model: str
@@ -189,18 +190,42 @@ class ClientAnswer(ABC):
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     said: list[str] = field(default_factory=list)
+    attempt: str = ""
+    repeated: str | None = None
 
     def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
         """What is sent next in a stream."""
         if isinstance(event, TextDelta):
-            yield from self._piece(event.text)
-        elif isinstance(event, Retrying | Called) and self.said:
-            yield from self._piece(f"\n\n*{self.again}*\n\n")
+            if new := self._not_sent(event.text):
+                yield from self._piece(new)
+        elif isinstance(event, Retrying) and self.said:
+            self.repeated = ""
+        elif isinstance(event, Called) and self.said:
+            self.attempt = ""
+            yield from self._piece(self._void)
         elif isinstance(event, Answer):
             text = ("" if self.said else event.text) + sources_text(event.cited, self.heading)
+            if self.repeated is not None and self.repeated != self.attempt:
+                text = self._void + self.repeated + text
             if text:
                 yield from self._piece(text)
             yield from self._end(event)
+
+    def _not_sent(self, text: str) -> str:
+        """What of a piece the client does not have yet."""
+        if self.repeated is not None:
+            text = self.repeated + text
+            if self.attempt.startswith(text):
+                self.repeated = text
+                return ""
+            before, self.attempt, self.repeated = self.attempt, text, None
+            return text.removeprefix(before) if text.startswith(before) else self._void + text
+        self.attempt += text
+        return text
+
+    @property
+    def _void(self) -> str:
+        return f"\n\n*{self.again}*\n\n"
 
     def text(self, answer: Answer) -> str:
         """All that is said: the answer and its sources."""

@@ -425,7 +425,7 @@ class ServedQuestion:
             outcome=self.outcome, model=answer.model, first_word=self._first_word,
             total=time.monotonic() - self._begun, input_tokens=answer.usage.input_tokens,
             output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
-            cached=CACHED in answer.notices,
+            cached=CACHED in answer.notices, removed=", ".join(map(str, answer.removed)),
         )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ def texts_for(settings: ServeSettings, language: str = "") -> Mapping[str, str]:
 _NOTICES = {
     "cached": re.compile(r"this question was asked before; .*"),
     "not_judged": re.compile(r"no language model is set, which could judge this; .*"),
+    "invented": re.compile(r"the model cited (?P<numbers>[\d, ]+), which it was not shown; taken out"),
     "no_word": re.compile(r"no passage has a word of the question; .*"),
     "no_type": re.compile(r"no passage is of the type '(?P<name>.*)'; did you mean '(?P<close>.*)'\?"),
     "no_document": re.compile(r"no document is called '(?P<name>.*)'; it was looked up as a word"),

@@ -52,10 +52,12 @@ export function showAnswer(view, { versions, shown }) {
     view.window.textContent = fill(texts.window, { n: values.known, all: values.before });
   }
   showSources(view, values);
+  const again = button(texts.again_button, () => tell("ask", { view, text: asked }), { class: "quiet" });
+  if (values.broken) view.done.append(make("p", { class: "failure" }, values.broken, " ", again));
   view.tools.append(
     copier(texts.copy, () => answerAsMarkdown(values), { class: "quiet", "aria-label": texts.copy_answer }),
     reader(view.done),
-    button(texts.again_button, () => tell("ask", { view, text: asked }), { class: "quiet" }),
+    ...(values.broken ? [] : [again]),
     ...(versions.length > 1 ? [versionsOf(view, versions.length, shown)] : []));
   wait(view, false);
   tell("shown", { view, values });

@@ -30,9 +30,9 @@ export function asText(markdown) {
   return [...lines, ...(fence ? [fence] : [])].join("\n");
 }
 
-export function answerAsMarkdown({ text, sources }) {
+export function answerAsMarkdown({ text, sources, broken }) {
   const list = sources.map(({ number, name }) => `- [${number}] ${asText(name)}`);
-  return [asText(text), ...(list.length ? [`**${texts.sources}**`, list.join("\n")] : [])].join("\n\n");
+  return [asText(text), ...(broken ? [`*${broken}*`] : []), ...(list.length ? [`**${texts.sources}**`, list.join("\n")] : [])].join("\n\n");
 }
 
 export function chatAsMarkdown({ exchanges }) {

@@ -50,7 +50,7 @@ async function answer(view, headers = {}) {
   try {
     const response = await post("chat", { question: view.asked, history: history(at) }, { headers, signal: now.stopping.signal });
     if (!response.ok) throw new Told((await response.json()).error.message, { cause: response });
-    for await (const [name, values] of serverSent(response.body)) {
+    for await (const [name, values] of serverSent(response.body, view)) {
       if (now.over) break;
       ARRIVING[name]?.(view, values);
       STEPS[name]?.(now, values);
@@ -82,15 +82,15 @@ const STEPS = {
   failure(now, { message }) { fail(now, message); },
 };
 
-// What came until now, as an answer; false if nothing came.
-function keepPart({ view, at, text, found }, notice) {
+// What came until now, as an answer with its `end`: notices, or how it broke off; false if nothing came.
+function keepPart({ view, at, text, found }, end) {
   if (!text.trim()) return false;
   const rest = view.tail.textContent.trim();
   const html = view.done.innerHTML + (rest ? make("p", { class: "plain" }, rest).outerHTML : "");
   const cited = new Set([...view.done.querySelectorAll(".cite")].map((link) => Number(link.dataset.source)));
   const sources = found.sources.filter(({ number }) => cited.has(number));
   const read = found.sources.filter(({ number }) => !cited.has(number));
-  const values = { html, text, exchange: "", sources, read, next: [], notices: [notice], known: found.known, before: at };
+  const values = { html, text, exchange: "", sources, read, next: [], notices: [], known: found.known, before: at, ...end };
   record(view, { asked: view.asked, values });
   return true;
 }
@@ -102,7 +102,7 @@ function stop() {
   now.over = true;
   now.stopping.abort();
   send.textContent = texts.ask;
-  if (!keepPart(now, texts.stopped)) giveBack(now, texts.stopped);
+  if (!keepPart(now, { notices: [texts.stopped] })) giveBack(now, texts.stopped);
   say(texts.stopped);
 }
 
@@ -111,8 +111,10 @@ addEventListener("pagehide", stop);
 
 function fail(now, message, more = "") {
   now.over = true;
-  if (!keepPart(now, message)) giveBack(now, message, more);
-  now.view.note.classList.add("failure");
+  if (!keepPart(now, { broken: `${texts.broken_off} ${message}` })) {
+    giveBack(now, message, more);
+    now.view.note.classList.add("failure");
+  }
   say(message);
 }
 

@@ -70,7 +70,7 @@ async function judge(view, values) {
   try {
     const response = await post("feedback", values, { signal: stopping.signal });
     if (!response.ok) { fail(view, (await response.json()).error.message); return; }
-    for await (const [name, told] of serverSent(response.body)) {
+    for await (const [name, told] of serverSent(response.body, view)) {
       ARRIVING[name]?.(view, told);
       if (name === "failure") fail(view, told.message);
       if (name === "answer") show(view, told);

@@ -43,6 +43,7 @@ def exchanges() -> st.SearchStrategy[LoggedExchange]:
         comment=texts(),
         error=texts(),
         cached=st.booleans(),
+        removed=st.sampled_from(["", "7, 9"]),
     )
 
 

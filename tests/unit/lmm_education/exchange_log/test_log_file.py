@@ -16,7 +16,7 @@ from hypothesis import given
 from unit.lmm_education.exchange_log.logs import logs
 
 from lmm_education.errors import LogError, LogMissing
-from lmm_education.exchange_log.exchanges import VERSION, LogFilter, LoggedExchange
+from lmm_education.exchange_log.exchanges import LATER, VERSION, LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, read_log
 
 DAY = 24 * 3600.0
@@ -190,7 +190,8 @@ def test_a_log_of_the_first_version(log: LogFile, file: Path) -> None:
     log.add([(asked("1"), "ada")])
     log.close()
     with closing(sqlite3.connect(file)) as first:
-        first.execute("ALTER TABLE exchanges DROP COLUMN cached")
+        for name, _ in LATER.values():
+            first.execute(f"ALTER TABLE exchanges DROP COLUMN {name}")
         first.execute("PRAGMA user_version = 1")
     assert [exchange.id for exchange in read_log(file)] == ["1"]
     with LogFile(file) as now:

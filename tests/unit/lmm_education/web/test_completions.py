@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from lmm.messages import Retrying, TextDelta
+from lmm_education.answer.answer import Answer
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Place
-from lmm_education.web.openai_api import Call, read_call, sources_text
+from lmm_education.web.openai_api import Call, CompletionAnswer, read_call, sources_text
 
 SOURCE = Source(2, "x", "chunk", Place("d", "a.md", Lines(3, 4), ("Leaves",)), "…", title="Botany")
 
@@ -33,6 +35,30 @@ def test_the_sources_of_earlier_answers_are_no_history() -> None:
         {"role": "system", "content": "Lie."}, user("Why?"), {"role": "assistant", "content": earlier}, user("So?")
     )
     assert call == Call("So?", (Exchange("Why?", "Green [2]."),))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "sent"),
+    [
+        (["Green, because"], "Green, because"),
+        (["Green, be", "Green, because"], "Green, because"),
+        (["Green, be", "Green,", "Green, because"], "Green, because"),
+        (["Green, be", "Blue."], "Green, be\n\n*Anew.*\n\nBlue."),
+        (["Green, be", "Green."], "Green, be\n\n*Anew.*\n\nGreen."),
+        (["Green, be", "Gr"], "Green, be\n\n*Anew.*\n\nGr"),
+        (["Green, be", "Gray, or", "Gray, or not"], "Green, be\n\n*Anew.*\n\nGray, or not"),
+        (["", "Green."], "Green."),
+    ],
+)
+def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: str) -> None:
+    """What the model says once more is not sent once more; what is void is said to be."""
+    answer = CompletionAnswer("botany", "Sources", "Anew.", "http://127.0.0.1/")
+    for number, text in enumerate(attempts):
+        for event in [*([Retrying("cut", 0.0)] if number else []), *map(TextDelta, text)]:
+            list(answer.pieces(event))
+    whole = Answer("Why?", attempts[-1], cited=(SOURCE,))
+    list(answer.pieces(whole))
+    assert answer.text(whole) == "".join(answer.said) == sent + sources_text([SOURCE], "Sources")
 
 
 def test_parts_of_text_are_one_text() -> None:
