@@ -24,8 +24,11 @@ from edge.support import copy_course, finish, lmm, run_here, start, wait_until
 from fakes.openai_server import Action, ScriptedServer, fail
 from prometheus_client.parser import text_string_to_metric_families
 
+from lmm_education.course import Course
 from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import read_log
+from lmm_education.web.accounts import Accounts
+from lmm_education.web.service import state_of
 
 QUESTION = {"question": "Why is a leaf green?"}
 PASSWORD = "chalk and talk"
@@ -345,6 +348,10 @@ def test_the_teacher_logs_in(address: str, server: ScriptedServer) -> None:
     assert asked.send(f"/teacher/sections/{section}")[0] == 401
     assert "lmm_requests_total" in teacher.send("/metrics")[1]
     assert teacher.send("/teacher/logout", {})[0] == 200
+    assert "leaf" not in teacher.send("/teacher")[1]
+    with Course.open() as course:  # as a server of before had it
+        Accounts(state_of(course)).change(lambda logins: logins.with_password(PASSWORD))
+    assert teacher.send("/teacher/login", {"password": PASSWORD})[0] == 403
     assert "leaf" not in teacher.send("/teacher")[1]
 
 

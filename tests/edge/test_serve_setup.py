@@ -67,6 +67,33 @@ def test_a_key_is_asked_for_and_written_nowhere(
     assert "sk-secret" not in written + ran.out + ran.err
 
 
+def test_a_course_that_is_as_by_default(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a config.toml, and with nothing to write into one."""
+    (folder / "config.toml").unlink(missing_ok=True)
+    answer(monkeypatch, *[""] * 8)
+    ran = run_here(capsys, "serve", "--setup")
+    assert (ran.code, (folder / "config.toml").exists()) == (0, False), ran.err
+    assert ran.out == (
+        "config.toml is not needed: nothing differs from the defaults\nnext: lmm ingest PATH; lmm serve\n"
+    )
+
+
+def test_students_and_teacher_have_passwords_of_their_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else every student reads what all ask."""
+    (folder / "config.toml").write_text('[serve]\nlogin = "password"\nlog = "log.sqlite"\n')
+    answer(monkeypatch, *[""] * 8, "leaves and roots", "leaves and roots", "chalk and talk")
+    ran = run_here(capsys, "serve", "--setup")
+    assert ran.code == 0, ran.err
+    assert "students and teacher cannot have the same password" in ran.err
+    for who, given in (("password", "chalk and talk"), ("teacher", "leaves and roots")):
+        answer(monkeypatch, given)
+        assert run_here(capsys, "serve", who).code == 2
+
+
 def test_nothing_is_written_where_nobody_answers_to_the_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

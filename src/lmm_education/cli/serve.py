@@ -313,7 +313,7 @@ def password(*, course: str | None, config: Path | None) -> int:
 
     with Course.open(config=config, course=course) as opened:
         given = _asked(f"Password for {opened.settings.storage.course}: ")
-        _logins(opened).change(lambda logins: logins.with_password(given))
+        _logins(opened).set_password(given)
         _remind(opened, "password")
     return DONE
 
@@ -327,7 +327,7 @@ def teacher(*, course: str | None, config: Path | None) -> int:
 
     with Course.open(config=config, course=course) as opened:
         given = _asked(f"Teacher's password for {opened.settings.storage.course}: ")
-        Accounts(_state(opened), "teacher").change(lambda logins: logins.with_password(given))
+        Accounts(_state(opened), "teacher").set_password(given)
         if not opened.settings.serve.log:
             terminal.note('no log is kept; under [serve] in config.toml: log = "course-log.sqlite"')
     return DONE

@@ -66,7 +66,10 @@ def set_up(config: Path | None) -> int:
     written = [f"  [{table}] {key} = {value}" for table, of in answers.items() for key, value in _shown(of)]
     if text != found.text:
         files.replace(file, text, expected=before)
-    terminal.say("\n".join([f"wrote into {file}:", *written] if written else [f"{file} stays as it is"]))
+    as_it_is = (
+        f"{file} stays as it is" if before is not None else f"{file} is not needed: nothing differs from the defaults"
+    )
+    terminal.say("\n".join([f"wrote into {file}:", *written] if written else [as_it_is]))
     _approve(replace(found, text=text), approved)
     return _finish(file, exports)
 
@@ -243,7 +246,7 @@ def _finish(file: Path, exports: list[str]) -> int:
     from lmm_education.web.service import state_of
 
     next_steps = [f"export {name}=…" for name in exports]
-    with Course.open(config=file) as course:
+    with Course.open(config=file if file.exists() else None) as course:
         settings, state = course.settings.serve, state_of(course)
         if settings.login == "password":
             _set_password(Accounts(state), "Password for the students", "lmm serve password")
@@ -263,7 +266,7 @@ def _set_password(accounts: Accounts, question: str, later: str) -> None:
         if not given:
             return
         try:
-            accounts.change(lambda logins, given=given: logins.with_password(given))  # type: ignore[misc]
+            accounts.set_password(given)
         except LmmError as error:
             terminal.tell_error(error)
 

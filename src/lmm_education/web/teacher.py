@@ -285,8 +285,16 @@ _NEEDED = "metrics need the teacher's password"
 
 async def log_in(request: Request) -> Response:
     """``POST /teacher/login``: ``password``; the answer brings the cookie of a session."""
-    password = short_text(await read_json(request), "password")
-    return await service_of(request).teacher.begin(request, "", password, service_of(request).texts)
+    service, password = service_of(request), short_text(await read_json(request), "password")
+    response = await service.teacher.begin(request, "", password, service.texts)
+    await _check_is_own(service, password)
+    return response
+
+
+async def _check_is_own(service: Service, password: str) -> None:
+    """Raise `Denied` if the teacher's password is also the students'."""
+    if await asyncio.to_thread(service.students.accounts.opens_with, password):
+        raise Denied(Wording(service.settings.language)["not_theirs"], status=403, code="students_password")
 
 
 async def log_out(request: Request) -> Response:
@@ -322,6 +330,7 @@ async def may_measure(request: Request) -> None:
         headers = {"WWW-Authenticate": 'Basic realm="metrics"'}
         raise Denied(_NEEDED, status=401, code="password_required", headers=headers)
     await teacher.check(request, "", shown, service.texts)
+    await _check_is_own(service, shown)
 
 
 def _basic(header: str) -> str | None:
