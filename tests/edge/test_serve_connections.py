@@ -6,7 +6,13 @@ import contextlib
 import http.client
 import json
 import logging
+import os
+import re
+import shlex
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -59,12 +65,17 @@ def is_closed(connection: socket.socket) -> bool:
 
 def search(address: str) -> int:
     """The status of a search on a connection of its own."""
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
     body = json.dumps({"query": "Why is a leaf green?"})
-    connection.request("POST", "/search", body, {"Content-Type": "application/json"})
-    status = connection.getresponse().status
-    connection.close()
-    return status
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)) as connection:
+        connection.request("POST", "/search", body, {"Content-Type": "application/json"})
+        return connection.getresponse().status
+
+
+def is_answered(address: str) -> bool:
+    """Whether a search is; a connection that comes with hundreds of others may be ended with them."""
+    with contextlib.suppress(ConnectionError):
+        return search(address) == 200
+    return False
 
 
 def test_half_sent_requests_end(address: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -77,6 +88,35 @@ def test_half_sent_requests_end(address: str, caplog: pytest.LogCaptureFixture) 
         wait_until(lambda: all(map(is_closed, halves[900:])))
         assert search(address) == 200
     assert not caplog.records
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="has no ulimit")
+def test_more_connections_than_files(folder: Path, server: ScriptedServer, ingested: Path) -> None:
+    """Others are answered meanwhile; it wrote 24 MB of tracebacks, one for each that it could not accept."""
+    copy_course(ingested, folder)
+    command = f"ulimit -n 128; exec {shlex.quote(sys.executable)} -m lmm serve --port 0"
+    process = subprocess.Popen(["bash", "-c", command], stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    found = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline().decode())
+    assert found
+    with ExitStack() as closing:
+        for _ in range(300):
+            silent = closing.enter_context(socket.socket())
+            silent.setblocking(False)
+            silent.connect_ex(("127.0.0.1", urlsplit(found[0]).port))
+        wait_until(lambda: is_answered(found[0]))
+        assert all(is_answered(found[0]) for _ in range(3))
+    with ExitStack() as closing:
+        for _ in range(60):  # whole requests, on connections that stay
+            whole = closing.enter_context(socket.create_connection(("127.0.0.1", urlsplit(found[0]).port or 0), 20))
+            whole.sendall(b"GET /static/page.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        wait_until(lambda: is_answered(found[0]))
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert told.decode().count("\n") <= 2, told
+    assert b"more than 32 connections at once" in told
 
 
 def test_drops_are_no_request(address: str) -> None:

@@ -36,7 +36,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from chatmd.mcp_server.library import Library
 from chatmd.tools.calling import misfit
 from lmm.errors import LmmError
-from lmm.listening import patient_protocol
+from lmm.listening import bounded
 from lmm.messages import Image, Message, ToolOutput, render
 from lmm.models.port import RunnableTool
 
@@ -316,7 +316,7 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
     publisher = Publisher(library)
     app = http_app(publisher, public=public, token=token)
     config = uvicorn.Config(
-        app, http=patient_protocol(), log_level="warning", access_log=False, timeout_graceful_shutdown=_PATIENCE
+        app, **bounded(), log_level="warning", access_log=False, timeout_graceful_shutdown=_PATIENCE
     )
     server = uvicorn.Server(config)
     async with _watching(library, publisher):

@@ -270,10 +270,10 @@ def _check_installed() -> None:
 def server_options(patience: float | None = None) -> dict[str, Any]:
     """How uvicorn is run; a request has `patience` seconds to arrive. Headers of proxies are read where it is known who
     may be believed: web/identity.py."""
-    from lmm.listening import PATIENCE, patient_protocol
+    from lmm.listening import PATIENCE, bounded
 
     return {
-        "http": patient_protocol(PATIENCE if patience is None else patience),
+        **bounded(PATIENCE if patience is None else patience),
         "log_level": "warning",
         "access_log": False,
         "proxy_headers": False,
@@ -293,7 +293,16 @@ def _run(app: Any, listener: socket.socket) -> None:
         signal.signal(number, server.handle_exit)
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_end_with, args=(parent, server), daemon=True).start()
-    loop.run(server.serve(sockets=[listener]))  # where models are at home: nothing is handed from loop to loop
+    loop.run(_serving(server, listener))  # where models are at home: nothing is handed from loop to loop
+
+
+async def _serving(server: Any, listener: socket.socket) -> None:
+    import asyncio
+
+    from lmm.listening import handle_loop_error
+
+    asyncio.get_running_loop().set_exception_handler(handle_loop_error)
+    await server.serve(sockets=[listener])
 
 
 def _end_with(parent: Any, server: Any) -> None:
