@@ -54,8 +54,10 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
     """What the model says once more is not sent once more; what is void is said to be."""
     answer = CompletionAnswer("botany", "Sources", "Anew.", "http://127.0.0.1/")
     for number, text in enumerate(attempts):
-        for event in [*([Retrying("cut", 0.0)] if number else []), *map(TextDelta, text)]:
-            list(answer.pieces(event))
+        if number:
+            list(answer.pieces(Retrying("cut", 0.0)))
+        for character in text:
+            list(answer.pieces(TextDelta(character)))
     whole = Answer("Why?", attempts[-1], cited=(SOURCE,))
     list(answer.pieces(whole))
     assert answer.text(whole) == "".join(answer.said) == sent + sources_text([SOURCE], "Sources")
