@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.measure import Row, best, seconds, show
 from lmm import Document
-from lmm.models.testing import ScriptedModel
+from lmm.testing import ScriptedModel
 
 SIZE = 250_000
 LIMIT = 1.0

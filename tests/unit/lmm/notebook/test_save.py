@@ -12,8 +12,8 @@ from lmm import Document
 from lmm.disk.shared import Saved
 from lmm.errors import Changed, DocumentError, EditError, FileReadError, Place
 from lmm.messages import Event, Failed, Listener, ignore
-from lmm.models.testing import ScriptedModel
 from lmm.notebook.batch import Batch
+from lmm.testing import ScriptedModel
 
 LOG = "~chat_:\n  - query: why?\n    ~reply: So.\n    ~~model: Scripted/replies\n"
 ASKED, ANSWERED = "---\n?: why?\n---\n", f"---\n{LOG}---\n"
