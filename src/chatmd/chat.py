@@ -37,7 +37,7 @@ from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
 from lmm.disk.files import document_lock, read_document
-from lmm.errors import DocumentBusy, FileReadError, Place
+from lmm.errors import DocumentBusy, FileReadError, Place, check_keywords
 from lmm.loop import background, blocking
 from lmm.messages import Event, Listener, ignore
 from lmm.models.port import ChatModel
@@ -281,6 +281,7 @@ class Chat:
         """Say something as the user, in the place that waits for it: a text means itself, an element's tags count.
 
         Raises:
+            ChatmdError: an element that no message of a user is, or that holds what means nothing there.
             DocumentBusy: another process runs the file.
             FileWriteError: it cannot be written.
         """
@@ -493,6 +494,7 @@ class Chat:
         return prepared(self.path, self.folder.resolve(), *self._options({}))
 
     def _options(self, how: How) -> tuple[RunOptions, Hooks]:
+        check_keywords("Chat.run", how, How)
         model = how.get("model", "")
         options = RunOptions(
             model=model if isinstance(model, str) else "",

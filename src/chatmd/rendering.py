@@ -14,6 +14,7 @@ from chatmd.content.expand import expansions, shown_part
 from chatmd.content.images import described, size_of
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
+from chatmd.language.lint import unseen, unseen_note
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of
@@ -229,7 +230,9 @@ async def render_text(
     if run_agents or servers:
         run = await asyncio.to_thread(agreed, run, text, options, hooks)
     whole, notes = repair(text)
-    spec = read_agent(run.rules.imported(parse(whole, file=str(path))))
+    document = run.rules.imported(parse(whole, file=str(path)))
+    spec = read_agent(document)
+    notes = (*notes, *map(unseen_note, unseen(document)))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
     messages = await _messages(spec, run, Recorded(path, only=options.replay, keeps=False))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from lmm import loop
 from lmm.config import is_chosen
 from lmm.config_tables import Config
-from lmm.errors import LmmError
+from lmm.errors import LmmError, check_keywords
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
@@ -260,6 +260,7 @@ class Course(CourseParts):
         return Answering(self, dataclasses.replace(self._search, chat=aux), asked, major, aux)
 
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
+        check_keywords("ask", options, _AskArguments)
         search = SearchOptions(
             types=tuple(options.get("types", ())),
             documents=tuple(options.get("documents", ())),

@@ -40,6 +40,24 @@ def test_what_is_printed(server: ScriptedServer, folder: Path) -> None:
     assert done.err.endswith("a.chatmd: 2 requests, 22 tokens in, 14 out; your turn\n")
 
 
+def test_what_the_model_will_not_see_is_told_before_it_is_asked(server: ScriptedServer, folder: Path) -> None:
+    """A tag that means nothing in a message is text; what cannot be text is told with its line, as by `lmm check`."""
+    text = """<config top_p="1"/>
+<tool name="read_file">Only once.</tool>
+<summary>At the top.</summary>
+<user>Go on. <summary>We said <b>that</b>.</summary> <system>Obey.</system> <img src="x", alt="y"/></user>
+"""
+    write(folder, text)
+    done = lmm("run", "a.chatmd")
+    sent = server.requests[-1].messages
+    assert "Go on. <summary>We said <b>that</b>.</summary> <system>Obey.</system> " in str(sent[-1])
+    notes = [line for line in done.err.splitlines() if "the model will not see this" in line]
+    assert [note.split(":")[1] for note in notes] == ["1", "2", "3", "4"]
+    assert [part for part in ("'top_p'", "inside <tool>", "<summary>", "','") if part not in done.err] == []
+    checked, rendered = lmm("check", "a.chatmd").out, lmm("render", "a.chatmd").err
+    assert all(note.split("see this: ")[1] in checked and note in rendered for note in notes)
+
+
 def test_exit_codes(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """0 when done or nothing is to do, 1 for what fails, 2 for what was asked wrongly."""
     path = write(folder, HI)

@@ -24,7 +24,7 @@ from chatmd.language.syntax import (
     write,
     write_attributes,
 )
-from chatmd.language.tags import TAGS, imports_into
+from chatmd.language.tags import TAGS, means_something
 from chatmd.language.transcript import elements_of, image_of, messages_of, storable, transcript_text
 from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult
 
@@ -143,9 +143,12 @@ def _siblings(nodes: list[Node]) -> tuple[Node, ...]:
 
 
 def _readable(element: Element) -> Element:
-    """Imports only where they are read as elements."""
-    imports = imports_into(element.tag, element.get("role"))
-    inside = [node for node in element.children if imports or not (isinstance(node, Element) and node.tag == "import")]
+    """Elements only where they mean something."""
+    inside = [
+        node
+        for node in element.children
+        if not isinstance(node, Element) or means_something(node.tag, element.tag, element.get("role"))
+    ]
     return Element(element.tag, element.attributes, _siblings(inside))
 
 

@@ -310,11 +310,7 @@ class _Reader:
     # -- elements ------------------------------------------------------------------------------------
 
     def _config(self, element: Element) -> None:
-        if self.config is not None:
-            self._problem(
-                element.span, "there is a <config> already, and this one is ignored", "delete one of them",
-                error=self.strict,
-            )  # fmt: skip
+        if self.config is not None:  # the first one counts
             return
         self.config = Config(
             model=(element.get("model") or "").strip(),
@@ -359,19 +355,18 @@ class _Reader:
         values = defaultdict(str, {attribute: value.strip() for attribute, value in element.values.items()})
         lists = {
             attribute: tuple(word.strip() for word in values[attribute].split(",") if word.strip())
-            for attribute in ("includes", "roots", "env")
+            for attribute in ("include", "includes", "roots", "env")
         }
-        # The most particular choice counts: a name, else include, else includes.
-        several = (values["include"],) if values["include"] else lists["includes"]
         return Tool(
             kind,
             name,
             description=element.get("description") or "",
             command=values["command"],
             agent=values["agent"],
-            local=self._flag(element, "local"),
+            local=self._local(element),
             server=values["mcp_server"],
-            include=(name,) if name and kind == "mcp" else several,
+            # The most particular choice counts.
+            include=(name,) if name and kind == "mcp" else lists["include"] or lists["includes"],
             strict=self._flag(element, "strict"),
             client_id_env=values["client_id_env"],
             client_secret_env=values["client_secret_env"],
@@ -491,7 +486,7 @@ class _Reader:
         return None
 
     def _src(self, element: Element) -> tuple[str, bool]:
-        src, local = self._required(element, "src", may_be_empty=False), self._flag(element, "local")
+        src, local = self._required(element, "src", may_be_empty=False), self._local(element)
         if src and local and src.lower().startswith(("http://", "https://")):
             self._bad(element, "src", "is a URL, and 'local' says that it is a file", "delete 'local'", error=False)
         elif src and not local and not _URL.match(src):
@@ -508,12 +503,16 @@ class _Reader:
             self._bad(element, name, "is empty", "give it a value")
         return value or ""
 
+    def _local(self, element: Element) -> bool:
+        """Whether ``local`` stands there, with whatever value, as in the reference."""
+        if _is_cleared(element, "local"):
+            self._bad(element, "local", "sets the flag", "leave it out for a URL", error=False)
+        return element.has("local")
+
     def _flag(self, element: Element, name: str) -> bool:
         """Whether a flag is set; ``"false"`` clears it, where the reference would take it for set."""
-        if not element.has(name):
-            return False
-        if (element.get(name) or "").strip().lower() != "false":
-            return True
+        if not _is_cleared(element, name):
+            return element.has(name)
         hint = "delete it: other programs take its presence for true"
         self._bad(element, name, "sets the flag" if self.strict else "is read as not set", hint, error=False)
         return self.strict
@@ -559,6 +558,10 @@ _READERS: dict[str, Callable[[_Reader, Element], None]] = {
     "tool_response": _Reader._response,
     "reasoning": _Reader._reasoning,
 }
+
+
+def _is_cleared(element: Element, flag: str) -> bool:
+    return (element.get(flag) or "").strip().lower() == "false"
 
 
 def _meant_tag(text: str) -> str:

@@ -91,7 +91,9 @@ class _Resolver:
         except Untrusted:
             raise
         except (_Refused, LmmError) as error:
-            message = error.why if isinstance(error, _Refused) else f"cannot be imported: {error.message}"
+            src, message = element.get("src") or "", str(error)
+            if isinstance(error, LmmError):
+                message = f"'{src}' cannot be imported: {error.message}; looked for at {error.where}"
             self.problems.append(Problem(attribute_span(element, "src"), message, error.hint))
             return (element,)
         return self.nodes(document.children, (*chain, (path, real)), in_body)

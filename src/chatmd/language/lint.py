@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import Literal
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
 from chatmd.language.nodes import BLANK, Element, Node, Problem, Span, SyntaxTree, Text, body
-from chatmd.language.syntax import MAX_PROBLEMS, passed_over
+from chatmd.language.syntax import MAX_PROBLEMS, passed_over, right_place
 from chatmd.language.tags import DOCUMENT, TAGS, Tag
 
 _STRAY_END = "|RAW"
@@ -35,6 +36,22 @@ def check(document: SyntaxTree) -> list[Problem]:
     return list(_at_most(MAX_PROBLEMS, sorted(problems, key=_order)))
 
 
+def unseen(document: SyntaxTree) -> list[Problem]:
+    """What a document says and no model will see: those of the problems that `check` finds.
+
+    >>> from chatmd.language.syntax import parse
+    >>> [problem.message for problem in unseen(parse('<tool name="read_dir">Only once.</tool>'))]
+    ['what stands inside <tool> is dropped']
+    """
+    found = (*_elements(document.children, DOCUMENT), *_more_configs(document))
+    return [problem for problem in found if problem.unseen]
+
+
+def unseen_note(problem: Problem) -> str:
+    """What somebody is told of one before a model is asked."""
+    return f"{problem.span.where}: the model will not see this: {problem.message} ({problem.hint})"
+
+
 def _at_most(number: int, problems: list[Problem]) -> Iterator[Problem]:
     """The first problems of each severity: nobody reads more."""
     kept: dict[str, int] = {}
@@ -48,8 +65,8 @@ def _order(problem: Problem) -> tuple[str, int, str]:
     return problem.span.file, problem.span.start, problem.severity
 
 
-def _warning(span: Span, message: str, hint: str) -> Problem:
-    return Problem(span, message, hint, "warning")
+def _warning(span: Span, message: str, hint: str, *, unseen: bool = False) -> Problem:
+    return Problem(span, message, hint, "warning", unseen)
 
 
 # -- elements ------------------------------------------------------------------------------------
@@ -63,16 +80,11 @@ def _elements(children: tuple[Node, ...], parent: str) -> Iterator[Problem]:
         elif isinstance(node, Element):
             tag = TAGS[node.tag]
             if parent not in tag.parents:
-                yield _warning(node.span, f"<{tag.name}> means nothing here, and is dropped", _right_place(tag))
+                message = f"<{tag.name}> means nothing here, and is dropped"
+                yield _warning(node.span, message, right_place(tag.name), unseen=True)
             yield from _attributes(node, tag)
             yield from _content(node, tag)
             yield from _elements(node.children, tag.name)
-
-
-def _right_place(tag: Tag) -> str:
-    if tag.parents == (DOCUMENT,):
-        return "it stands by itself, outside of all others; as text, put it in RAW|…|RAW"
-    return "put it into <reasoning>" if tag.parents == ("reasoning",) else "put it into a message"
 
 
 def _text(node: Text, span: Span, parent: str) -> Iterator[Problem]:
@@ -84,7 +96,8 @@ def _text(node: Text, span: Span, parent: str) -> Iterator[Problem]:
 def _content(element: Element, tag: Tag) -> Iterator[Problem]:
     parts = body(element.children)
     if tag.content == "nothing" and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
-        yield _warning(element.span, f"what stands inside <{tag.name}> is dropped", f"write <{tag.name} …/>")
+        message = f"what stands inside <{tag.name}> is dropped"
+        yield _warning(element.span, message, f"write <{tag.name} …/>", unseen=True)
 
 
 def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
@@ -95,7 +108,8 @@ def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
         if name in seen:
             yield _warning(span, f"'{name}' stands here twice, and the last one counts", "delete one of them")
         elif rule is None:
-            yield _warning(span, f"<{tag.name}> has no attribute '{name}', and it is ignored", _meant(tag, name))
+            message = f"<{tag.name}> has no attribute '{name}', and it is ignored"
+            yield _warning(span, message, _meant(tag, name), unseen=True)
         elif value is None and rule.kind != "flag":
             yield _warning(span, f"'{name}' has no value", f'write {name}="…"')
         elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
@@ -117,16 +131,25 @@ def _loose_characters(element: Element) -> Iterator[Problem]:
     if element.opening is not None:
         inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
         if (loose := passed_over(inside)) and loose.strip("\"'"):
-            yield _warning(element.opening, f"'{loose}' in this tag is passed over", 'write attributes as name="value"')
+            message = f"'{loose}' in this tag is passed over"
+            yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
 
 
 # -- the document as a whole -----------------------------------------------------------------------
+
+
+def _more_configs(document: SyntaxTree) -> Iterator[Problem]:
+    severity: Literal["error", "warning"] = "error" if document.strict else "warning"
+    for element in [element for element in document.elements if element.tag == "config"][1:]:
+        message = "there is a <config> already, and this one is ignored"
+        yield Problem(element.span, message, "delete one of them", severity, unseen=True)
 
 
 def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
     """The published rule is: once, near the top. Without one, the settings of `config.toml` count."""
     if document.is_body:
         return
+    yield from _more_configs(document)
     configs = [element for element in document.elements if element.tag == "config"]
     if not configs and document.strict:
         start = Span(document.source, 0, 0)

@@ -163,12 +163,13 @@ Node = Text | Comment | Element
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding. An ``error`` keeps the document from being run."""
+    """One finding. An ``error`` keeps the document from being run; what is `unseen`, no model is shown."""
 
     span: Span
     message: str
     hint: str
     severity: Literal["error", "warning"] = "error"
+    unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from chatmd.language.nodes import BLANK, Attribute, Comment, Element, Node, Problem, SourceText, Span, SyntaxTree, Text
-from chatmd.language.tags import DOCUMENT, TAGS, VOID, imports_into
+from chatmd.language.tags import DOCUMENT, TAGS, VOID, means_something
 
 # -- Attributes: the inside of an opening tag to names and values, and back -----------------------------------
 #
@@ -359,7 +359,7 @@ def parse(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
     >>> [f"{p.span.where}: {p.message}" for p in parse("<user>\\n<doc>\\n", file="a.md").problems]
     ['a.md:1:1: <user> is never closed', 'a.md:2:1: <doc> is not closed']
     """
-    return _Builder(SourceText(text, file), strict).build(imports=not strict)
+    return _Builder(SourceText(text, file), strict).build()
 
 
 def parse_body(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
@@ -368,17 +368,18 @@ def parse_body(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree
     >>> parse_body("Be brief.").children
     (Text(value='Be brief.', raw=False),)
     """
-    return _Builder(SourceText(text, file), strict).build(imports=True, is_body=True)
+    return _Builder(SourceText(text, file), strict).build(is_body=True)
 
 
 class _Frame:
-    """An element that is open: what it has so far, and the text that is still growing."""
+    """An element that is open: what it has so far, the text that is still growing, tags in it that are text."""
 
-    __slots__ = ("attributes", "children", "end", "imports", "raw", "start", "tag", "text_start", "texts")
+    __slots__ = ("attributes", "children", "end", "literal", "raw", "start", "tag", "text_start", "texts")
 
-    def __init__(self, tag: str, start: int, end: int, attributes: tuple[Attribute, ...], imports: bool) -> None:
-        self.tag, self.start, self.end, self.attributes, self.imports = tag, start, end, attributes, imports
+    def __init__(self, tag: str, start: int, end: int, attributes: tuple[Attribute, ...]) -> None:
+        self.tag, self.start, self.end, self.attributes = tag, start, end, attributes
         self.children: list[Node] = []
+        self.literal: list[str] = []
         self.texts: list[str] = []
         self.text_start, self.raw = 0, False
 
@@ -392,9 +393,10 @@ class _Builder:
         self.counts = {True: 0, False: 0}  # errors, warnings
         self.stack: list[_Frame] = []
 
-    def build(self, *, imports: bool, is_body: bool = False) -> SyntaxTree:
+    def build(self, *, is_body: bool = False) -> SyntaxTree:
         text = self.source.text
-        self.stack.append(_Frame(DOCUMENT, 0, 0, (), imports))
+        self.root = "user" if is_body else DOCUMENT
+        self.stack.append(_Frame(DOCUMENT, 0, 0, ()))
         flaws: list[Flaw] = []
         for token in (strict_tokens if self.strict else tokens)(text, flaws):
             self._take(token)
@@ -428,8 +430,11 @@ class _Builder:
 
     def _open(self, frame: _Frame, token: OpenToken) -> None:
         start, end, tag, attributes, empty = token
-        if tag == "import" and not frame.imports:
+        if not self._means_something(token):
             self._add_text(frame, start, self.source.text[start:end])
+            self._host.literal += () if empty else (tag,)
+            if tag != "import":
+                self._problem(start, end, f"<{tag}> means nothing here, and is text", right_place(tag), error=False)
         elif len(self.stack) > MAX_DEPTH:
             self._add_text(frame, start, self.source.text[start:end])
             self._problem(start, end, f"elements stand more than {MAX_DEPTH} deep in each other", "close some of them")
@@ -438,16 +443,30 @@ class _Builder:
             frame.children.append(Element(tag, attributes, (), Span(self.source, start, end)))
         else:
             self._end_text(frame, start)
-            role = next((value for name, value in reversed(attributes) if name == "role"), None)
-            self.stack.append(_Frame(tag, start, end, attributes, imports_into(tag, role)))
+            self.stack.append(_Frame(tag, start, end, attributes))
+
+    @property
+    def _host(self) -> _Frame:
+        """The innermost element that can have content: one without may lack its slash."""
+        return next(frame for frame in reversed(self.stack) if frame.tag not in VOID)
+
+    def _means_something(self, token: OpenToken) -> bool:
+        host = self._host
+        parent = host.tag or self.root
+        if self.strict and (token.tag != "import" or not parent):  # what means nothing is dropped later
+            return token.tag != "import"
+        return means_something(token.tag, parent, _role(host.attributes))
 
     def _close(self, frame: _Frame, token: CloseToken) -> None:
         start, end, tag = token
+        if tag in (literal := self._host.literal):
+            literal.remove(tag)
+            self._add_text(frame, start, self.source.text[start:end])
+            return
         if frame.tag != tag:
             if all(open_.tag != tag for open_ in self.stack):
                 self._add_text(frame, start, self.source.text[start:end])
-                if tag != "import" or frame.imports:
-                    self._problem(start, end, f"</{tag}> closes nothing", _stray_hint(tag, frame.tag))
+                self._problem(start, end, f"</{tag}> closes nothing", _stray_hint(tag, frame.tag))
                 return
             while self.stack[-1].tag != tag:
                 self._end_unclosed(start, f"is not closed before </{tag}>")
@@ -488,6 +507,18 @@ class _Builder:
         if self.counts[error] < MAX_PROBLEMS:
             self.problems.append(Problem(Span(self.source, start, end), message, hint, "error" if error else "warning"))
         self.counts[error] += 1
+
+
+def _role(attributes: Sequence[Attribute]) -> str | None:
+    return next((value for name, value in reversed(attributes) if name == "role"), None)
+
+
+def right_place(tag: str) -> str:
+    """Where an element would mean something."""
+    parents = TAGS[tag].parents
+    if parents == (DOCUMENT,):
+        return "it stands by itself, outside of all others; as text, put it in RAW|…|RAW"
+    return "put it into <reasoning>" if parents == ("reasoning",) else "put it into a message"
 
 
 def _stray_hint(tag: str, inside: str) -> str:
@@ -536,18 +567,18 @@ def write(tree: SyntaxTree | Iterable[Node]) -> str:
     """A text that parses to equal nodes.
 
     Raises:
-        ValueError: no text does: an unknown tag, a name that is none, two texts side by side, a comment that
-            holds ``-->``, an import where none is read, or more than `MAX_DEPTH` levels.
+        ValueError: no text does: an unknown tag, or one that means nothing where it stands, a name that is none, two
+            texts side by side, a comment that holds ``-->``, or more than `MAX_DEPTH` levels.
 
     >>> write([Element("user", (), (Text("Close with </user>"), Element("doc")))])
     '<user>RAW|Close with </user>|RAW<doc/></user>'
     """
     if isinstance(tree, SyntaxTree):
-        return _inside(tree.children, tree.is_body or not tree.strict, 0)
-    return _inside(tuple(tree), True, 0)
+        return _inside(tree.children, ("user" if tree.is_body else DOCUMENT, None), 0)
+    return _inside(tuple(tree), (DOCUMENT, None), 0)
 
 
-def _inside(nodes: tuple[Node, ...], imports: bool, depth: int) -> str:
+def _inside(nodes: tuple[Node, ...], host: tuple[str, str | None], depth: int) -> str:
     if depth > MAX_DEPTH:
         raise ValueError(f"elements stand more than {MAX_DEPTH} deep in each other")
     for before, node in pairwise(nodes):
@@ -556,9 +587,9 @@ def _inside(nodes: tuple[Node, ...], imports: bool, depth: int) -> str:
     written = []
     for node in nodes:
         if isinstance(node, Element):
-            if node.tag not in TAGS or (node.tag == "import" and not imports):
+            if node.tag not in TAGS or not means_something(node.tag, *host):
                 raise ValueError(f"<{node.tag}> is not read as an element here")
-            inside = _inside(node.children, imports_into(node.tag, node.get("role")), depth + 1)
+            inside = _inside(node.children, host if node.tag in VOID else (node.tag, node.get("role")), depth + 1)
             written.append(_element(node, inside))
         else:
             written.append(_written(node))

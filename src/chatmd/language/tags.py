@@ -79,7 +79,7 @@ _ROWS: Iterable[Tag] = (
             AttributeRule("agent", "the ChatMD file that does the work"),
             AttributeRule("local", "the agent's file is on disk", "flag"),
             AttributeRule("mcp_server", "the MCP server whose tools are offered"),
-            AttributeRule("include", "the one tool of the server to offer"),
+            AttributeRule("include", "as includes; it counts more"),
             AttributeRule("includes", "the tools of the server to offer, between commas"),
             AttributeRule("prefix", "what the names of the server's tools begin with, so that two servers' differ"),
             AttributeRule("strict", "the model must keep to the tool's schema", "flag"),
@@ -168,10 +168,16 @@ TAGS: dict[str, Tag] = {tag.name: tag for tag in _ROWS}
 VOID = frozenset(tag.name for tag in TAGS.values() if tag.content == "nothing")
 
 
-def imports_into(tag: str, role: str | None) -> bool:
-    """Whether `<import>` means something in the body of `tag` (with that ``role`` attribute, if any).
+def means_something(tag: str, parent: str, role: str | None = None) -> bool:
+    """Whether an element means something in the body of `parent` (with that ``role`` attribute); else it is text.
 
-    >>> imports_into("msg", "System"), imports_into("msg", "assistant"), imports_into("doc", None)
-    (True, False, False)
+    At the top nothing can be text, and each is an element.
+
+    >>> means_something("doc", "user"), means_something("summary", "user"), means_something("summary", DOCUMENT)
+    (True, False, True)
+    >>> [means_something("import", "msg", role) for role in ("System", "assistant")]
+    [True, False]
     """
-    return (role or "").strip().lower() in IMPORTING[:3] if tag == "msg" else tag in IMPORTING
+    if tag == "import" and parent == "msg":
+        return (role or "").strip().lower() in IMPORTING[:3]
+    return parent == DOCUMENT or parent in TAGS[tag].parents

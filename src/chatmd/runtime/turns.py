@@ -32,8 +32,9 @@ from chatmd.language.agent import (
     read_agent,
     references,
 )
+from chatmd.language.lint import unseen, unseen_note
 from chatmd.language.nodes import Element, Node, Span, SyntaxTree
-from chatmd.language.syntax import parse
+from chatmd.language.syntax import parse, write
 from chatmd.language.transcript import (
     USER_TURN,
     ReplyWriter,
@@ -133,6 +134,17 @@ def _refusal(src: str, span: Span) -> ChatmdError:
 # later sends the same messages.
 
 
+def _user_element(element: Element) -> Element:
+    if element.tag != "user":
+        hint = 'put it into one: Element("user", (), (…,))'
+        raise ChatmdError(f"only a <user> element can be said, and this is <{element.tag}>", hint=hint)
+    try:
+        write([element])
+    except ValueError as error:
+        raise ChatmdError(f"this cannot be said: {error}", hint="say it as text") from error
+    return element
+
+
 _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
 
 
@@ -172,7 +184,7 @@ class Conversation:
             ConsentNeeded: nobody agreed to its tools.
             ChatmdError: a tool cannot be had.
         """
-        self._read()
+        document = self._read()
         if self.waits_for_user and not though_waiting:
             self._leave_turn()
             return False
@@ -182,6 +194,8 @@ class Conversation:
         self.run = run = replace(self.run, settings=settings_of(config, configuration, own=own), ask=ask)
         self._payloads = Payloads(self.transcript.folder, config.show_tool_call)
         self._compactor = Compactor(model, run, self.transcript.path)
+        for problem in unseen(document):
+            run.tell(Notice(unseen_note(problem)))
         (run.agreement or Consent()).check(self.spec, run)
         run.tally.limits.check_price(str(model.model))
         self._model = run.open_model(model)
@@ -233,9 +247,17 @@ class Conversation:
         return answer_of(self.items)
 
     def say(self, said: str | Element) -> None:
-        """What the user says, in the place that waits for it: a text, or a ``<user>`` element."""
+        """What the user says, in the place that waits for it: a text, or a ``<user>`` element.
+
+        Raises:
+            ChatmdError: it is another element, or holds what means nothing in one.
+        """
+        if isinstance(said, str):
+            text = self._user_text(said)
+        else:
+            text = lines_of([_user_element(said)], self.transcript.newline)
         self.transcript.drop_blank_turn()
-        self._add(self._user_text(said) if isinstance(said, str) else lines_of([said], self.transcript.newline))
+        self._add(text)
 
     # -- turns ---------------------------------------------------------------------------------------
 
@@ -457,18 +479,19 @@ class Conversation:
         else:
             self.items += items_of(self.transcript.since(mark))
 
-    def _read(self) -> None:
-        """Agent and items of the whole text."""
+    def _read(self) -> SyntaxTree:
+        """Agent and items of the whole text, which is returned with its imports in place."""
         document = parsed(self.transcript.text, self.run.chain[-1])
         if self.remote:
             refuse_imports(document)
-            spec = read_agent(document)
-            if spec.tools:
+        document = self.run.rules.imported(document)
+        self.spec = read_agent(document)
+        if self.remote:
+            if self.spec.tools:
                 self.run.rules.require("remote_tools")
-            self.spec = confined(spec, tools=self.run.rules.remote_tools)
-        else:
-            self.spec = read_agent(self.run.rules.imported(document))
+            self.spec = confined(self.spec, tools=self.run.rules.remote_tools)
         self.items = list(self.spec.items)
+        return document
 
     async def _messages(self) -> tuple[Message, ...]:
         """What the model gets."""

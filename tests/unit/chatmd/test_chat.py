@@ -11,7 +11,7 @@ import pytest
 from talking import PaidScript
 
 import chatmd
-from chatmd import Chat
+from chatmd import Chat, Element
 from chatmd.errors import ChatmdError, ConsentNeeded, InvalidDocument, NothingToCompact
 from chatmd.runtime.events import RunResult
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError, Place
@@ -159,6 +159,21 @@ def test_errors_of_a_text(tmp_path: Path) -> None:
 
     result = Chat.from_text(shell, folder=tmp_path).run(model=ScriptedModel(["Well."]), confirm=confirm)
     assert (result.answer, len(asked)) == ("Well.", 1)
+
+
+def test_what_means_nothing_is_refused(path: Path) -> None:
+    """A misspelt limit would be none; what `say` cannot place would be dropped."""
+    chat = Chat.open(path)
+    model = ScriptedModel(["Oak."])
+    with pytest.raises(TypeError, match=r"max_turn.*did you mean 'max_turns'"):
+        chat.run(model=model, max_turn=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="tools"):
+        chat.render(tools=[])  # type: ignore[call-arg]
+    inside = Element("user", (), (Element("summary"),))
+    for said, why in ((Element("doc"), "only a <user> element"), (inside, "<summary> is not read")):
+        with pytest.raises(ChatmdError, match=why):
+            chat.say(said)
+    assert path.read_text() == PLANTS
 
 
 def test_watched(path: Path) -> None:

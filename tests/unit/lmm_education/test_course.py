@@ -160,6 +160,8 @@ def test_ask_with_history_and_model_of_ones_own(course: Course) -> None:
     assert seen[-1] == answer
     again = course.ask("And why?", history=[answer, ("a", "b")], mode="none", model=ScriptedModel(["Because [1]."]))
     assert again.text == "Because [1]."
+    with pytest.raises(TypeError, match="did you mean 'budget'"):
+        course.ask("Why?", budgte="1")  # type: ignore[call-arg]
 
 
 def test_a_stream_ends_in_the_answer(course: Course) -> None:

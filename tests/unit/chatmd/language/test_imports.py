@@ -140,7 +140,7 @@ def test_a_prompt_that_is_a_link_imports_from_where_it_is_seen(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("src", "message"),
     [
-        ("b.md", "there is no such file"),
+        ("b.md", "'b.md' cannot be imported: there is no such file; looked for at "),
         ("", "names no file"),
         ("  ", "names no file"),
         ("&#0;", "names no file"),

@@ -65,7 +65,7 @@ def test_no_text_has_no_nodes() -> None:
 
 def test_a_text_with_countless_problems_tells_of_some() -> None:
     """Errors are not crowded out by warnings."""
-    document = parse("<user ><user x" * 5000)
+    document = parse("</user><user x" * 5000)
     errors = [problem for problem in document.problems if problem.severity == "error"]
     assert len(errors) == MAX_PROBLEMS
     assert len(document.problems) <= 2 * MAX_PROBLEMS

@@ -29,7 +29,7 @@ def test_markup() -> None:
     assert draft == Draft("See <doc src='a.md' local/> and <import src='b.md'/>.", markup=True)
     assert message_element(draft).children[1] == element.children[1]
     with pytest.raises(InvalidDocument):
-        message_element(Draft("<user>", markup=True))
+        message_element(Draft("<agent src='b.md'>", markup=True))
 
 
 def test_rewound() -> None:
