@@ -221,7 +221,7 @@ def test_strict_arguments_reach_the_server_without_nulls(tmp_path: Path) -> None
 
 
 def test_a_result_of_all_kinds(tmp_path: Path) -> None:
-    """And one against the server's own schema."""
+    """And one against the server's own schema, which is the server's affair."""
     rich, structured, broken = called(
         declared(command(SDK)), workplace(tmp_path), ("rich", {}), ("structured", {}), ("broken", {})
     )
@@ -229,7 +229,7 @@ def test_a_result_of_all_kinds(tmp_path: Path) -> None:
     assert len(rich.images) == 1
     assert "A <resource> leaf." in rich.text
     assert structured == ToolOutput('{"found": ["ä"]}')
-    assert "the server's answer is not what the protocol asks for" in str(broken)
+    assert isinstance(broken, ToolOutput)
 
 
 # -- HTTP ------------------------------------------------------------------------------------------
@@ -374,6 +374,18 @@ def test_a_run_with_a_server(folder: Path, server: ScriptedServer, monkeypatch: 
     assert "WIKI_TOKEN" in sent
     assert "tok-12345" not in sent + file.read_text()
     assert "RAW|hi|RAW" in file.read_text()
+
+
+@pytest.mark.timeout(60)
+def test_what_a_server_says_that_arguments_must_match_is_matched_by_the_server(
+    folder: Path, server: ScriptedServer
+) -> None:
+    """A stranger's patterns and schemas can take years: neither arguments nor results are held against them."""
+    file = folder / "ask.chatmd"
+    file.write_text(f"<tool mcp_server='{command(PLAIN, 'slow')}' include=\"slow\" strict/>\n<user>Go.</user>")
+    server.queue(Action(calls=(("c1", "slow", json.dumps({"text": "a" * 40 + "!"})),)), "Done.")
+    assert chatmd.run(file, RunOptions(yes=True)).answer == "Done."
+    assert "a" * 40 + "!" in str(server.requests[1].messages[-1])
 
 
 def test_two_tools_of_one_name_are_an_error_that_says_what_to_do(folder: Path, server: ScriptedServer) -> None:

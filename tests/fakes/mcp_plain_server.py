@@ -1,8 +1,8 @@
 """An MCP server on standard input and output, written by hand: protocol of 2025-11-25, and every way to misbehave.
 
 The words of its command line choose: ``silent`` never answers, ``garbage`` prints what is no message, ``dies`` ends in
-the middle of a call, ``endless`` never comes to the end of its list, ``dirty`` describes tools in odd ways, ``grows``
-gets another tool when `grow` is called.
+the middle of a call, ``endless`` never comes to the end of its list, ``dirty`` describes tools in odd ways, ``slow`` in
+ways that take years to check, ``grows`` gets another tool when `grow` is called.
 """
 
 from __future__ import annotations
@@ -50,6 +50,15 @@ DIRTY = [
     },
     {"name": "open", "inputSchema": {"type": "object", "properties": {"any": {"type": "object"}}}},
 ]
+_YEARS = {"type": "string", "pattern": "^(a+)+$"}
+_TWICE = {f"d{n}": {"anyOf": 2 * [{"$ref": f"#/$defs/d{n + 1}"}]} for n in range(60)}  # 2**60 ways through it
+SLOW = [
+    {
+        "name": "slow",
+        "inputSchema": {"type": "object", "properties": {"text": _YEARS}, "$ref": "#/$defs/d0", "$defs": _TWICE},
+        "outputSchema": {"type": "object", "properties": {"text": _YEARS}},
+    }
+]
 cancelled: list[Any] = []
 
 
@@ -59,7 +68,7 @@ def send(message: dict[str, Any]) -> None:
 
 
 def listed(cursor: str | None) -> dict[str, Any]:
-    tools = TOOLS + (DIRTY if "dirty" in WORDS else [])
+    tools = TOOLS + (DIRTY if "dirty" in WORDS else []) + (SLOW if "slow" in WORDS else [])
     if "endless" in WORDS:
         return {"tools": [], "nextCursor": str(int(cursor or 0) + 1)}
     at = int(cursor or 0)  # two on a page
@@ -77,7 +86,8 @@ def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if name == "where":
         told = {"cwd": str(Path.cwd()), "env": dict(os.environ), "argv": sys.argv[1:], "cancelled": cancelled}
         return {"content": [{"type": "text", "text": json.dumps(told)}]}
-    return {"content": [{"type": "text", "text": arguments.get("text", json.dumps(arguments))}]}
+    structured = {"structuredContent": arguments} if name == "slow" else {}
+    return {"content": [{"type": "text", "text": arguments.get("text", json.dumps(arguments))}], **structured}
 
 
 def answer(message: dict[str, Any]) -> None:

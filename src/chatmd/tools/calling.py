@@ -298,6 +298,8 @@ def misfit(tool: RunnableTool, arguments: object) -> str:
 
     if not isinstance(arguments, dict):
         return "they must be a JSON object"
+    if getattr(tool, "judges_arguments", False):
+        return ""
     schema = dict(tool.definition.parameters)
     validator = validator_for(schema, default=Draft202012Validator)(
         schema, registry=Registry()

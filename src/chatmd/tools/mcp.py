@@ -149,10 +149,11 @@ class ServerTools(Sequence[RunnableTool]):
 
 @dataclass(frozen=True, slots=True)
 class McpTool:
-    """One tool of a server."""
+    """One tool of a server, which judges itself what it is given: a stranger's schema may take years to match."""
 
     server: ServerTools
     first: OfferedTool
+    judges_arguments = True
 
     @property
     def definition(self) -> ToolDefinition:
@@ -278,16 +279,19 @@ def _local_part(key: str, value: Any, depth: int) -> Any:
     return _DROPPED if leads_out else value
 
 
-def _branches(schema: Any, root: Schema, depth: int = 0) -> Iterator[Schema]:
-    """The schemas that a value may be described by: itself, what it refers to, and each alternative."""
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return
-    yield schema
-    for key in _BRANCHES:
-        for branch in schema.get(key) or ():
-            yield from _branches(branch, root, depth + 1)
-    if "$ref" in schema:
-        yield from _branches(_referred(str(schema["$ref"]), root), root, depth + 1)
+def _branches(schema: Any, root: Schema) -> Iterator[Schema]:
+    """The schemas that a value may be described by, each once: itself, what it refers to, and each alternative."""
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        branch = waiting.pop()
+        if not isinstance(branch, Mapping) or id(branch) in seen:
+            continue
+        seen.add(id(branch))
+        yield branch
+        if "$ref" in branch:
+            waiting.append(_referred(str(branch["$ref"]), root))
+        for key in reversed(_BRANCHES):
+            waiting += reversed(branch.get(key) or ())
 
 
 def _referred(reference: str, root: Schema) -> Any:
