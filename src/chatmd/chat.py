@@ -389,7 +389,8 @@ class Chat:
         settings = summarising(self.text, self._place, run.configuration, model=named, roots=roots)
         summariser, options = None if isinstance(model, str) else model, CompactOptions(keep, to)
         if self.path is None:
-            done = await compact_text(self.text, settings, options, model=summariser, roots=roots)
+            folder = self.folder.resolve()
+            done = await compact_text(self.text, settings, options, model=summariser, folder=folder, roots=roots)
             self._take(done.text)
             return done
         done = await compact_file(self.path, settings, options, model=summariser, roots=roots, locked=self._locked)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from edge.conftest import write_config
 from edge.support import Ran, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
@@ -15,6 +16,7 @@ from chatmd.compaction.compact import compact_text
 from chatmd.compaction.plan import CompactOptions
 from chatmd.compaction.summary import is_summary, read_summary
 from chatmd.language.agent import Item, MessageItem, read_agent
+from chatmd.language.notes import with_notes
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of, transcript_text
 from lmm import loop
@@ -29,7 +31,7 @@ def conversation(turns: int, *, note: str = "") -> str:
     """A transcript with a decision and a call in every turn."""
     said = [Message("system", "You tidy files.")]
     for n in range(turns):
-        output = f"line of file {n}\n" * 60 + (f"\n\n<user_note>\n{note}\n</user_note>" if n == 1 and note else "")
+        output = f"line of file {n}\n" * 60 + ("\n\n" + with_notes("", [note]) if n == 1 and note else "")
         said += [
             Message("user", f"Tidy file{n}.md. DECISION: rule {n} holds."),
             Message("assistant", "", calls=(ToolCall(f"c{n}", "read_file", f'{{"file": "file{n}.md"}}'),)),
@@ -217,8 +219,28 @@ def test_a_dry_run_asks_nobody(long: Path, server: ScriptedServer, compact: Comp
     assert sum(row["kept"] for row in rows) == 2 + 13  # imported rule, system message, three turns, place to write
 
 
+def test_what_documents_held_is_summarised(folder: Path, server: ScriptedServer, compact: Compact) -> None:
+    """As it was when the model saw it; a large one in part. A summary by another server is another one."""
+    server.answer = lambda request: "Yes."
+    (folder / "notes.md").write_text("DECISION: blue ink. " + "x " * 2000)
+    path = folder / "a.chatmd"
+    path.write_text('<user>Obey <doc src="notes.md" local/></user>')
+    assert lmm("run", "a.chatmd").code == 0
+    (folder / "notes.md").write_text("DECISION: red ink.")
+    before = path.read_text().removesuffix("<user>\n\n</user>\n") + "<user>And?</user>\n"
+    path.write_text(before)
+    server.answer = summarise
+    assert compact("a.chatmd", "--keep", "1").code == 0
+    assert "blue ink" in summary_in(path)
+    path.write_text(before)
+    with ScriptedServer(summarise) as other:
+        write_config(folder, other)
+        assert compact("a.chatmd", "--keep", "1").code == 0
+        assert other.requests
+
+
 def test_results_beside_the_file_are_read(folder: Path, server: ScriptedServer, compact: Compact) -> None:
-    """A result that is kept in .chatmd is summarised with its text; documents of the user are named."""
+    """A result that is kept in .chatmd is summarised with its text; a document that is not there is named."""
     server.answer = summarise
     (folder / ".chatmd").mkdir()
     (folder / ".chatmd" / "r1.txt").write_text("DECISION: from a result. " + "x " * 2000)

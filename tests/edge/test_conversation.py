@@ -171,7 +171,7 @@ def test_a_tool_is_watched_and_steered(server: ScriptedServer, chat: Path) -> No
     (request,) = [request for request in server.requests if request.number == 2]
     results = [text for role, text in sent(request) if role == "tool"]
     assert len(results) == 2
-    assert "<user_note>\nin German please\n</user_note>" in "".join(results)
+    assert results[0].endswith("<system-reminder>\nThis is a note from the user:\nin German please\n</system-reminder>")
     check_valid(chat)
 
 

@@ -39,7 +39,7 @@ _TEXTS = st.sampled_from(
         "Why?",
         "a longer text, " * 40,
         "|RAW</user>",
-        "<user_note>\nGo on.\n</user_note>",
+        "<system-reminder>\nGo on.\n</system-reminder>",
         "# A\n- b",
     ]
 )

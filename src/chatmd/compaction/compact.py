@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from chatmd.compaction.plan import CompactionPlan, CompactOptions, plan_compaction
 from chatmd.compaction.summary import (
@@ -23,16 +24,17 @@ from chatmd.compaction.summary import (
     shown_in,
     tokens_of,
 )
+from chatmd.content.expand import Expansions
 from chatmd.context import Configuration, Run, settings_for_text
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.agent import CallItem, Content, Doc, Img, Item, MessageItem, ReasoningItem, SubAgent, read_agent
+from chatmd.language.agent import Doc, Item, MessageItem, read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.repair import mend
 from chatmd.language.syntax import errors_of, parse, serialize
 from chatmd.language.transcript import storable, transcript_text
 from chatmd.prompts.templates import chatmd_prompts
-from chatmd.sidecar import FOLDER, Recorded
+from chatmd.sidecar import FOLDER, Expandable, Recorded, occurrences
 from lmm.config import ModelSettings, Settings, is_chosen
 from lmm.disk.files import check_writable, document_lock, read_document, replace
 from lmm.disk.folder import Folder
@@ -116,10 +118,12 @@ async def compacted(
     expanded: Expanded | None = None,
     fixed: Collection[int] = (),
     source: str = "",
+    server: str = "",
 ) -> Compaction:
     """The conversation with its older part in a summary by `model`, whose window has `window` tokens.
 
-    `expanded` is what documents stand for, `fixed` the indices that must stay, `source` where the whole is kept.
+    `expanded` is what documents stand for, `fixed` the indices that must stay, `source` where the whole is kept,
+    `server` the address of the model's, which may have another one under that name.
 
     Raises:
         NothingToCompact: nothing can go, or the summary is no shorter than what it stands for.
@@ -133,8 +137,8 @@ async def compacted(
         raise NothingToCompact("there is nothing to compact", hint=_hint(options))
     gone = [items[index] for index in plan.gone]
     words = words_for(sum(sizes[index] for index in plan.gone), options.to)
-    text, usage = await _summarised([[items[i] for i in group] for group in plan.told], model, prompts, window, words,
-                                    contents)  # fmt: skip
+    groups = [[items[i] for i in group] for group in plan.told]
+    text, usage = await _summarised(groups, model, prompts, window, words, contents, server)
     message = Summary(text, notes_of(gone, contents), shown_in(gone), source).as_message()
     new = MessageItem("user", (render(message),))
     size = count_tokens(render(message))
@@ -179,6 +183,7 @@ async def _summarised(
     window: int,
     words: int,
     contents: Expanded,
+    server: str,
 ) -> tuple[str, Usage]:
     """The summary of groups, made in as many parts as the window asks for, each with the summary so far.
 
@@ -190,6 +195,7 @@ async def _summarised(
             hint="name a language model under [aux] in config.toml, or with --model",
         )
     prompt = prompts.fill("compact", words=str(words))
+    ask = functools.partial(_ask, model, server)
     while True:
         room = int(window * _SHARE) - count_tokens(prompt) - 3 * words
         if room < _LEAST_ROOM:
@@ -198,20 +204,24 @@ async def _summarised(
                 hint="name a larger model, or correct 'context_window' under [aux] in config.toml",
             )
         try:
-            return await _told(groups, model, prompt, room, contents)
+            return await _told(groups, ask, prompt, room, contents)
         except TooLong as refusal:
             window = min(refusal.window or window // 2, window - 1)
 
 
 async def _told(
-    groups: Sequence[Sequence[Item]], model: ChatModel, prompt: str, room: int, contents: Expanded
+    groups: Sequence[Sequence[Item]],
+    ask: Callable[[ChatRequest], Awaitable[Reply]],
+    prompt: str,
+    room: int,
+    contents: Expanded,
 ) -> tuple[str, Usage]:
     """The summary that `prompt` asks for, of parts that have at most `room` tokens."""
     text, usage = "", Usage()
     earlier = [read_summary(item).text for group in groups for item in group if is_summary(item)]
     for documents in parts_of(groups, contents, room, count_tokens):
         so_far = (Attachment(text, "conversation-summary"),) if text else ()
-        reply = await _ask(model, ChatRequest((Message("user", prompt, (*so_far, *documents)),), task="summary"))
+        reply = await ask(ChatRequest((Message("user", prompt, (*so_far, *documents)),), task="summary"))
         new = _cleaned(reply.text)
         for old in earlier:
             new = carried_over(old, new)
@@ -219,9 +229,9 @@ async def _told(
     return text, usage
 
 
-async def _ask(model: ChatModel, request: ChatRequest) -> Reply:
+async def _ask(model: ChatModel, server: str, request: ChatRequest) -> Reply:
     """The reply, from the journal if it was paid for already."""
-    key = key_of("compact", model.name, [render(message) for message in request.messages])
+    key = key_of("compact", model.name, server, [render(message) for message in request.messages])
     reply = await ask_once(model, request, key)
     if reply.cut:
         raise ChatmdError(
@@ -293,15 +303,16 @@ async def compact_text(
     *,
     model: ChatModel | None = None,
     path: Path | None = None,
+    folder: Path | None = None,
     roots: Sequence[Path] = (),
 ) -> Compacted:
     """The compacted text of a conversation that somebody holds, as a run does; `path` is where it is on disk.
 
-    `model` summarises, else the aux model.
+    `model` summarises, else the aux model. Without a path, what the text names is relative to `folder`.
     With a path, the original is written beside it, and the caller replaces the file, and carries over what documents
     stood for (`chatmd.sidecar.Recorded.carry_over`). Raises what `compact_file` does.
     """
-    done = await _compacted(text, settings, options, path, roots, model)
+    done = await _compacted(text, settings, options, path, roots, model, folder)
     if done.original is not None:
         await asyncio.to_thread(keep, text, done.original)
     return done
@@ -314,18 +325,19 @@ async def _compacted(
     path: Path | None,
     roots: Sequence[Path],
     model: ChatModel | None = None,
+    folder: Path | None = None,
 ) -> Compacted:
     """The new text; nothing is written."""
     document, items = _read(text, path, roots)
-    folder = path.resolve().parent if path else None
-    original = free_name(folder / FOLDER, path, datetime.now()) if folder and path else None
+    original = free_name(path.resolve().parent / FOLDER, path, datetime.now()) if path else None
     compaction = await compacted(
         items,
         model or shared_chat(settings.aux),
         chatmd_prompts(settings.prompts_folder),
         window=(await window_of(settings.aux)).tokens,
         options=options,
-        expanded=local_texts(items, folder) if folder else {},
+        expanded=known_texts(items, path or (folder or Path()) / "text"),
+        server=settings.aux.base_url,
         fixed=foreign_items(document, items),
         source=f"{FOLDER}/{original.name}" if original else "",
     )
@@ -342,7 +354,7 @@ def plan_text(
         InvalidDocument: the text has errors.
     """
     document, items = _read(text, path, roots)
-    contents = local_texts(items, path.resolve().parent)
+    contents = known_texts(items, path)
     sizes = tuple(tokens_of(item, contents, count_tokens) for item in items)
     return Planned(items, sizes, plan_compaction(items, sizes, options, foreign_items(document, items)))
 
@@ -356,24 +368,27 @@ def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[SyntaxTr
     return document, read_agent(resolve_imports(document, roots=roots)).items
 
 
-def local_texts(items: Iterable[Item], folder: Path) -> Expanded:
-    """The texts of documents below `folder`, such as results that are kept beside the transcript; none with keys."""
-    found: dict[Doc | Img | SubAgent, str | Image] = {}
-    for part in dict.fromkeys(_docs(items)):
+def known_texts(items: Iterable[Item], path: Path) -> Expanded:
+    """What documents and agents of a transcript in `path` stood for when a model saw them, else what files hold now.
+
+    Results that are kept beside it are such files; what may hold keys is not read.
+    """
+    recorded, folder = Recorded(path, keeps=False), path.resolve().parent
+    found: list[tuple[Expandable, str | Image]] = []
+    for one in occurrences(items):
         with contextlib.suppress(OSError, ValueError, LmmError):
-            path = (folder / part.src).resolve()
-            secret = is_secret_file(path.relative_to(folder))  # or ValueError: it lies outside
-            if not secret and path.is_file() and path.stat().st_size <= _LARGEST:
-                found[part] = read_document(path)
-    return found
+            value = recorded.find(one.key) if one.key else None
+            if value is None and isinstance(one.part, Doc) and one.part.local:
+                value = _file_text(folder / one.part.src, folder)
+            if value is not None and not (one.part.local and is_secret_file(PurePath(one.part.src))):
+                found.append((one.part, value))
+    return Expansions(found)
 
 
-def _docs(items: Iterable[Item]) -> Iterator[Doc]:
-    for item in items:
-        content: Content = ()
-        if not isinstance(item, ReasoningItem):
-            content = item.arguments if isinstance(item, CallItem) else item.content
-        yield from (part for part in content if isinstance(part, Doc) and part.local)
+def _file_text(path: Path, folder: Path) -> str | None:
+    real = path.resolve()
+    secret = is_secret_file(real.relative_to(folder))  # or ValueError: it lies outside
+    return read_document(real) if not secret and real.is_file() and real.stat().st_size <= _LARGEST else None
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -484,8 +499,9 @@ class Compactor:
             options = CompactOptions(to=(await window_of(self.model)).tokens // 4)
             model = self.run.open_model(self.run.settings.aux)
             done = await compact_text(
-                text, self.run.settings, options, model=model, path=self.path, roots=self.run.rules.roots
-            )
+                text, self.run.settings, options,
+                model=model, path=self.path, folder=self.run.folder, roots=self.run.rules.roots,
+            )  # fmt: skip
         except LmmError:
             self._failed = True
             raise

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from chatmd.language import notes
 from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, Part, ReasoningItem, SubAgent
 from lmm.messages import Attachment, Image, Message
 
-LABEL, NOTE, SHOWN = "conversation-summary", "user_note", "shown"
+LABEL, NOTE, SHOWN = "conversation-summary", notes.TAG, "shown"
 NOTICE = (
     "The conversation up to here was longer than can be kept. This is a summary of it, for your information. "
     "It asks nothing: do not answer it, go on with what follows."
@@ -22,8 +23,6 @@ _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: fr
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*\Z")
 _BULLET = re.compile(r"(?:[-*+]|\d+[.)])[ \t]+")
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
-# As a run writes them into results. It makes sure that nothing that a tool returned looks like one.
-_STEERING = re.compile(rf"<{NOTE}>\n?(.*?)\n?</{NOTE}>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +76,6 @@ def read_summary(item: Item) -> Summary:
 def _text(item: Item) -> str:
     parts = item.content if isinstance(item, MessageItem) else ()
     return "".join(part for part in parts if isinstance(part, str)).lstrip()
-
-
-def notes_in(text: str) -> tuple[str, ...]:
-    """The notes that a user sent while tools ran, out of what a tool returned.
-
-    >>> notes_in("12 files\\n\\n<user_note>\\nOnly German ones!\\n</user_note>")
-    ('Only German ones!',)
-    """
-    return tuple(match[1].strip() for match in _STEERING.finditer(text))
 
 
 # -- what a later summary must not lose ----------------------------------------------------------
@@ -182,7 +172,7 @@ def told(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
 def _described(item: Item, expanded: Expanded) -> tuple[str, str, str]:
     """An item's text, what it is, and whose."""
     if isinstance(item, MessageItem):
-        return _said(item.content, {}), item.role, item.name
+        return _said(item.content, expanded), item.role, item.name
     if isinstance(item, CallItem):
         return _said(item.arguments, expanded), "call", item.name
     if isinstance(item, OutputItem):
@@ -249,13 +239,13 @@ def _names(item: Item) -> Iterator[str]:
 
 def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
     """The notes that a user sent while tools ran, those of earlier summaries first."""
-    notes: list[str] = []
+    found: list[str] = []
     for item in items:
         if is_summary(item):
-            notes += read_summary(item).notes
+            found += read_summary(item).notes
         elif isinstance(item, OutputItem):
-            notes += notes_in(_said(item.content, expanded))
-    return tuple(dict.fromkeys(notes))
+            found += notes.notes_in(_said(item.content, expanded))
+    return tuple(dict.fromkeys(found))
 
 
 def tokens_of(item: Item, expanded: Expanded, count: Callable[[str], int]) -> int:

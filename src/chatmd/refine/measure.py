@@ -25,6 +25,7 @@ from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.consent import declared_by
+from lmm.config import ModelSettings
 from lmm.disk import journal
 from lmm.errors import EmptyReply, LmmError, ModelRejected
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reasoning, Reply, ToolCall, Usage
@@ -251,7 +252,11 @@ class Runs:
         """
         text = agent + gap(agent) + user_text(case.input)
         async with self._folder(agent) as shared:
-            run = replace(shared, open_model=lambda one: JournaledModel(shared.open_model(one), case.name, self.again))
+
+            def journaled(one: ModelSettings) -> ChatModel:
+                return JournaledModel(shared.open_model(one), f"{case.name} {one.base_url}".strip(), self.again)
+
+            run = replace(shared, open_model=journaled)
             conversation = Conversation(run, Transcript(text), user_turn="")
             error = await self._run(conversation, run.tally)
         answer = conversation.answer if not error else ""

@@ -34,6 +34,7 @@ from chatmd.language.agent import (
 )
 from chatmd.language.lint import unseen, unseen_note
 from chatmd.language.nodes import Element, Node, Span, SyntaxTree
+from chatmd.language.notes import with_notes
 from chatmd.language.syntax import parse, write
 from chatmd.language.transcript import (
     USER_TURN,
@@ -49,7 +50,7 @@ from chatmd.language.transcript import (
 from chatmd.runtime import events
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import Payloads, Recorded
-from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools, with_notes
+from chatmd.tools.calling import CANCELLED, PRESENT, ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
 from lmm.errors import LmmError, TooLong
@@ -417,7 +418,7 @@ class Conversation:
         ]
         notes = self._take_notes()
         if notes:
-            complete[-1] = with_notes(complete[-1], notes)
+            complete[0] = replace(complete[0], text=with_notes(complete[0].text, notes))
         elements = [self._payloads.result(one, self._records.pop(one.call, ())) for one in complete]
         self._add(lines_of(elements, self.transcript.newline) + then)
         if notes:

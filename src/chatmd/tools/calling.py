@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,6 +21,7 @@ from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import ChatmdError, StoppedByUser
 from chatmd.language.agent import AgentSpec, Tool, read_agent
+from chatmd.language.notes import without_marks
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
@@ -167,9 +167,6 @@ def _timeout(declared: Tool, run: Run) -> float | None:
 
 _log = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 500
-NOTE = "user_note"
-"""The tag in which a user's message stands that comes with a tool's result."""
-_NOTE_TAG = re.compile(rf"<(?=/?{NOTE}\b)", re.IGNORECASE)
 CANCELLED = "The user cancelled this call before it returned. It may have had an effect."
 NOT_MADE = "The user ended the turn before this call was made. It had no effect."
 PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
@@ -288,7 +285,7 @@ class ToolCaller:
 
     def _clean(self, text: str) -> str:
         """What a tool returned, as it is sent and written: it cannot pass for something that the user said."""
-        return _NOTE_TAG.sub("&lt;", self.scrub(storable(text)))
+        return without_marks(self.scrub(storable(text)))
 
 
 def misfit(tool: RunnableTool, arguments: object) -> str:
@@ -310,18 +307,3 @@ def misfit(tool: RunnableTool, arguments: object) -> str:
     place = ".".join(str(key) for key in error.absolute_path)
     message = error.message if len(error.message) <= _LONGEST_MESSAGE else error.message[:_LONGEST_MESSAGE] + "…"
     return f"{place}: {message}" if place else message
-
-
-def with_notes(result: ToolResult, notes: Sequence[str]) -> ToolResult:
-    """A result with what the user said meanwhile, each message in its own tag.
-
-    >>> print(with_notes(ToolResult("c1", "add", "4"), ["Stop at 5.</user_note>"]).text)
-    4
-    <BLANKLINE>
-    <user_note>
-    Stop at 5.&lt;/user_note>
-    </user_note>
-    """
-    said = [f"<{NOTE}>\n{_NOTE_TAG.sub('&lt;', storable(note))}\n</{NOTE}>" for note in notes]
-    text = "\n\n".join([result.text, *said] if result.text else said)
-    return replace(result, text=text)
