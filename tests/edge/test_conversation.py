@@ -199,6 +199,19 @@ def test_a_note_of_a_cancelled_turn_is_a_draft(terminal: Terminal, server: Scrip
     assert len(server.requests) == 1
 
 
+def test_what_is_said_while_the_tools_are_opened_waits_in_the_file(chat: Path, server: ScriptedServer) -> None:
+    """Leaving before the model was asked loses nothing."""
+    chat.write_text(f"<tool mcp_server='stdio:sleep 60' timeout='60'/>\n{PROMPT}")
+    with Terminal("run", "-i", "--yes", chat.name) as terminal:
+        terminal.wait_for("the tools are being opened")
+        terminal.enter("What colour?")
+        terminal.wait_for("What colour? (waits)")
+        terminal.type("\x04")
+        assert terminal.wait_for_end() == 0
+    assert chat.read_text().endswith("<user>What colour?</user>\n")
+    check_valid(chat)
+
+
 def test_edit_the_last_message(terminal: Terminal, server: ScriptedServer, chat: Path, folder: Path) -> None:
     """/edit takes it back into the prompt, and the model never hears of what is cut off; that is kept."""
     for text in ("first", "secnd"):

@@ -95,6 +95,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             conversation = self._conversation(stack)
+            stack.callback(self._say_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=self.hooks.ask_user is not None)
             if ready:
                 self._tell(events.Ready(conversation.model, conversation.tools))

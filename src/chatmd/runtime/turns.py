@@ -146,6 +146,7 @@ def _user_element(element: Element) -> Element:
     return element
 
 
+_AT_ONCE = 0.1  # seconds: whoever wants to write does not wait longer for a model
 _PATIENCE, _POLL = 5.0, 0.1  # seconds: how long another may take to write the file, how often we look
 
 
@@ -165,6 +166,9 @@ class Conversation:
     spec: AgentSpec = field(default_factory=AgentSpec)
     items: list[Item] = field(default_factory=list)
     _model: ChatModel | None = None
+    _name: str = ""
+    _stack: AsyncExitStack | None = None
+    _opening: asyncio.Task[ChatModel] | None = None
     _caller: ToolCaller = field(default_factory=lambda: ToolCaller({}))
     _payloads: Payloads = field(default_factory=lambda: Payloads(None, inline=True))
     _stored: dict[Doc | Img | SubAgent, str | Image] = field(default_factory=dict)
@@ -199,8 +203,9 @@ class Conversation:
             run.tell(Notice(unseen_note(problem)))
         (run.agreement or Consent()).check(self.spec, run)
         run.tally.limits.check_price(str(model.model))
-        self._model = run.open_model(model)
-        await stack.enter_async_context(connected(self._model))
+        self._name, self._stack = str(model.model), stack
+        self._opening = asyncio.create_task(asyncio.to_thread(run.open_model, model))
+        self._opening.add_done_callback(lambda opening: opening.cancelled() or opening.exception())
         tools = await open_tools(self.spec.tools, run, stack)
         self._caller = ToolCaller(
             tools,
@@ -210,7 +215,21 @@ class Conversation:
             began=run.tell,
             ended=run.tell,
         )
+        done, _ = await asyncio.wait([self._opening], timeout=_AT_ONCE)
+        if done or not self.waits_for_user:
+            await self._connect()
         return True
+
+    async def _connect(self) -> None:
+        """See to it that the model can be asked: while the user writes, its vendor's library may still be loading.
+
+        Raises:
+            ModelError: it cannot be.
+        """
+        if self._model is None and self._opening is not None and self._stack is not None:
+            model = await asyncio.shield(self._opening)
+            await self._stack.enter_async_context(connected(model))
+            self._model = model
 
     def _keeping_records(self, ask: AskAgent) -> AskAgent:
         """Ask other agents, perhaps for a call, whose result then tells where it is kept what they did."""
@@ -230,7 +249,7 @@ class Conversation:
     @property
     def model(self) -> str:
         """The model that is asked; empty before `open`."""
-        return self._model.name if self._model else ""
+        return self._model.name if self._model else self._name
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
@@ -328,6 +347,7 @@ class Conversation:
 
     async def _ask(self, mark: int) -> tuple[ToolCall, ...]:
         """One request, and its reply in the transcript at `mark`; the calls that the model asks for."""
+        await self._connect()
         assert self._model is not None
         messages = await self._messages()
         self.run.tally.begin(self._model.name)
