@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from edge.conftest import write_config
 from edge.support import finish, lmm, run_here, start, wait_until
-from fakes.forked import python
+from fakes.forked import python, run_python
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from fakes.web_server import WebServer, page
 
@@ -122,6 +122,20 @@ def test_ctrl_c_while_a_tool_works(server: ScriptedServer, folder: Path) -> None
     assert "cancelled this call" in path.read_text()
     assert lmm("run", "--yes", "a.chatmd").code == 0
     assert "cancelled" in server.requests[-1].body["messages"][-1]["content"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of resources")
+def test_on_a_full_disk_no_model_is_asked(server: ScriptedServer, folder: Path) -> None:
+    """Its reply could not be kept, and would be paid again."""
+    path = write(folder, HI)
+    script = (
+        "import resource, sys; from lmm.cli.main import main; import pydantic_ai.models.openai; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); sys.exit(main(['run', 'a.chatmd']))"
+    )
+    done = run_python("-c", script)
+    assert (done.returncode, path.read_text(), server.requests) == (terminal.FAILED, HI, [])
+    assert "no model was asked, since its reply could not be kept" in done.stderr
+    assert lmm("run", "a.chatmd").code == 0
 
 
 def test_two_at_once(server: ScriptedServer, folder: Path) -> None:

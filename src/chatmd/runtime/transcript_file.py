@@ -8,8 +8,10 @@ lose the rest - and then put into what it has become (`placed`), in one step.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -73,6 +75,13 @@ class Transcript:
         """
         if text:
             self._pieces.append(text)
+
+    def check_room(self) -> None:
+        """See to it that a reply can be kept, before anybody pays for one.
+
+        Raises:
+            FileWriteError: the disk is full.
+        """
 
     def since(self, mark: int) -> str:
         """What was appended since."""
@@ -261,6 +270,8 @@ def _blank_at_end(text: str) -> str:
     return text[len(text.rstrip("\n")) :]
 
 
+_ROOM = 1_000_000  # bytes: the longest reply of most models
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SYNC_EVERY = 1.0  # seconds
 _STILL = 0.3  # seconds without a change: whoever wrote the file has ended
 
@@ -299,6 +310,17 @@ class TranscriptFile(Transcript):
             self._write(text.encode("utf-8"))
             self._written += 1
         self._pieces.append(text)
+
+    def check_room(self) -> None:
+        try:
+            with tempfile.TemporaryFile(dir=self.folder) as file:
+                file.write(bytes(_ROOM))
+        except OSError as error:
+            if error.errno in _FULL:
+                raise FileWriteError(
+                    f"no model was asked, since its reply could not be kept: {error.strerror}", where=str(self.path),
+                    hint=f"free some space, {_ROOM // 1_000_000} MB at least, then run again",
+                ) from error  # fmt: skip
 
     @property
     def tail(self) -> str:

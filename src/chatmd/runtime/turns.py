@@ -350,6 +350,7 @@ class Conversation:
         await self._connect()
         assert self._model is not None
         messages = await self._messages()
+        await asyncio.to_thread(self.transcript.check_room)
         self.run.tally.begin(self._model.name)
         request = ChatRequest(messages, tools=self.tools)
         self.run.tell(Asked(request, self._model.name))
