@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, Self, TypedDict, Unpack
 
 from chatmd.checking import check_file, check_text
-from chatmd.compaction.compact import Compacted, Planned, compact_file, compact_text, plan_text, summarising
+from chatmd.compaction.compact import Compacted, compact_file, compact_text, summarising
 from chatmd.compaction.plan import KEEP, CompactOptions
 from chatmd.context import Approve, Confirm, Run, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
@@ -398,15 +398,6 @@ class Chat:
         return done
 
     compact = blocking(acompact)
-
-    def plan_compaction(self, *, keep: int = KEEP, to: int | None = None) -> Planned:
-        """Tell what `compact` would do: the items with their tokens, and which of them would stay; nobody is asked.
-
-        Raises:
-            InvalidDocument: the text has errors.
-        """
-        self.reload()
-        return plan_text(self.text, self._place, CompactOptions(keep, to), roots=self._roots)
 
     def rewind(self) -> Draft | None:
         """Take the user's last message back, and what followed it; None if there is none. The original is kept.

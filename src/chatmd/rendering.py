@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chatmd.content.expand import expansions, shown_part
-from chatmd.content.images import described, size_of
+from chatmd.content.images import described
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
 from chatmd.language.lint import unseen, unseen_note
@@ -165,10 +165,8 @@ def _part(part: str | Image) -> dict[str, Any]:
         return {"type": "text", "text": part}
     if part.url:
         return {"type": "image", "url": part.url}
-    size = size_of(part.data)
-    pixels = {"width": size.width, "height": size.height} if size else {}
     data = base64.b64encode(part.data).decode("ascii")
-    return {"type": "image", "media_type": part.media_type, **pixels, "data": data}
+    return {"type": "image", "media_type": part.media_type, "data": data}
 
 
 def _result(result: ToolResult) -> dict[str, Any]:

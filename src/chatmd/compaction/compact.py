@@ -262,15 +262,6 @@ class Compacted:
     compaction: Compaction
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What would be done: the items of a file with their tokens, and which of them would stay."""
-
-    items: tuple[Item, ...]
-    sizes: tuple[int, ...]
-    plan: CompactionPlan
-
-
 async def compact_file(
     path: Path,
     settings: Settings,
@@ -343,20 +334,6 @@ async def _compacted(
     )
     gone = [items[index].span.start for index in compaction.plan.gone]
     return Compacted(rewritten(document, gone, transcript_text([compaction.message])), original, compaction)
-
-
-def plan_text(
-    text: str, path: Path, options: CompactOptions = CompactOptions(), *, roots: Sequence[Path] = ()
-) -> Planned:
-    """What compacting a text would do that stands, or could stand, in `path`, without a model.
-
-    Raises:
-        InvalidDocument: the text has errors.
-    """
-    document, items = _read(text, path, roots)
-    contents = known_texts(items, path)
-    sizes = tuple(tokens_of(item, contents, count_tokens) for item in items)
-    return Planned(items, sizes, plan_compaction(items, sizes, options, foreign_items(document, items)))
 
 
 def _read(text: str, path: Path | None, roots: Sequence[Path]) -> tuple[SyntaxTree, tuple[Item, ...]]:

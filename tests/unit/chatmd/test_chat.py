@@ -234,13 +234,10 @@ def test_from_another_thread(path: Path, act: str) -> None:
 
 
 def test_compaction(path: Path) -> None:
-    """The plan asks nobody; the summary comes from the model that is given, and the original is kept."""
+    """The summary comes from the model that is given, and the original is kept."""
     turns = "".join(f"<user>{word} {'leaf ' * 200}</user>\n<assistant>{word}</assistant>\n" for word in "abcdef")
     path.write_text(turns + "<user>Go on.</user>\n")
     chat = Chat.open(path)
-    planned = chat.plan_compaction(keep=1)
-    assert planned.plan.gone
-    assert path.read_text() == chat.text
     done = chat.compact(keep=1, model=PaidScript(["They named leaves."]))
     assert done.original is not None
     assert done.original.read_text().startswith(turns)
