@@ -96,7 +96,7 @@ def ours(folder: Path) -> str:
     """A run from the beginning."""
     path = folder / "run.chatmd"
     path.write_text(PROMPT, encoding="utf-8")
-    result = chatmd.run(path)
+    result = chatmd.Chat.open(path).run()
     assert (result.turns, result.answer) == (TURNS, "Done.")
     return result.text
 
@@ -169,7 +169,7 @@ def resume_row() -> Row:
 
         def resume() -> None:  # another text each time, so that nothing is remembered of the one before
             path.write_text(f"{text}\n<user>And {next(numbers)}?</user>\n", encoding="utf-8")
-            assert chatmd.run(path, hooks=chatmd.Hooks(model=AtOnce())).answer == "Fine."
+            assert chatmd.Chat.open(path).run(model=AtOnce()).answer == "Fine."
 
         took = best(resume, 5)
     return Row(

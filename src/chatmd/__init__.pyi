@@ -12,15 +12,4 @@ from .language.nodes import (
     Text as Text,
 )
 from .language.syntax import parse as parse, serialize as serialize, write as write
-from .rendering import arender as arender, render as render
-from .runtime.agents import Hooks as Hooks, RunOptions as RunOptions
 from .runtime.events import RunResult as RunResult
-from .runtime.runner import (
-    Agent as Agent,
-    arun as arun,
-    arun_agent as arun_agent,
-    open_run as open_run,
-    run as run,
-    run_agent as run_agent,
-    stream as stream,
-)

@@ -21,8 +21,6 @@ from chatmd.language.transcript import messages_of
 from chatmd.runtime.agents import Hooks, RunOptions, agreed, prepared
 from chatmd.sidecar import Payloads, Recorded, occurrences
 from chatmd.tools.calling import offered_by
-from lmm import loop
-from lmm.disk.files import read_document
 from lmm.messages import Image, Message, ToolDefinition, ToolResult, message_parts, message_texts
 from lmm.models.tokens import count_tokens
 from lmm.models.windows import window_of
@@ -184,46 +182,10 @@ def _tool(tool: RenderedTool) -> dict[str, Any]:
 # -- What `lmm run` would send for a file, without sending it -------------------------------------------------
 
 
-def render(
-    path: str | Path,
-    options: RunOptions = RunOptions(),
-    hooks: Hooks = Hooks(),
-    *,
-    run_agents: bool = False,
-    servers: bool = False,
-) -> Rendered:
-    """What a model would get next for a ChatMD file; nothing is sent to it, and nothing is written.
-
-    Documents are read, or fetched, as for a run; what was recorded is not. Agents whose answers were not recorded are
-    asked only with `run_agents`, the tools of MCP servers only with `servers`; else the notes tell what is missing.
-
-    Raises:
-        InvalidDocument: the file has errors.
-        ChatmdError: something that a message refers to cannot be had.
-        ConsentNeeded: agents or servers should be asked, and nobody agreed to what tools can do.
-        DocumentError, ConfigError: the file cannot be read; its model or a setting is unknown.
-    """
-    text = read_document(Path(path))
-    return loop.run(render_text(text, Path(path), options, hooks, run_agents=run_agents, servers=servers))
-
-
-async def arender(
-    path: str | Path,
-    options: RunOptions = RunOptions(),
-    hooks: Hooks = Hooks(),
-    *,
-    run_agents: bool = False,
-    servers: bool = False,
-) -> Rendered:
-    """`render` for callers with an event loop."""
-    text = await asyncio.to_thread(read_document, Path(path))
-    return await loop.run_async(render_text(text, Path(path), options, hooks, run_agents=run_agents, servers=servers))
-
-
 async def render_text(
     text: str, path: Path, options: RunOptions, hooks: Hooks, *, run_agents: bool = False, servers: bool = False
 ) -> Rendered:
-    """`render` for a text that stands, or could stand, in `path`."""
+    """What a model would get next for a text that stands, or could stand, in `path`; see `chatmd.Chat.render`."""
     run = await asyncio.to_thread(prepared, path, path.resolve().parent, options, hooks)
     if run_agents or servers:
         run = await asyncio.to_thread(agreed, run, text, options, hooks)

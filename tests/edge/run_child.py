@@ -1,4 +1,4 @@
-"""Runs `chatmd.run` in forked processes that the kill test kills; a script, not a module of tests.
+"""Runs `Chat.run` in forked processes that the kill test kills; a script, not a module of tests.
 
 It imports all that a run needs once. For every line ``SECONDS URL FILE`` on standard input it forks; the child runs
 the file with a small model that asks the server at URL, and is killed after so many seconds (``never`` lets it end).
@@ -80,7 +80,7 @@ def main() -> None:
         begin = time.monotonic()
         child = os.fork()
         if child == 0:
-            chatmd.run(path, hooks=chatmd.Hooks(model=TinyModel(url)))
+            chatmd.Chat.open(path).run(model=TinyModel(url))
             os._exit(0)
         if kill_after != "never":
             time.sleep(float(kill_after))

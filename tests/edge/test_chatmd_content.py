@@ -206,12 +206,12 @@ def test_what_cannot_be_rendered(
 
 
 def test_from_python(files: Path, server: ScriptedServer) -> None:
-    rendered = chatmd.render("a.chatmd")
+    rendered = chatmd.Chat.open("a.chatmd").render()
     (one,) = rendered.messages
     assert one.message.text == "Right? "
     assert rendered.tokens == one.tokens
     server.queue("Summary.")
-    asked = chatmd.render("a.chatmd", run_agents=True)
+    asked = chatmd.Chat.open("a.chatmd").render(run_agents=True)
     assert asked.messages[0].message.content[-1] == "Summary."
 
 

@@ -152,7 +152,7 @@ def test_in_a_run(folder: Path, server: ScriptedServer) -> None:
     ]  # fmt: skip
     script = [Action(calls=(call,)) for call in calls] + [Action("Done.")]
     server.answer = lambda request: script[request.number - 1]
-    chatmd.run(folder / "talk.chatmd", chatmd.RunOptions(yes=True))
+    chatmd.Chat.open(folder / "talk.chatmd").run(yes=True)
     assert (folder / "notes.md").read_text() == "# Leaves\n\nA leaf is green.\n"
     text = (folder / "talk.chatmd").read_text()
     assert "notes.md:1-3:\n[total_lines=3]\n# Leaves\n\nA leaf is blue." in text

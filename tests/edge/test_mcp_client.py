@@ -21,7 +21,6 @@ import chatmd
 from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
-from chatmd.runtime.agents import RunOptions
 from chatmd.tools.mcp import open_server
 from lmm.errors import FetchFailed
 from lmm.fetch import CheckedTransport
@@ -366,7 +365,7 @@ def test_a_run_with_a_server(folder: Path, server: ScriptedServer, monkeypatch: 
 """
     )
     server.queue(Action(calls=(("c1", "wiki_where", "{}"), ("c2", "wiki_echo", '{"text": "hi"}'))), "There.")
-    result = chatmd.run(file, RunOptions(yes=True))
+    result = chatmd.Chat.open(file).run(yes=True)
     assert result.answer == "There."
     assert [tool["function"]["name"] for tool in server.requests[0].body["tools"]] == ["wiki_echo", "wiki_where"]
     sent = json.dumps(server.requests[1].body["messages"])
@@ -384,7 +383,7 @@ def test_what_a_server_says_that_arguments_must_match_is_matched_by_the_server(
     file = folder / "ask.chatmd"
     file.write_text(f"<tool mcp_server='{command(PLAIN, 'slow')}' include=\"slow\" strict/>\n<user>Go.</user>")
     server.queue(Action(calls=(("c1", "slow", json.dumps({"text": "a" * 40 + "!"})),)), "Done.")
-    assert chatmd.run(file, RunOptions(yes=True)).answer == "Done."
+    assert chatmd.Chat.open(file).run(yes=True).answer == "Done."
     assert "a" * 40 + "!" in str(server.requests[1].messages[-1])
 
 
@@ -394,5 +393,5 @@ def test_two_tools_of_one_name_are_an_error_that_says_what_to_do(folder: Path, s
     file = folder / "ask.chatmd"
     file.write_text(f'<config model="OpenAICompatible/test"/>\n{tool}{tool}<user>Hi</user>\n')
     with pytest.raises(ChatmdError, match="two tools are called 'echo'") as caught:
-        chatmd.run(file, RunOptions(yes=True))
+        chatmd.Chat.open(file).run(yes=True)
     assert "prefix" in caught.value.hint

@@ -16,10 +16,12 @@ from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, wr
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 import chatmd
+from chatmd import Chat
 from chatmd.language.agent import MessageItem
 from chatmd.language.imports import resolve_imports
 from chatmd.language.transcript import messages_of
 from chatmd.runtime import events
+from chatmd.runtime.runner import open_run
 from chatmd.sidecar import Payloads
 from lmm import loop
 from lmm.errors import LmmError, ModelError, Place
@@ -78,7 +80,7 @@ def check_exchange(path: Path, server: ScriptedServer) -> None:
 def test_the_file_holds_exactly_what_was_exchanged(game: ScriptedServer, folder: Path, inline: bool) -> None:
     """Streamed text, parallel calls, reasoning, contents that look like markup; inline or in files beside it."""
     path = write_prompt(folder, inline=inline)
-    result = chatmd.run(path)
+    result = Chat.open(path).run()
     check_exchange(path, game)
     assert (result.turns, len(game.requests), result.turn_of) == (4, 4, "user")
     assert result.text == path.read_bytes().decode()
@@ -93,7 +95,7 @@ def test_step_by_step_is_the_same_as_at_once(game: ScriptedServer, folder: Path)
     path = write_prompt(folder)
     turns: list[chatmd.RunResult] = []
     while not turns or turns[-1].turn_of == "model":
-        turns.append(chatmd.run(path, chatmd.RunOptions(once=True)))
+        turns.append(Chat.open(path).run(once=True))
     assert len(turns) == 4
     check_exchange(path, game)
 
@@ -101,10 +103,10 @@ def test_step_by_step_is_the_same_as_at_once(game: ScriptedServer, folder: Path)
 def test_the_next_question(game: ScriptedServer, folder: Path) -> None:
     """What the user writes into the empty block is asked; everything before is sent as it was."""
     path = write_prompt(folder)
-    chatmd.run(path)
+    Chat.open(path).run()
     first = conversation(game.requests[-1].body)
     path.write_bytes(path.read_bytes().replace(b"<user>\n\n</user>", b"<user>\nOnce more.\n</user>"))
-    chatmd.run(path)
+    Chat.open(path).run()
     sent = conversation(game.requests[-1].body)
     assert sent[: len(first)] == first
     assert sent[-1] == ("user", "\nOnce more.\n")
@@ -114,11 +116,11 @@ def test_nothing_to_do(game: ScriptedServer, folder: Path) -> None:
     """On an empty turn of the user, no model is asked, and the file stays; where there is none, it gets one."""
     path = folder / "x.chatmd"
     path.write_text("<system>Play.</system>")
-    result = chatmd.run(path)
+    result = Chat.open(path).run()
     before = path.read_bytes()
     assert before == b"<system>Play.</system>\n\n<user>\n\n</user>\n"
     assert (result.turns, result.turn_of) == (0, "user")
-    chatmd.run(path)
+    Chat.open(path).run()
     assert path.read_bytes() == before
     assert not game.requests
 
@@ -135,7 +137,7 @@ def test_errors_of_calls_are_results(game: ScriptedServer, folder: Path) -> None
         ("f", "read_file", '{"path": "1.txt"}'),
     )
     game.queue(Action("", calls=calls), "Well.")
-    chatmd.run(path)
+    Chat.open(path).run()
     results = [entry for entry in conversation(game.requests[1].body) if entry[0] == "result"]
     assert [call for _, call, _ in results] == list("abcdef")
     wanted = ("Did you mean read_file?", "no JSON", "path", "", "object", "File 1")
@@ -156,7 +158,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again(
     broken = Action("Half a reply that nobody will ever see whole", **how)
     game.queue(broken, fail(503), "Whole.")
     seen: list[Event] = []
-    result = chatmd.run(path, hooks=chatmd.Hooks(listener=lambda event, place: seen.append(event)))
+    result = Chat.open(path, listener=lambda event, place: seen.append(event)).run()
     assert result.answer == "Whole."
     assert "Half" not in path.read_text()
     assert len([event for event in seen if isinstance(event, Retrying)]) == 2
@@ -169,9 +171,9 @@ def test_a_model_that_fails_leaves_the_file_as_it_was(game: ScriptedServer, fold
     before = path.read_bytes()
     game.queue(Action("Half", cut_after=1))
     with pytest.raises(ModelError):
-        chatmd.run(path)
+        Chat.open(path).run()
     assert path.read_bytes() == before
-    chatmd.run(path)
+    Chat.open(path).run()
     game.requests.pop(0)
     check_exchange(path, game)
 
@@ -182,7 +184,7 @@ def test_an_error_in_the_middle_of_a_stream(game: ScriptedServer, folder: Path) 
     before = path.read_bytes()
     game.queue(Action("Half a reply", error="the server is tired"))
     with pytest.raises(ModelError, match="the server is tired"):
-        chatmd.run(path)
+        Chat.open(path).run()
     assert path.read_bytes() == before
 
 
@@ -193,9 +195,9 @@ def test_thoughts_go_back_to_who_thought_them(folder: Path) -> None:
         write_files(folder)
         path = write_prompt(folder)
         path.write_text(path.read_text().replace("<config", '<config model="OpenAICompatible/gpt-5.4"'))
-        chatmd.run(path)
+        Chat.open(path).run()
         path.write_bytes(path.read_bytes().replace(b"<user>\n\n</user>", b"<user>And?</user>"))
-        chatmd.run(path)
+        Chat.open(path).run()
     for asked in server.requests:
         thoughts = [item for item in asked.body["input"] if item.get("type") == "reasoning"]
         assert len(thoughts) == min(asked.number - 1, 3)
@@ -211,7 +213,7 @@ def test_what_the_user_says_too_late_for_the_turn(game: ScriptedServer, folder: 
     path.write_text("<user>Hi</user>")
     game.queue("Hello.", "Yes.")
     seen: list[Event] = []
-    runner = chatmd.open_run(path)
+    runner = open_run(path)
 
     def listen(event: Event, place: Place) -> None:
         seen.append(event)
@@ -235,8 +237,8 @@ def test_the_rest_of_the_conversation_survives_a_failure(game: ScriptedServer, f
 
     game.answer = answer
     with pytest.raises(ModelError):
-        chatmd.run(path)
-    chatmd.run(path)
+        Chat.open(path).run()
+    Chat.open(path).run()
     assert len(game.requests) == 5
     check_exchange(path, game)
 
@@ -247,11 +249,11 @@ def test_limits(game: ScriptedServer, folder: Path, budget: str) -> None:
     path = write_prompt(folder)
     wanted = "25 is its budget" if budget == "25" else "the price of OpenAICompatible/test is not known"
     with pytest.raises(chatmd.errors.LimitReached, match=wanted):
-        chatmd.run(path, chatmd.RunOptions(budget=budget))
+        Chat.open(path).run(budget=budget)
     assert len(game.requests) == (2 if budget == "25" else 0)
     with pytest.raises(chatmd.errors.LimitReached, match="1 request"):
-        chatmd.run(path, chatmd.RunOptions(max_turns=1))
-    chatmd.run(path)
+        Chat.open(path).run(max_turns=1)
+    Chat.open(path).run()
     check_exchange(path, game)
 
 
@@ -261,12 +263,12 @@ def test_a_turn_that_takes_too_long(game: ScriptedServer, folder: Path) -> None:
     hold = threading.Event()
     game.queue(Action("I begin to think about this, and then I", hold=hold, hold_after=2))
     with pytest.raises(chatmd.errors.LimitReached, match=r"longer than 0\.5 s"):
-        chatmd.run(path, chatmd.RunOptions(timeout=0.5))
+        Chat.open(path).run(timeout=0.5)
     text = path.read_text()
     assert '<assistant status="incomplete">\nRAW|I begin to think' in text
     assert text.endswith("</assistant>\n\n<user>\n\n</user>\n")
     hold.set()
-    chatmd.run(path)
+    Chat.open(path).run()
     game.requests.pop(0)
     check_exchange(path, game)
 
@@ -278,12 +280,12 @@ def test_configuration_of_the_file_goes_out(game: ScriptedServer, folder: Path) 
         '<config model="OpenAICompatible/gpt-5.4" max_tokens="77" reasoning_effort="detailed"/>\n<user>Hi</user>'
     )
     game.queue("Hello.", "Hello.")
-    chatmd.run(path)
+    Chat.open(path).run()
     body = game.requests[0].body
     assert (body["model"], 77 in body.values()) == ("gpt-5.4", True)
     assert "high" in json.dumps([body.get("reasoning_effort"), body.get("reasoning")])
     path.write_text('<config temperature="0.2"/><user>Hi</user>')
-    chatmd.run(path)
+    Chat.open(path).run()
     assert game.requests[1].body["temperature"] == 0.2
 
 
@@ -293,7 +295,7 @@ def test_the_language_has_some_parameters_and_the_configuration_all(server: Scri
     config.write_text(config.read_text() + "[major.parameters]\ntop_p = 0.5\nmin_p = 0.1\n")
     path = folder / "x.chatmd"
     path.write_text('<config temperature="0.2" max_tokens="9"/><user>Hi</user>')
-    chatmd.run(path)
+    Chat.open(path).run()
     body = server.requests[0].body
     sent = {key: body.get(key) for key in ("temperature", "max_tokens", "top_p", "min_p")}
     assert sent == {"temperature": 0.2, "max_tokens": 9, "top_p": 0.5, "min_p": 0.1}
@@ -318,7 +320,7 @@ def test_what_a_model_cannot_do_is_refused(game: ScriptedServer, folder: Path, a
     path.write_text(f'<config {attributes}/>\n<tool name="read_file"/><user>Hi</user>')
     before = path.read_bytes()
     with pytest.raises(LmmError, match=wanted):
-        chatmd.run(path)
+        Chat.open(path).run()
     assert path.read_bytes() == before
     assert not game.requests
 
@@ -326,7 +328,7 @@ def test_what_a_model_cannot_do_is_refused(game: ScriptedServer, folder: Path, a
 def test_what_the_user_says_meanwhile(game: ScriptedServer, folder: Path) -> None:
     """It comes with the first result of the calls that run, in one tag, and later runs send the same."""
     path = write_prompt(folder)
-    runner = chatmd.open_run(path)
+    runner = open_run(path)
 
     def listen(event: Event, place: Place) -> None:
         if isinstance(event, Reply) and len(game.requests) == 1:
@@ -350,7 +352,7 @@ def test_what_the_user_says_while_the_last_reply_comes(game: ScriptedServer, fol
     game.queue(Action(pieces=("Hel", "lo."), hold=said, hold_after=1), "Yes.")
 
     async def talk() -> None:
-        runner = chatmd.open_run(path)
+        runner = open_run(path)
         async for event, _ in runner.stream():
             if isinstance(event, TextDelta) and not said.is_set():
                 runner.steer("Really?")
@@ -371,6 +373,6 @@ def test_a_conversation_with_somebody_who_is_asked(game: ScriptedServer, folder:
         return next(lines)
 
     game.answer = lambda request: f"{len(conversation(request.body))}"
-    result = chatmd.run(path, hooks=chatmd.Hooks(ask_user=ask))
+    result = Chat.open(path).run(ask_user=ask)
     assert conversation(game.requests[-1].body) == [("user", "One |RAW"), ("assistant", "1"), ("user", "Two")]
     assert (result.answer, path.read_text().count("<user>\n\n</user>")) == ("3", 1)

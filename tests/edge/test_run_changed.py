@@ -35,7 +35,7 @@ def test_lines_end_as_in_the_file(server: ScriptedServer, folder: Path) -> None:
     (folder / "n.txt").write_bytes(b"one\ntwo")
     call = ("c1", "read_file", '{"path": "n.txt"}')
     server.queue(Action("One\ntwo.", calls=(call,)), Action("Three\nfour.", reasoning="Hm\nhm."))
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     text = path.read_bytes().decode()
     layout = re.sub(r"RAW\|.*?\|RAW", "", text, flags=re.DOTALL)
     assert text.startswith(begin + "\r\n<assistant>\r\nRAW|One\ntwo.|RAW</assistant>\r\n<tool_call ")
@@ -43,7 +43,7 @@ def test_lines_end_as_in_the_file(server: ScriptedServer, folder: Path) -> None:
     assert layout.count("\n") == layout.count("\r\n")
     cut = text[: text.index("four.")].encode()
     path.write_bytes(cut)
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     assert [one.body["messages"] for one in server.requests[1:]] == [server.requests[1].body["messages"]] * 2
 
 
@@ -82,7 +82,7 @@ def test_a_message_is_appended(server: ScriptedServer, path: Path, begun: bool) 
         threading.Thread(target=append).start()
     else:
         meanwhile(server, lambda: path.write_text(A + "\n" + B))
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     assert path.read_text() == f"{A}{reply('A')}\n{B}{reply('B')}{TURN}"
     assert [conversation(request.body)[-1] for request in server.requests] == [("user", "A"), ("user", "B")]
 
@@ -96,7 +96,7 @@ def test_messages_are_appended_in_every_turn(server: ScriptedServer, path: Path)
         return f"Reply to: {request.prompt}"
 
     server.answer = answer
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     later = "".join(f"\n<user>{n}</user>\n{reply(str(n))}" for n in (1, 2, 3))
     assert path.read_text() == f"{A}{reply('A')}{later}{TURN}"
     assert len(server.requests) == 4
@@ -110,7 +110,7 @@ def test_half_a_tag_is_saved(server: ScriptedServer, path: Path) -> None:
         threading.Timer(1.0, path.write_text, [A + "\n" + B]).start()
 
     meanwhile(server, type_on)
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     assert path.read_text() == f"{A}{reply('A')}\n{B}{reply('B')}{TURN}"
     assert len(server.requests) == 2
 
@@ -120,10 +120,10 @@ def test_half_a_tag_stays(server: ScriptedServer, path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     meanwhile(server, lambda: path.write_text(A + "\n<usr>B</usr>\n"))
     with pytest.raises(InvalidDocument, match=r"a\.chatmd:6:1: "):
-        chatmd.run(path)
+        chatmd.Chat.open(path).run()
     assert path.read_text() == f"{A}{reply('A')}\n<usr>B</usr>\n"
     path.write_text(path.read_text().replace("usr", "user"))
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     assert path.read_text() == f"{A}{reply('A')}\n{B}{reply('B')}{TURN}"
 
 
@@ -135,7 +135,7 @@ def test_a_file_is_emptied_and_written(server: ScriptedServer, path: Path) -> No
         threading.Timer(0.7, path.write_text, [A + "\n" + B]).start()
 
     meanwhile(server, save)
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     assert path.read_text() == f"{A}{reply('A')}\n{B}{reply('B')}{TURN}"
 
 
@@ -144,7 +144,7 @@ def test_a_file_stays_empty(server: ScriptedServer, path: Path, monkeypatch: pyt
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     meanwhile(server, lambda: path.write_text(""))
     with pytest.raises(FileReadError, match="emptied"):
-        chatmd.run(path)
+        chatmd.Chat.open(path).run()
     assert (path.read_text(), len(server.requests)) == ("", 1)
     assert (path.parent / ".chatmd" / "a.aside.chatmd").read_text().startswith(A + reply("A"))
 
@@ -164,7 +164,7 @@ def test_an_earlier_message_is_changed(server: ScriptedServer, folder: Path, pat
         return Action("Done.")
 
     server.answer = answer
-    chatmd.run(path)
+    chatmd.Chat.open(path).run()
     assert conversation(server.requests[-1].body)[0] == ("user", "A, please")
     text = path.read_text()
     assert [text.count(part) for part in ("I do look.", "Good.", "Done.", "<tool_response", "<assistant>")] == [

@@ -86,9 +86,8 @@ def test_the_model_that_a_caller_gave(servers: Servers, folder: Path) -> None:
     """A model from Python counts more than any configured one, for the summary too."""
     said = "".join(f"<user>Go {n}.</user>\n<assistant>{LONG}</assistant>\n" for n in range(10))
     model = open_chat(ModelSettings(ModelName("vLLM", "given"), base_url=servers.own.url))
-    agent = chatmd.Agent(said, folder, hooks=chatmd.Hooks(model=model))
-    _, agent = chatmd.run_agent(agent, "And now?")
-    assert "conversation-summary" in agent.text
+    _, chat = chatmd.Chat.from_text(said, folder=folder).reply("And now?", model=model)
+    assert "conversation-summary" in chat.text
     assert (models(servers.own), servers.other.requests) == ({"given"}, [])
 
 

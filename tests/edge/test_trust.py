@@ -561,7 +561,7 @@ def test_refused_in_a_process(document: Path, folder: Path) -> None:
 
 
 def test_python_obeys(folder: Path, own_model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """ingest, querydb, query and chatmd.run stop like the commands."""
+    """ingest, querydb, query and Chat.run stop like the commands."""
     (folder / "notes").mkdir()
     (folder / "notes/a.md").write_text("# A\n\nSome text.\n")
     strange(folder, f'[storage]\nfolder = "{tmp_path_factory.mktemp("x").as_posix()}"\n')
@@ -573,7 +573,7 @@ def test_python_obeys(folder: Path, own_model: ScriptedServer, tmp_path_factory:
     strange(folder, '[chatmd]\nroots = ["/"]\n')
     (folder / "p.chatmd").write_text('<user><doc src="/etc/hostname" local/></user>')
     with pytest.raises(Untrusted, match=r"\[chatmd\] roots"):
-        chatmd.run(folder / "p.chatmd")
+        chatmd.Chat.open(folder / "p.chatmd").run()
     assert own_model.requests == []
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field, replace
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from chatmd.context import Run
@@ -91,7 +91,7 @@ class Runner:
             await loop.ended(task)
 
     async def run(self, *, user_first: bool = False) -> RunResult:
-        """Run the file; see `chatmd.run`. With `user_first`, nothing is sent before the user was asked."""
+        """Run the file; see `chatmd.Chat.run`. With `user_first`, nothing is sent before the user was asked."""
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             conversation = self._conversation(stack)
@@ -186,44 +186,12 @@ class Runner:
         return True
 
 
-# -- Run files from Python: to the end of a turn, or as a stream of what happens. Each function has a twin with an a
-
-
-def run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> RunResult:
-    """Run a ChatMD file to the next empty ``<user>``; everything is appended to it as it happens.
-
-    Raises:
-        InvalidDocument: the file has errors.
-        ConsentNeeded: its tools can do more than read in its folder, and nobody agreed to that.
-        ModelError, LimitReached: the model did not answer, or the run has used up what it may. What was said and
-            done before is in the file, and running it again goes on from there.
-        DocumentError: the file cannot be read or written, or another process runs it.
-    """
-    return loop.run(open_run(path, options, hooks).run())
-
-
-async def arun(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> RunResult:
-    """`run` for callers with an event loop."""
-    runner = await asyncio.to_thread(open_run, path, options, hooks)
-    return await loop.run_async(runner.run())
-
-
-async def stream(
-    path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()
-) -> AsyncGenerator[tuple[Event, Place]]:
-    """`run` as a stream of what happens, and where; it ends with the `RunResult`. Closing it cancels the run."""
-    runner = await asyncio.to_thread(open_run, path, options, hooks)
-    async with aclosing(runner.stream()) as events:
-        async for event in events:
-            yield event
-
-
 def open_run(path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> Runner:
-    """What `run` runs, for those who want to steer or cancel it; `hooks.confirm` is asked here.
+    """What runs a ChatMD file, to steer or cancel it; `hooks.confirm` is asked here.
 
     With ``options.output``, the copy is made here.
 
-    Raises: as `run`, before anything is sent.
+    Raises: as `chatmd.Chat.run`, before anything is sent.
     """
     path = Path(path)
     text = read_document(path)
@@ -270,80 +238,6 @@ def write_copy(path: Path, text: str, output: Path) -> None:
             "a copy stands in the folder of the file, whose paths it keeps", where=str(output), hint=hint
         )
     files.replace(output, text)
-
-
-# -- An agent as a value: what goes in gives what comes out, and the agent that goes on from there --------------
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """A ChatMD text and how it is run. What it names is relative to `folder`; nothing is written anywhere.
-
-    Called, it answers, and forgets: ``Agent.read("translate.chatmd")("Blatt")``.
-    """
-
-    text: str
-    folder: Path = Path()
-    options: RunOptions = field(default=RunOptions(), repr=False)
-    hooks: Hooks = field(default=Hooks(), repr=False, compare=False)
-
-    @classmethod
-    def read(cls, path: str | Path, options: RunOptions = RunOptions(), hooks: Hooks = Hooks()) -> Agent:
-        """The agent in a file.
-
-        Raises:
-            FileReadError: it cannot be read.
-        """
-        path = Path(path)
-        return cls(read_document(path), path.parent, options, hooks)
-
-    def __call__(self, input: str) -> str:
-        """The answer to an input."""
-        return run_agent(self, input)[0]
-
-
-def run_agent(agent: Agent, input: str) -> tuple[str, Agent]:
-    """What an agent answers to an input, and the agent that has heard it: its text holds all that was said and done.
-
-    So a conversation is a fold, ``reduce(lambda state, input: run_agent(state[1], input), inputs, ("", agent))``.
-
-    Raises:
-        InvalidDocument: the text has errors.
-        ConsentNeeded: its tools can do more than read in its folder, and nobody agreed to that.
-        ModelError, LimitReached: the model did not answer, or the run has used up what it may.
-
-    >>> from lmm.testing import ScriptedModel
-    >>> counter = Agent("<system>Count.</system>", hooks=Hooks(ScriptedModel(["One.", "Two."])))
-    >>> first, counter = run_agent(counter, "Begin.")
-    >>> second, counter = run_agent(counter, "Go on.")
-    >>> first, second
-    ('One.', 'Two.')
-    >>> print(counter.text)
-    <system>Count.</system>
-    <BLANKLINE>
-    <user>Begin.</user>
-    <BLANKLINE>
-    <assistant>
-    RAW|One.|RAW</assistant>
-    <BLANKLINE>
-    <user>Go on.</user>
-    <BLANKLINE>
-    <assistant>
-    RAW|Two.|RAW</assistant>
-    <BLANKLINE>
-    """
-    return loop.run(_run(agent, input))
-
-
-async def arun_agent(agent: Agent, input: str) -> tuple[str, Agent]:
-    """`run_agent` for callers with an event loop."""
-    return await loop.run_async(_run(agent, input))
-
-
-async def _run(agent: Agent, input: str) -> tuple[str, Agent]:
-    how = (agent.options, agent.hooks)
-    answer, text = await replied(agent.text, input, *how, folder=agent.folder.resolve())
-    return answer, replace(agent, text=text)
 
 
 async def replied(

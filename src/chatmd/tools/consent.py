@@ -505,7 +505,7 @@ def _ask(files: tuple[DeclaringFile, ...], before: str, confirm: Confirm | None)
         raise ConsentNeeded(
             f"{what}: {_listed(files)}",
             where=visible(files[0].name, line=True),
-            hint="run it in a terminal, where you are asked once, or agree: --yes; in Python RunOptions(yes=True)",
+            hint="run it in a terminal, where you are asked once, or agree: --yes; in Python run(yes=True)",
         )
     if not confirm(question(files, _kept_lines(before))):
         what = "its tools" if _has_tools(files) else "what it sends"

@@ -59,7 +59,7 @@ def test_an_agent_as_a_tool(tmp_path: Path) -> None:
     """It gets its file's messages and the input; its answer is the result; its file stays as it is."""
     path = write(tmp_path, main=ASK, helper="<system>You help.</system>\n<user>\n\n</user>\n")
     model, seen = Answers(delegate), list[Place]()
-    result = chatmd.run(path, hooks=chatmd.Hooks(model=model, listener=lambda event, place: seen.append(place)))
+    result = chatmd.Chat.open(path, listener=lambda event, place: seen.append(place)).run(model=model)
     assert result.answer == "It said: Echo of What is |RAW?"
     assert [(message.role, message.text) for message in model.seen[1]] == [
         ("system", "You help."), ("user", "What is |RAW?"),
@@ -79,7 +79,7 @@ def test_an_inline_agent(tmp_path: Path) -> None:
     (tmp_path / "sub" / "helper.chatmd").write_text('<user>First <doc src="own.md" local/></user>')
     (tmp_path / "sub" / "own.md").write_text("own text")
     model = Answers(lambda request: " + ".join(m.text + "".join(map(str, m.content)) for m in request.messages))
-    result = chatmd.run(write(tmp_path, main=main), hooks=chatmd.Hooks(model=model))
+    result = chatmd.Chat.open(write(tmp_path, main=main)).run(model=model)
     assert result.answer == "See: First own text + Read These </user> are notes.!"
 
 
@@ -88,17 +88,17 @@ def test_an_inline_agent_is_asked_once(tmp_path: Path) -> None:
     main = '<user>See: <agent src="helper.chatmd" local>x</agent></user>\n'
     path = write(tmp_path, main=main, helper="<system>You help.</system>")
     model = Answers(lambda request: f"n{len(request.messages)}")
-    chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    chatmd.Chat.open(path).run(model=model)
     assert len(model.seen) == 2
     path.write_text(path.read_text().replace("<user>\n\n</user>", "<user>More</user>"))
-    chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    chatmd.Chat.open(path).run(model=model)
     assert len(model.seen) == 3
     other = write(tmp_path, other=main)
-    chatmd.run(other, hooks=chatmd.Hooks(model=model))
+    chatmd.Chat.open(other).run(model=model)
     assert len(model.seen) == 4
     write(tmp_path, helper="<system>You help more.</system>")
     other.write_text(main)
-    chatmd.run(write(tmp_path, third=main), hooks=chatmd.Hooks(model=model))
+    chatmd.Chat.open(write(tmp_path, third=main)).run(model=model)
     assert len(model.seen) == 6
 
 
@@ -112,7 +112,7 @@ def test_agents_in_a_circle(tmp_path: Path) -> None:
     model = Answers(lambda request: "never")
     wanted = r"in a circle: main\.chatmd → b\.chatmd → main\.chatmd → b\.chatmd → main\.chatmd → b\.chatmd"
     with pytest.raises(LimitReached, match=wanted):
-        chatmd.run(path, hooks=chatmd.Hooks(model=model))
+        chatmd.Chat.open(path).run(model=model)
     assert not model.seen
 
 
@@ -120,7 +120,7 @@ def test_a_tool_that_asks_itself(tmp_path: Path) -> None:
     """It goes as deep as allowed; then the model that went too deep reads why it may not."""
     path = write(tmp_path, helper=ASK)
     model = Answers(delegate)
-    result = chatmd.run(path, hooks=chatmd.Hooks(model=model))
+    result = chatmd.Chat.open(path).run(model=model)
     assert result.answer.startswith("It said: It said: It said: It said: It said: agents ask each other in a circle")
     assert len(model.seen) == 10
 
@@ -130,11 +130,11 @@ def test_limits_hold_over_the_whole_tree(tmp_path: Path) -> None:
     path = write(tmp_path, main=ASK, helper="<system>You help.</system>")
     model = Answers(delegate)
     with pytest.raises(LimitReached, match="2 requests"):
-        chatmd.run(path, chatmd.RunOptions(max_turns=2), chatmd.Hooks(model=model))
+        chatmd.Chat.open(path).run(max_turns=2, model=model)
     assert len(model.seen) == 2
     with pytest.raises(LimitReached, match="15 tokens"):
-        chatmd.run(write(tmp_path, other=ASK), chatmd.RunOptions(budget="15"), chatmd.Hooks(model=model))
-    result = chatmd.run(path, hooks=chatmd.Hooks(model=model))
+        chatmd.Chat.open(write(tmp_path, other=ASK)).run(budget="15", model=model)
+    result = chatmd.Chat.open(path).run(model=model)
     assert (result.turns, result.answer) == (1, "It said: Echo of What is |RAW?")
 
 
@@ -153,21 +153,21 @@ def test_an_agent_that_cannot_be_asked(tmp_path: Path, helper: str | None, wante
     if helper is not None:
         write(tmp_path, helper=helper)
     model = Answers(delegate)
-    assert wanted in chatmd.run(path, hooks=chatmd.Hooks(model=model)).answer
+    assert wanted in chatmd.Chat.open(path).run(model=model).answer
 
 
 def test_tools_that_nobody_agreed_to(tmp_path: Path) -> None:
     """An agent's tools are asked about with the first file; if its file changes during the run, it is refused."""
     path = write(tmp_path, main=ASK, helper='<tool name="sh" command="echo"/><system>x</system>')
     with pytest.raises(chatmd.errors.ConsentNeeded, match="sh runs echo"):
-        chatmd.run(path, hooks=chatmd.Hooks(model=Answers(delegate)))
+        chatmd.Chat.open(path).run(model=Answers(delegate))
     write(tmp_path, helper="<system>x</system>")
 
     def answer(request: ChatRequest) -> str | ToolCall:
         write(tmp_path, helper='<tool name="sh" command="rm"/><system>x</system>')
         return delegate(request)
 
-    assert "not those that you agreed to" in chatmd.run(path, hooks=chatmd.Hooks(model=Answers(answer))).answer
+    assert "not those that you agreed to" in chatmd.Chat.open(path).run(model=Answers(answer)).answer
 
 
 def test_from_an_event_loop(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_from_an_event_loop(tmp_path: Path) -> None:
     path = write(tmp_path, main="<user>Hi</user>")
 
     async def main() -> list[str]:
-        result = await chatmd.arun(path, hooks=chatmd.Hooks(model=Answers(delegate)))
-        return [result.answer, *[type(event).__name__ async for event, _ in chatmd.stream(path)]]
+        result = await chatmd.Chat.open(path).arun(model=Answers(delegate))
+        return [result.answer, *[type(event).__name__ async for event, _ in chatmd.Chat.open(path).stream()]]
 
     assert asyncio.run(main()) == ["Echo of Hi", "RunResult"]

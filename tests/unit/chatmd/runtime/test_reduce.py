@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import chatmd
+from chatmd import Chat
+from chatmd.errors import ChatmdError
 from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall
 
 BEGIN = '<config show_tool_call/>\n<tool name="read_file"/>\n<system>Be brief.</system>\n'
@@ -34,31 +35,29 @@ class Counts:
 def test_a_fold_is_a_conversation(tmp_path: Path) -> None:
     """The text is the one that a file gets, but for the place of the next message; nothing is written."""
     (tmp_path / "n.txt").write_text("a note")
-    hooks = chatmd.Hooks(model=Counts())
-    first = chatmd.Agent(BEGIN, tmp_path, hooks=hooks)
-    answer, last = functools.reduce(lambda state, input: chatmd.run_agent(state[1], input), INPUTS, ("", first))
+    first = Chat.from_text(BEGIN, folder=tmp_path)
+    answer, last = functools.reduce(lambda state, input: state[1].reply(input, model=Counts()), INPUTS, ("", first))
     assert answer.startswith("12 messages")
     assert (first.text, [path.name for path in tmp_path.iterdir()]) == (BEGIN, ["n.txt"])
-    assert chatmd.run_agent(first, INPUTS[0]) == chatmd.run_agent(first, INPUTS[0])
+    assert first.ask(INPUTS[0], model=Counts()) == first.ask(INPUTS[0], model=Counts())
     path, said = tmp_path / "a.chatmd", iter([*INPUTS, None])
     path.write_text(BEGIN)
 
     async def ask() -> str | None:
         return next(said)
 
-    result = chatmd.run(path, hooks=chatmd.Hooks(model=Counts(), ask_user=ask))
+    result = Chat.open(path).run(model=Counts(), ask_user=ask)
     assert result.text == f"{last.text}\n<user>\n\n</user>\n"
 
 
 def test_a_function_of_an_event_loop(tmp_path: Path) -> None:
     """Several at once do not know of each other."""
     (tmp_path / "a.chatmd").write_text("<system>x</system>\n<user>\n\n</user>\n")
-    agent = chatmd.Agent.read(tmp_path / "a.chatmd", hooks=chatmd.Hooks(model=Counts()))
+    chat = Chat.open(tmp_path / "a.chatmd")
 
     async def main() -> list[str]:
-        states = await asyncio.gather(*(chatmd.arun_agent(agent, input) for input in INPUTS))
-        return [answer for answer, _ in states]
+        return await asyncio.gather(*(chat.aask(input, model=Counts()) for input in INPUTS))
 
-    with pytest.raises(chatmd.errors.ChatmdError, match="the input is empty"):
-        chatmd.run_agent(agent, " ")
+    with pytest.raises(ChatmdError, match="the input is empty"):
+        chat.ask(" ", model=Counts())
     assert len(asyncio.run(main())) == 3

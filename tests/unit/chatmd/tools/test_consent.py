@@ -225,7 +225,7 @@ def test_without_a_terminal_it_says_what_to_do(prompts: Prompts) -> None:
     spec = read(prompts.write(GIT))
     with pytest.raises(
         ConsentNeeded,
-        match=r"its folder: git runs git log \(run it in a terminal, .*: --yes; in Python RunOptions\(yes=True\)\)",
+        match=r"its folder: git runs git log \(run it in a terminal, .*: --yes; in Python run\(yes=True\)\)",
     ):
         consent(spec, prompts.place)
     consent(spec, prompts.place, yes=True)
