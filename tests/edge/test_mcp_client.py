@@ -69,7 +69,7 @@ def test_all_pages_of_a_catalogue_are_read(tmp_path: Path) -> None:
         async with open_server(declared(command(PLAIN)), workplace(tmp_path)) as tools:
             return names(tools)
 
-    assert asyncio.run(run()) == ["echo", "where", "fail", "sleep", "grow"]
+    assert asyncio.run(run()) == ["echo", "where", "fail", "sleep"]
 
 
 def test_a_program_sees_its_folder_and_no_key(tmp_path: Path) -> None:
@@ -179,23 +179,6 @@ def test_calls_may_run_side_by_side_and_from_any_task(tmp_path: Path) -> None:
             return await asyncio.gather(*(_text(echo, {"text": str(number)}) for number in range(20)))
 
     assert asyncio.run(run()) == [str(number) for number in range(20)]
-
-
-def test_tools_that_come_while_the_server_is_open(tmp_path: Path) -> None:
-    """An older server tells by a notification, a newer one by a subscription; both change what is offered."""
-
-    async def run(tool: Tool, by: str, new: str) -> bool:
-        async with open_server(tool, workplace(tmp_path)) as tools:
-            assert new not in names(tools)
-            await named(tools, by).call({})
-            for _ in range(100):
-                if new in names(tools):
-                    return True
-                await asyncio.sleep(0.05)
-        return False
-
-    assert asyncio.run(run(declared(command(PLAIN, "grows")), "grow", "grown"))
-    assert asyncio.run(run(declared(command(SDK)), "add", "added"))
 
 
 def test_odd_tools_are_made_fit_for_providers(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 The words of its command line choose: ``silent`` never answers, ``garbage`` prints what is no message, ``dies`` ends in
 the middle of a call, ``endless`` never comes to the end of its list, ``dirty`` describes tools in odd ways, ``slow`` in
-ways that take years to check, ``grows`` gets another tool when `grow` is called.
+ways that take years to check.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ TOOLS = [
     tool("where", "The working folder, the environment and the arguments."),
     tool("fail", "Fails.", why=TEXT),
     tool("sleep", "Sleeps.", seconds={"type": "number"}),
-    tool("grow", "Learn one tool more."),
 ]
 DIRTY = [
     {"name": "docs.search/all pages", "inputSchema": {"type": "object"}},
@@ -80,9 +79,6 @@ def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         time.sleep(arguments["seconds"])
     if name == "fail":
         return {"content": [{"type": "text", "text": arguments["why"]}], "isError": True}
-    if name == "grow":
-        TOOLS.append(tool("grown", "New."))
-        send({"method": "notifications/tools/list_changed"})
     if name == "where":
         told = {"cwd": str(Path.cwd()), "env": dict(os.environ), "argv": sys.argv[1:], "cancelled": cancelled}
         return {"content": [{"type": "text", "text": json.dumps(told)}]}
@@ -97,7 +93,7 @@ def answer(message: dict[str, Any]) -> None:
     if "id" not in message or "silent" in WORDS:
         return
     if method == "initialize":
-        capabilities = {"tools": {"listChanged": "grows" in WORDS}}
+        capabilities: dict[str, Any] = {"tools": {}}
         about = {"name": "plain", "version": "1"}
         send({"id": message["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": capabilities,
                                               "serverInfo": about}})  # fmt: skip

@@ -20,7 +20,6 @@ import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -44,8 +43,7 @@ RICH: list[types.ContentBlock] = [
     types.EmbeddedResource(resource=BLOB),
     types.ResourceLink(name="root", uri="notes://root", mime_type="text/plain", size=7, description="The roots."),
 ]
-bus = InMemorySubscriptionBus()
-names = ["echo", "rich", "structured", "broken", "add", "crash"]
+names = ["echo", "rich", "structured", "broken", "crash"]
 
 
 async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
@@ -67,18 +65,12 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
     if params.name in ("structured", "broken"):
         value = {"found": ["ä"]} if params.name == "structured" else {"lost": 1}
         return types.CallToolResult(content=[], structured_content=value)
-    if params.name == "add":
-        names.append("added")
-        await bus.publish(ToolsListChanged())
-        await ctx.session.send_notification(types.ToolListChangedNotification())
     if params.name == "crash":
         os._exit(4)
     return types.CallToolResult(content=[types.TextContent(text=(params.arguments or {}).get("text", "done"))])
 
 
-server: Server[Any] = Server(
-    "sdk", version="1", on_list_tools=list_tools, on_call_tool=call_tool, on_subscriptions_listen=ListenHandler(bus)
-)
+server: Server[Any] = Server("sdk", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 # -- HTTP ------------------------------------------------------------------------------------------

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, overload
+from typing import Any
 
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.language.transcript import storable
-from chatmd.tools.mcp_connection import Connection, ServerTool, check_installed, logger, read_address
+from chatmd.tools.mcp_connection import Connection, ServerTool, check_installed, read_address
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
@@ -98,73 +97,21 @@ def _told_apart(name: str, plain: str) -> str:
     return f"{plain[: _LONGEST - 5]}_{mark}"
 
 
-@dataclass(slots=True)
-class ServerTools(Sequence[RunnableTool]):
-    """What a server offers now. If it tells of changes, the tools here change with it, while it is open."""
-
-    connection: Connection
-    declared: Tool
-    _offered: dict[str, OfferedTool] = field(default_factory=dict)
-    _tools: list[McpTool] = field(default_factory=list)
-
-    @overload
-    def __getitem__(self, index: int) -> RunnableTool: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[RunnableTool]: ...
-    def __getitem__(self, index: int | slice) -> RunnableTool | Sequence[RunnableTool]:
-        return self._tools[index]
-
-    def __len__(self) -> int:
-        return len(self._tools)
-
-    def now(self, name: str) -> OfferedTool | None:
-        """The tool of that name as the server describes it now; None if it is gone."""
-        return self._offered.get(name)
-
-    async def load(self, declared: Tool) -> None:
-        """Ask the server what it has.
-
-        Raises:
-            ChatmdError: it does not answer, or lacks a tool that is declared.
-        """
-        offered = offered_tools(await self.connection.tools(), declared)
-        self._offered = {tool.definition.name: tool for tool in offered}
-        self._tools = [McpTool(self, tool) for tool in offered]
-
-    async def follow(self) -> None:
-        """Load again whenever the server tells that its tools have changed; what is gone is offered no longer."""
-        changed = self.connection.changed
-        while await changed.wait():
-            changed.clear()
-            try:
-                have = {tool.name for tool in await self.connection.tools()}
-                left = tuple(name for name in self.declared.include if name in have)
-                if self.declared.include and not left:
-                    self._offered, self._tools = {}, []
-                else:
-                    await self.load(replace(self.declared, include=left))
-            except LmmError as error:
-                logger.warning("the tools have changed, and could not be read: %s", error)
-
-
 @dataclass(frozen=True, slots=True)
 class McpTool:
     """One tool of a server, which judges itself what it is given: a stranger's schema may take years to match."""
 
-    server: ServerTools
-    first: OfferedTool
+    connection: Connection
+    offered: OfferedTool
     judges_arguments = True
 
     @property
     def definition(self) -> ToolDefinition:
-        return (self.server.now(self.first.definition.name) or self.first).definition
+        return self.offered.definition
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        tool = self.server.now(self.first.definition.name)
-        if tool is None:
-            raise ChatmdError(f"the server no longer has the tool '{self.first.name}'")
-        given = without_nulls(arguments, tool.schema) if tool.definition.strict else arguments
-        return await self.server.connection.call(tool.name, given)
+        given = without_nulls(arguments, self.offered.schema) if self.definition.strict else arguments
+        return await self.connection.call(self.offered.name, given)
 
 
 @asynccontextmanager
@@ -178,14 +125,11 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
         check_installed()
         address = read_address(declared.server)
         connection = Connection(address, declared, run, declared.timeout or run.rules.tool_timeout)
-        tools = ServerTools(connection, declared)
-    following = asyncio.create_task(tools.follow())
     try:
         with _at(declared):
-            await tools.load(declared)
+            tools = [McpTool(connection, tool) for tool in offered_tools(await connection.tools(), declared)]
         yield tools
     finally:
-        following.cancel()
         await connection.aclose()
 
 

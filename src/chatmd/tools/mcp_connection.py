@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import json
 import logging
 import os
@@ -404,7 +403,6 @@ _MOST_PAGES = 100  # of a catalogue: a server that never comes to an end is wron
 _MOST_TOOLS = 1000
 _TOLD = 1000  # characters of standard error in a message
 _PATIENCE_AT_THE_END = 10.0  # seconds; the SDK needs up to 7 for a program that will not stop
-logger = logging.getLogger("chatmd.mcp")
 # Like any library's, the SDK's log is shown if the program around us wants one, and not by itself.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -427,7 +425,6 @@ class Connection:
     declared: Tool
     run: Run
     patience: float
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
     _client: Client | None = None
     _life: asyncio.Task[None] | None = None
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -558,37 +555,10 @@ class Connection:
             cache=None,
             client_info=client_info,
             read_timeout_seconds=self.patience,
-            message_handler=self._heard,
         ) as client:
             client.session.validate_tool_result = _believe  # type: ignore[method-assign]
             ready.set_result(client)
-            listening = asyncio.create_task(self._listen(client))
-            try:
-                await self._stop.wait()
-            finally:
-                listening.cancel()
-
-    async def _heard(self, message: object) -> None:
-        """A notification of an older server. What is no message of the protocol is told of nowhere."""
-        from mcp_types import ToolListChangedNotification
-
-        if isinstance(message, ToolListChangedNotification):
-            self.changed.set()
-
-    async def _listen(self, client: Client) -> None:
-        """Hear of changes from a newer server, if it tells of them."""
-        from mcp.client.subscriptions import ListenNotSupportedError
-
-        tools = client.server_capabilities.tools
-        if tools is None or not tools.list_changed:
-            return
-        with contextlib.suppress(ListenNotSupportedError):
-            try:
-                async with client.listen(tools_list_changed=True) as events:
-                    async for _ in events:
-                        self.changed.set()
-            except Exception as error:  # the connection goes on without: the catalogue is then what it was
-                logger.info("%s tells of no changes: %s", self.address.label, self._scrubbed(str(error)))
+            await self._stop.wait()
 
     # -- words -------------------------------------------------------------------------------------
 
