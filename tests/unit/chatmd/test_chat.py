@@ -263,4 +263,4 @@ def test_refinement_measures(path: Path, tmp_path: Path) -> None:
 def test_it_is_exported() -> None:
     """Beside what there was."""
     assert chatmd.Chat is Chat
-    assert {"Chat", "How", "run", "open_run", "Agent", "render"} <= set(dir(chatmd))
+    assert {"Chat", "How", "RunResult", "parse", "check"} <= set(dir(chatmd))
