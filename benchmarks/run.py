@@ -25,6 +25,7 @@ from benchmarks import (
     serve,
     spans,
     store,
+    vignettes,
     web_pages,
 )
 from benchmarks.measure import Row, load_average, machine, table
@@ -43,6 +44,7 @@ BENCHMARKS = (
     annotate_concurrently,
     embed,
     imports,
+    vignettes,
     web_pages,
     ingest,
     own_words,

@@ -1,4 +1,4 @@
-"""PDF files for tests, written by hand: lines of text in the standard fonts, drawn lines, an image, an outline.
+"""PDF files for tests, written by hand: text in the standard fonts, drawn lines, an image, figures, an outline.
 
 They have no logical structure, like those that LaTeX makes. Places are in points from the top left of the page.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 WIDTH, HEIGHT = 595, 842
 FONTS = {"plain": "Helvetica", "bold": "Helvetica-Bold", "italic": "Helvetica-Oblique", "code": "Courier"}
+_RESOURCES = "/Resources<</Font 3 0 R/XObject<</red 4 0 R{}>>>>"
 
 
 @dataclass
@@ -19,6 +20,7 @@ class PdfPage:
 
     parts: list[str] = field(default_factory=list)
     rotate: int = 0
+    figures: list[PdfPage] = field(default_factory=list)
 
     def text(self, x: float, y: float, text: str, *, size: float = 10, font: str = "plain") -> None:
         """A line of Latin-1 text with its base line at `y`."""
@@ -40,6 +42,11 @@ class PdfPage:
         """A red image with its upper left corner there."""
         self.parts.append(f"q {width} 0 0 {height} {x} {HEIGHT - y - height} cm /red Do Q")
 
+    def figure(self, x: float, y: float, page: PdfPage, *, scale: float) -> None:
+        """Another page as a figure, with its upper left corner there: a form with coordinates of its own."""
+        self.parts.append(f"q {scale} 0 0 {scale} {x} {HEIGHT - y - scale * HEIGHT} cm /figure{len(self.figures)} Do Q")
+        self.figures.append(page)
+
 
 def pdf_of(pages: Sequence[PdfPage], *, outline: Sequence[tuple[str, int]] = (), title: str = "") -> bytes:
     """The file; `outline` names entries and their pages, from 0."""
@@ -50,10 +57,15 @@ def pdf_of(pages: Sequence[PdfPage], *, outline: Sequence[tuple[str, int]] = (),
     objects: list[bytes] = [b"", b"", f"<<{fonts}>>".encode(), _stream(red, shape)]
     kids = []
     for page in pages:
+        figures = ""
+        for number, figure in enumerate(page.figures):
+            entries = f"/Type/XObject/Subtype/Form/BBox[0 0 {WIDTH} {HEIGHT}]"
+            objects.append(_stream("\n".join(figure.parts).encode("latin-1"), entries + _RESOURCES.format("")))
+            figures += f"/figure{number} {len(objects)} 0 R"
         objects.append(_stream(zlib.compress("\n".join(page.parts).encode("latin-1")), "/Filter/FlateDecode"))
-        resources = "<</Font 3 0 R/XObject<</red 4 0 R>>>>"
+        contents = f"/Contents {len(objects)} 0 R{_RESOURCES.format(figures)}"
         box = f"/MediaBox[0 0 {WIDTH} {HEIGHT}]/Rotate {page.rotate}"
-        objects.append(f"<</Type/Page/Parent 2 0 R{box}/Contents {len(objects)} 0 R/Resources{resources}>>".encode())
+        objects.append(f"<</Type/Page/Parent 2 0 R{box}{contents}>>".encode())
         kids.append(len(objects))
     first = len(objects) + 1
     for number, (name, page_number) in enumerate(outline):

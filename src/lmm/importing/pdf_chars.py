@@ -209,7 +209,7 @@ def _drawn(
             raise FileReadError(f"a page has more than {_MAX_OBJECTS:,} parts", hint="print it to a new PDF first")
         if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
             continue
-        x0, y0, x1, y1 = _placed(place, *item.get_bounds())
+        x0, y0, x1, y1 = _placed(place, *_bounds(item))
         if item.type == c.FPDF_PAGEOBJ_PATH:
             rules += _rules(item, x0, y0, x1, y1)
             continue
@@ -219,6 +219,14 @@ def _drawn(
                 Picture(x0=x0, top=y0, x1=x1, bottom=y1, number=number, mark=c.FPDFPageObj_GetMarkedContentID(item))
             )
     return tuple(rules), tuple(pictures)
+
+
+def _bounds(item: Any) -> Box:
+    """Where an object lies on the page. One in a form, such as a figure that was a PDF of its own, says where in it."""
+    box: Box = item.get_bounds()
+    while (item := item.container) is not None:
+        box = item.get_matrix().on_rect(*box)
+    return box
 
 
 def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:

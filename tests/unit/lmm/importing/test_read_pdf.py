@@ -104,6 +104,18 @@ def test_a_table_between_rules_and_one_without() -> None:
     assert body(page) == f"{with_head}\n{' '.join(PROSE)}\n\n{without}"
 
 
+def test_lines_of_a_figure_lie_where_it_lies() -> None:
+    """Not where they would lie on a page of its own, there across the words of the text."""
+    figure, page = PdfPage(), PdfPage()
+    for y in (60, 100, 140):
+        figure.rule(60, y, 540, y)
+    for x in (60, 200, 300, 540):
+        figure.rule(x, 60, x, 140)
+    page.lines(72, 90, PROSE)
+    page.figure(200, 300, figure, scale=0.5)
+    assert body(page) == f"{' '.join(PROSE)}\n"
+
+
 def test_running_heads_and_page_numbers_are_left_out_and_paragraphs_go_on_over_pages() -> None:
     """What stands on every page is no text of the document."""
     pages = []
