@@ -19,6 +19,7 @@ from benchmarks.measure import Row
 
 _LIBRARIES = ("/usr/lib/R/library", "/usr/lib/R/site-library", "/usr/local/lib/R/site-library")
 _PROMPT = re.compile(r"^ ?> ?\S", re.MULTILINE)
+_LIGATURES = dict(zip(range(0x1B, 0x20), ("ff", "fi", "fl", "ffi", "ffl"), strict=True))  # as LaTeX's fonts have them
 _FENCE = re.compile(r"^(`{3,})[^\n`]*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _TABLE = re.compile(r"^\|(?: ?:?-+:? ?\|)+$", re.MULTILINE)
 _SOURCE_TABLE = re.compile(r"\\begin\{(?:tabular|longtable|array)|xtable\(|kable\(")
@@ -108,7 +109,8 @@ def _plain(file: Path) -> str:
     import pypdfium2 as pdfium
 
     with pdfium.PdfDocument(file) as document:
-        return "\n".join(page.get_textpage().get_text_range() for page in document).replace("\r", "")
+        texts = [page.get_textpage().get_text_range() for page in document]
+    return "\n".join(texts).replace("\r", "").translate(_LIGATURES)
 
 
 def _letters(title: str) -> str:

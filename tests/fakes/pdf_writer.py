@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 WIDTH, HEIGHT = 595, 842
-FONTS = {"plain": "Helvetica", "bold": "Helvetica-Bold", "italic": "Helvetica-Oblique", "code": "Courier"}
+_NAMES = {"plain": "Helvetica", "bold": "Helvetica-Bold", "italic": "Helvetica-Oblique", "code": "Courier"}
+# Bitmaps, as LaTeX makes them: no names, of letters either, only their widths.
+_WIDTHS = {"bitmap": [250 if chr(code) in "ijl,. " else 500 for code in range(256)], "bitmap-code": [525] * 256}
+FONTS = {
+    **{name: f"<</Type/Font/Subtype/Type1/BaseFont/{font}/Encoding/WinAnsiEncoding>>" for name, font in _NAMES.items()},
+    **{
+        name: "<</Type/Font/Subtype/Type3/FontBBox[0 0 500 700]/FontMatrix[0.001 0 0 0.001 0 0]/CharProcs<<>>"
+        f"/Encoding<</Differences[]>>/FirstChar 0/LastChar 255/Widths{widths}>>".replace(",", "")
+        for name, widths in _WIDTHS.items()
+    },
+}
 _RESOURCES = "/Resources<</Font 3 0 R/XObject<</red 4 0 R{}>>>>"
 
 
@@ -50,8 +60,7 @@ class PdfPage:
 
 def pdf_of(pages: Sequence[PdfPage], *, outline: Sequence[tuple[str, int]] = (), title: str = "") -> bytes:
     """The file; `outline` names entries and their pages, from 0."""
-    fonts = " ".join(f"/{name} <</Type/Font/Subtype/Type1/BaseFont/{font}/Encoding/WinAnsiEncoding>>"
-                     for name, font in FONTS.items())  # fmt: skip
+    fonts = " ".join(f"/{name} {font}" for name, font in FONTS.items())
     red = zlib.compress(b"\xff\0\0" * 64)
     shape = "/Type/XObject/Subtype/Image/Width 8/Height 8/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/FlateDecode"
     objects: list[bytes] = [b"", b"", f"<<{fonts}>>".encode(), _stream(red, shape)]

@@ -15,15 +15,20 @@ from lmm.errors import FileReadError
 from lmm.importing.elements import HARM
 from lmm.importing.pdf_page import Char, PdfPage, PdfTag, Picture, Rule, Style
 
-_BOLD_NAME = re.compile(r"bold|black|heavy|semibold|demi|\bBX\d|CMBX|SFBX", re.IGNORECASE)
-_ITALIC_NAME = re.compile(r"italic|oblique|slanted|CMTI|CMSL|CMMI|SFTI", re.IGNORECASE)
-_MONO_NAME = re.compile(r"mono|courier|consol|menlo|typewriter|CMTT|SFTT|fixed|code(?!2000)|inconsolata", re.IGNORECASE)
+_BOLD_NAME = re.compile(r"bold|black|heavy|demi|medi(?!um)|\bBX\d|CMB\d|CMBX|SF(?:BX|BI|RB|SX)", re.IGNORECASE)
+_ITALIC_NAME = re.compile(r"ital|obli|slant|CMTI|CMSL|CMMI|SF(?:TI|SL)", re.IGNORECASE)
+_MONO_NAME = re.compile(
+    r"mono|nimbusmon|courier|consol|menlo|monaco|typewriter|CM(?:SL|I)?TT|SF(?:TT|ST|IT)|fixed|code(?!2000)|inconsolata",
+    re.IGNORECASE,
+)
 _ITALIC, _MONO, _FORCE_BOLD = 1 << 6, 1 << 0, 1 << 18  # PDF 32000-1, table 123
 _MAX_CHARS = 300_000  # on one page
 _MAX_OBJECTS = 200_000
 _MAX_TAGS = 50_000
 _LIGHT, _TILT = 1.5, 0.02
 _BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
+# What LaTeX's fonts have at the codes of control characters (Cork encoding), in fonts that do not name their letters.
+_CORK = dict(zip(range(0x10, 0x20), map(ord, "“”„«»–—\u200b\u200bıȷ\ufb00\ufb01\ufb02\ufb03\ufb04"), strict=True))
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Point = Callable[[float, float], tuple[float, float]]
 
@@ -35,6 +40,8 @@ class _Run:
     style: Style
     mark: int
     upright: bool
+    font: int
+    named: bool
 
 
 def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | None]) -> PdfPage:
@@ -50,7 +57,7 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
         width, height = page.get_size()
         place = _placing(page, width, height)
         text = page.get_textpage()
-        chars = tuple(_chars(text, place, _links(page, place)))
+        chars = tuple(_with_fixed_fonts(list(_chars(text, place, _links(page, place)))))
         rules, pictures = _drawn(page, place, keep)
         tags = _tags(page)
         text.close()
@@ -83,7 +90,8 @@ def _placed(place: Point, left: float, bottom: float, right: float, top: float) 
 # -- text ------------------------------------------------------------------------------------------------
 
 
-def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Char]:
+def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tuple[int, Char]]:
+    """The characters that are shown upright, each with its font."""
     import pypdfium2.raw as c
 
     count = text.count_chars()
@@ -95,14 +103,16 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Ch
     for index in range(count):
         code = c.FPDFText_GetUnicode(text, index)
         source = c.FPDFText_GetTextObject(text, index)
-        if not source or code in (0, 0xFFFE) or code in _BLANKS:
+        if not source or code in (0, 0xFFFE):
             spaced = spaced or code in _BLANKS
-            continue  # a space, in the file or where PDFium sees one, or a line end
+            continue  # a space where PDFium sees one, or a line end
         address = ctypes.addressof(source.contents)
         run = runs.get(address)
         if run is None:
             run = runs[address] = _run(text, index, source, place)
-        if not run.upright:
+        code = code if run.named else _CORK.get(code, code)
+        if code in _BLANKS or not run.upright:
+            spaced = spaced or code in _BLANKS
             continue
         c.FPDFText_GetLooseCharBox(text, index, box)
         c.FPDFText_GetCharOrigin(text, index, x, y)
@@ -113,7 +123,7 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Ch
         high, letter = (code, "") if 0xD800 <= code < 0xDC00 else (0, _text(code, high))
         if not letter:
             continue  # the first half of a letter that UTF-16 writes in two
-        yield Char(
+        char = Char(
             text=letter,
             x0=x0,
             x1=x1,
@@ -125,7 +135,25 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[Ch
             link=link,
             spaced=spaced,
         )
+        yield run.font, char
         spaced = False
+
+
+def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:
+    """The characters; a font whose narrow letters are as wide as its others is one of code, whatever its name."""
+    narrow: dict[int, float] = {}
+    wide: dict[int, float] = {}
+    for font, char in chars:
+        if char.text.isascii() and char.text.isalpha() and char.text not in "Ifrt":
+            least = narrow if char.text in "ijl" else wide
+            width = (char.x1 - char.x0) / char.style.size  # of the advance, or of a letter that reaches beyond it
+            least[font] = min(width, least.get(font, width))
+    fixed = {font for font in narrow.keys() & wide.keys() if narrow[font] > 0.85 * wide[font]}
+    styles: dict[Style, Style] = {}
+    for font, char in chars:
+        if font in fixed and not char.style.mono:
+            char = char._replace(style=styles.setdefault(char.style, char.style._replace(mono=True)))
+        yield char
 
 
 def _inside(point: tuple[float, float], box: Box) -> bool:
@@ -153,15 +181,13 @@ def _run(text: Any, index: int, source: Any, place: Point) -> _Run:
     (x0, y0), (x1, y1) = place(0, 0), place(matrix.a, matrix.b)
     upright = x1 - x0 > 0 and abs(y1 - y0) <= abs(x1 - x0) * _TILT + 1e-6
     mark = c.FPDFPageObj_GetMarkedContentID(source)
-    return _Run(_style(source, round(size * 4) / 4 or 1.0), mark, upright)
-
-
-def _style(source: Any, size: float) -> Style:
-    import pypdfium2.raw as c
-
     font = c.FPDFTextObj_GetFont(source)
     name = _string(c.FPDFFont_GetBaseFontName, font) if font else ""
-    flags = max(0, c.FPDFFont_GetFlags(font)) if font else 0
+    style = _style(name, max(0, c.FPDFFont_GetFlags(font)) if font else 0, round(size * 4) / 4 or 1.0)
+    return _Run(style, mark, upright, ctypes.addressof(font.contents) if font else 0, bool(name))
+
+
+def _style(name: str, flags: int, size: float) -> Style:
     return Style(
         size,
         bold=bool(flags & _FORCE_BOLD or _BOLD_NAME.search(name)),

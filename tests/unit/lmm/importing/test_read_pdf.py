@@ -60,6 +60,19 @@ def test_headings_paragraphs_lists_code_and_images_by_their_looks() -> None:
     )
 
 
+def test_a_font_without_a_name_is_one_of_code_if_its_letters_are_equally_wide() -> None:
+    """And has LaTeX's ligatures and quotation marks where others have control characters."""
+    page = PdfPage()
+    page.lines(
+        72, 100, ["The \x10signi\x1ccance\x11 of a di\x1berent o\x1ece of the \x1dow, pages 2\x153:"], font="bitmap"
+    )
+    page.lines(72, 126, ["> fit <- lm(y ~ x)", "> summary(fit)"], font="bitmap-code")
+    assert body(page) == (
+        "The “significance” of a different office of the flow, pages 2–3:\n\n"
+        "```\n> fit <- lm(y ~ x)\n> summary(fit)\n```\n"
+    )
+
+
 def test_columns_are_read_one_after_the_other() -> None:
     """Not line by line across the page; a title stands above both."""
     page = PdfPage()
