@@ -71,13 +71,16 @@ def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[MarkupE
 
 
 def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | MarkupElement]:
-    """Lines, and tables made of those that stand side by side; what is side by side and no table is one line."""
+    """Lines, and tables made of those that stand side by side; what is side by side and no table is one line.
+
+    Columns of code are what a program printed.
+    """
     rows = without_contents(rows_of(lines))
     merged: list[Segment | MarkupElement] = []
     at = 0
     while at < len(rows):
         end = at
-        while end < len(rows) and len(rows[end]) > 1 and not _is_item(rows[end]):
+        while end < len(rows) and len(rows[end]) > 1 and not _is_item(rows[end]) and not all(map(_is_code, rows[end])):
             end += 1
         block = [segment for row in rows[at:end] for segment in row]
         table = aligned_table(block, look.words) if end - at >= 3 and len(columns_of(block)) >= 2 else None
@@ -124,10 +127,14 @@ def _kind(line: Segment, page: PdfPage, look: Look) -> tuple[str, int, str]:
     level = heading_level(line, page, look)
     if level and line.text:
         return "heading", level, ""
-    if sum(char.style.mono for char in line.chars) > 0.8 * len(line.chars):
+    if _is_code(line):
         return "code", 0, ""
     marker = _BULLET.match(text) or _NUMBER.match(text)
     return ("item", 0, marker[0].strip()) if marker else ("text", 0, "")
+
+
+def _is_code(line: Segment) -> bool:
+    return sum(char.style.mono for char in line.chars) > 0.8 * len(line.chars)
 
 
 def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float, right: float) -> bool:

@@ -129,6 +129,17 @@ def test_lines_of_a_figure_lie_where_it_lies() -> None:
     assert body(page) == f"{' '.join(PROSE)}\n"
 
 
+def test_columns_of_code_are_no_table() -> None:
+    """But what a program printed."""
+    page = PdfPage()
+    rows = [("", "oak", "beech"), ("lobed", "1.5", "0.0"), ("entire", "0.5", "2.0")]
+    page.lines(72, 100, [f"{name:8}{one:>12}{two:>16}" for name, one, two in rows], font="code")
+    assert body(page) == (
+        "```\n                 oak           beech\nlobed            1.5             0.0\n"
+        "entire           0.5             2.0\n```\n"
+    )
+
+
 def test_running_heads_and_page_numbers_are_left_out_and_paragraphs_go_on_over_pages() -> None:
     """What stands on every page is no text of the document."""
     pages = []
