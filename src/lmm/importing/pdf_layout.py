@@ -430,19 +430,21 @@ def _gutter(lines: Sequence[Segment], width: float) -> float | None:
         left = [line for line in lines if line.x1 <= x]
         right = [line for line in lines if line.x0 >= x]
         crossing = len(lines) - len(left) - len(right)
-        if (
-            min(len(left), len(right)) >= _FEWEST
-            and crossing <= 0.25 * len(lines)
-            and _is_text(left)
-            and _is_text(right)
-        ):
+        if min(len(left), len(right)) < _FEWEST or crossing > 0.25 * len(lines):
+            continue
+        if _is_text(left) and _is_text(right) and max(len(_prose(left)), len(_prose(right))) >= _FEWEST:
             return x
     return None
 
 
 def _is_text(lines: Sequence[Segment]) -> bool:
-    """Whether lines are long, and many fill their column, as the cells of a table do not."""
+    """Whether lines are long, and many fill their column, as the cells of a table do not; those of code need not."""
     x0, x1 = min(line.x0 for line in lines), max(line.x1 for line in lines)
-    full = sum(line.x1 - line.x0 > 0.7 * (x1 - x0) for line in lines)
-    letters = sum(len(line.text) for line in lines)
-    return full >= 0.3 * len(lines) and letters >= 22 * len(lines)
+    prose = _prose(lines)
+    full = sum(line.x1 - line.x0 > 0.7 * (x1 - x0) for line in prose)
+    letters = sum(len(line.text) for line in prose)
+    return full >= 0.3 * len(prose) and letters >= 22 * len(prose)
+
+
+def _prose(lines: Sequence[Segment]) -> list[Segment]:
+    return [line for line in lines if not _is_code(line)]

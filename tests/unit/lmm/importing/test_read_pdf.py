@@ -86,6 +86,15 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert text.startswith("# A title over both")
 
 
+def test_a_column_of_code_stands_beside_one_of_text() -> None:
+    """Though its lines are short."""
+    page = PdfPage()
+    page.lines(72, 100, [f"left {number} words that fill their column" for number in range(8)])
+    page.lines(320, 100, [f"x <- {number}" for number in range(8)], font="code")
+    lines = "\n".join(f"x <- {number}" for number in range(8))
+    assert body(page).endswith(f"left 7 words that fill their column\n\n```\n{lines}\n```\n")
+
+
 def test_a_table_with_a_grid() -> None:
     """Cells by their lines, also those of several lines."""
     page = PdfPage()
