@@ -237,7 +237,7 @@ def _drawn(
             continue
         x0, y0, x1, y1 = _placed(place, *_bounds(item))
         if item.type == c.FPDF_PAGEOBJ_PATH:
-            rules += _rules(item, x0, y0, x1, y1)
+            rules += () if _is_drawing(item, page) else _rules(item, x0, y0, x1, y1)
             continue
         number = keep(item, round(x1 - x0), round(y1 - y0))
         if number is not None:
@@ -253,6 +253,16 @@ def _bounds(item: Any) -> Box:
     while (item := item.container) is not None:
         box = item.get_matrix().on_rect(*box)
     return box
+
+
+def _is_drawing(item: Any, page: Any) -> bool:
+    """Whether an object is in a form of a small part of the page: a figure, whose lines are those of no table."""
+    while item.container is not None:
+        item = item.container
+        if item.container is None:
+            left, bottom, right, top = item.get_bounds()
+            return bool((right - left) * (top - bottom) < page.get_width() * page.get_height() / 3)
+    return False
 
 
 def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:

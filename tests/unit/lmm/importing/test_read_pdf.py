@@ -149,6 +149,23 @@ def test_columns_of_code_are_no_table() -> None:
     )
 
 
+def test_lines_of_a_figure_make_no_table_of_its_words() -> None:
+    """Such as the legend of a plot; a page that is a form as a whole still has tables."""
+    grid, small, whole = PdfPage(), PdfPage(), PdfPage()
+    for y in (90, 130, 170):
+        grid.rule(72, y, 320, y)
+    for x in (72, 192, 320):
+        grid.rule(x, 90, x, 170)
+        grid.text(x + 8, 110, "oak")
+        grid.text(x + 8, 150, "lobed")
+    grid.text(400, 700, "Some more.")
+    small.lines(72, 100, PROSE)
+    small.figure(72, 200, grid, scale=0.5)
+    whole.figure(0, 0, grid, scale=1)
+    assert "|" not in body(small)
+    assert "| oak | oak |" in body(whole)
+
+
 def test_running_heads_and_page_numbers_are_left_out_and_paragraphs_go_on_over_pages() -> None:
     """What stands on every page is no text of the document."""
     pages = []
