@@ -67,10 +67,10 @@ def _image(picture: Picture) -> MarkupElement:
 
 
 def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[MarkupElement]:
-    return list(_finished(_drafts(_merged_rows(lines, look), page, look), look))
+    return list(_finished(_drafts(_merged_rows(lines, page, look), page, look), look))
 
 
-def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | MarkupElement]:
+def _merged_rows(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[Segment | MarkupElement]:
     """Lines, and tables made of those that stand side by side; what is side by side and no table is one line.
 
     Columns of code are what a program printed.
@@ -80,7 +80,7 @@ def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | MarkupE
     at = 0
     while at < len(rows):
         end = at
-        while end < len(rows) and len(rows[end]) > 1 and not _is_item(rows[end]) and not all(map(_is_code, rows[end])):
+        while end < len(rows) and _is_table_row(rows[end], page, look):
             end += 1
         block = [segment for row in rows[at:end] for segment in row]
         table = aligned_table(block, look.words) if end - at >= 3 and len(columns_of(block)) >= 2 else None
@@ -88,9 +88,19 @@ def _merged_rows(lines: Sequence[Segment], look: Look) -> list[Segment | MarkupE
             merged.append(table)
             at = end
             continue
-        merged.append(make_segment([char for segment in rows[at] for char in segment.chars]))
+        merged.append(_joined(rows[at]))
         at += 1
     return merged
+
+
+def _joined(row: Sequence[Segment]) -> Segment:
+    return make_segment([char for segment in row for char in segment.chars])
+
+
+def _is_table_row(row: Sequence[Segment], page: PdfPage, look: Look) -> bool:
+    if len(row) < 2 or _is_item(row) or all(map(_is_code, row)):
+        return False
+    return not (re.match(r"[\dA-Z.]+\Z", row[0].text) and heading_level(_joined(row), page, look))
 
 
 def _is_item(row: Sequence[Segment]) -> bool:

@@ -138,6 +138,16 @@ def test_lines_of_a_figure_lie_where_it_lies() -> None:
     assert body(page) == f"{' '.join(PROSE)}\n"
 
 
+def test_a_heading_is_no_row_of_the_table_beside_it() -> None:
+    """Though its number stands far from its title."""
+    page = PdfPage()
+    for number, row in enumerate([("1.2", "Names"), ("oak", "lobed"), ("beech", "entire"), ("1.3", "Colour")]):
+        for column, text in enumerate(row):
+            page.text(72 + 60 * column, 100 + 14 * number, text, font="bold" if row[0].startswith("1") else "plain")
+    page.lines(72, 170, PROSE)
+    assert body(page) == f"# 1.2 Names\n\noak lobed beech entire\n\n# 1.3 Colour\n\n{' '.join(PROSE)}\n"
+
+
 def test_columns_of_code_are_no_table() -> None:
     """But what a program printed."""
     page = PdfPage()
