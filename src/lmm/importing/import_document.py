@@ -179,9 +179,11 @@ def read_source(
 
 
 def _crashed(source: Path, format: Format, done: subprocess.CompletedProcess[bytes]) -> LmmError:
-    last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    how = f"signal {-done.returncode}" if done.returncode < 0 else last or f"exit code {done.returncode}"
-    hint = "the file is damaged, was made to do harm, or has met a mistake of ours"
+    how = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    cause = "has met a mistake of ours"
+    if done.returncode < 0:  # as PDFium ends that gets no more memory
+        how, cause = f"signal {-done.returncode}", f"takes more than {MEMORY / 1e9:g} GB of memory to read"
+    hint = f"the file is damaged, was made to do harm, or {cause}"
     return FileReadError(f"what reads {format.name} files crashed on it: {how}", where=str(source), hint=hint)
 
 

@@ -56,9 +56,9 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
         page = document[number]
         width, height = page.get_size()
         place = _placing(page, width, height)
+        rules, pictures = _drawn(page, place, keep)
         text = page.get_textpage()
         chars = tuple(_with_fixed_fonts(list(_chars(text, place, _links(page, place)))))
-        rules, pictures = _drawn(page, place, keep)
         tags = _tags(page)
         text.close()
         page.close()
@@ -226,13 +226,23 @@ def _links(page: Any, place: Point) -> list[tuple[Box, str]]:
 def _drawn(
     page: Any, place: Point, keep: Callable[[Any, int, int], int | None]
 ) -> tuple[tuple[Rule, ...], tuple[Picture, ...]]:
+    """The lines and pictures of a page.
+
+    Raises:
+        FileReadError: there is more of them than a page has, or of text, which PDFium would run out of memory on.
+    """
     import pypdfium2.raw as c
 
     rules: list[Rule] = []
     pictures: list[Picture] = []
-    for count, item in enumerate(page.get_objects(max_depth=4)):
+    letters = 0.0
+    for count, item in enumerate(page.get_objects()):
         if count > _MAX_OBJECTS:
             raise FileReadError(f"a page has more than {_MAX_OBJECTS:,} parts", hint="print it to a new PDF first")
+        if item.type == c.FPDF_PAGEOBJ_TEXT:
+            letters += _length(*item.get_bounds())
+            if letters > 4 * _MAX_CHARS:
+                raise FileReadError("a page has more than a million characters", hint=HARM)
         if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
             continue
         x0, y0, x1, y1 = _placed(place, *_bounds(item))
@@ -245,6 +255,12 @@ def _drawn(
                 Picture(x0=x0, top=y0, x1=x1, bottom=y1, number=number, mark=c.FPDFPageObj_GetMarkedContentID(item))
             )
     return tuple(rules), tuple(pictures)
+
+
+def _length(left: float, bottom: float, right: float, top: float) -> float:
+    """About how many letters stand side by side in a box."""
+    short, long = sorted((right - left, top - bottom))
+    return long / short if short > 1e-6 else long
 
 
 def _bounds(item: Any) -> Box:

@@ -268,10 +268,11 @@ def test_pages_that_are_pictures_are_refused_or_told() -> None:
         (b"hello", "no PDF"),
         (b"", "no PDF"),
         (pdf_of([PdfPage()])[:300], "no PDF|pictures"),
+        (pdf_of([PdfPage(["BT /plain 1 Tf [" + f"({'a' * 30_000})" * 100 + "] TJ ET"])]), "a million characters"),
     ],
 )
 def test_what_cannot_be_read_is_told(data: bytes, told: str) -> None:
-    """Encrypted, something else, cut off."""
+    """Encrypted, something else, cut off, a text without end in a few bytes."""
     with pytest.raises(FileReadError, match=told):
         read(data, HERE)
 
