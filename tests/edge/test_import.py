@@ -99,6 +99,18 @@ def test_word_to_markdown_with_its_images_beside_it(made: Path) -> None:
     assert (made / "leaves_files" / "image-1.png").read_bytes() == DOT
 
 
+@pytest.mark.parametrize("suffix", ["docx", "epub"])
+@pytest.mark.parametrize("data", [b"<html><script>", DOT + b"\0" * 110_000_000], ids=["page", "large"])
+def test_a_picture_that_is_none_or_too_large_is_left_out(made: Path, suffix: str, data: bytes) -> None:
+    """By its first bytes, and by the size of the file; its description stays."""
+    with zipfile.ZipFile(made / f"leaves.{suffix}") as old, zipfile.ZipFile(made / f"a.{suffix}", "w", 8) as new:
+        for name in old.namelist():
+            new.writestr(name, data if name.endswith(".png") else old.read(name))
+    report = import_file(made / f"a.{suffix}")
+    assert report.notes == ("left out: 1 image(s) that are too large, or no pictures by their first bytes",)
+    assert (report.images, "\n\nA dot\n" in report.text, (made / "a_files").exists()) == ((), True, False)
+
+
 def test_several_files_into_a_folder(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Relative links in a page lead back to where it lies; a file that cannot be read does not stop the others."""
     (made / "out").mkdir()

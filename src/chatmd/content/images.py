@@ -5,24 +5,11 @@ from __future__ import annotations
 from chatmd.errors import ChatmdError
 from lmm.fetch import megabytes
 from lmm.messages import Image
+from lmm.pictures import picture_type
 
-_STARTS = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
+_SEEN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 # What people try all the same, by what their files begin with.
-_OTHERS = {
-    b"BM": "a BMP image",
-    b"II*\0": "a TIFF image",
-    b"MM\0*": "a TIFF image",
-    b"%PDF-": "a PDF file",
-    b"\0\0\x01\0": "an icon",
-    b"<svg": "an SVG drawing",
-    b"<?xml": "an SVG drawing or other XML",
-}
-_HEIF = (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypavif")
+_OTHERS = {b"%PDF-": "a PDF file", b"\0\0\x01\0": "an icon", b"<?xml": "XML"}
 
 
 def image_from(data: bytes, *, limit: int) -> Image:
@@ -45,18 +32,16 @@ def image_from(data: bytes, *, limit: int) -> Image:
 
 def media_type_of(data: bytes) -> str:
     """The media type of an image, or the empty string if it is none that models see."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _STARTS.items() if data.startswith(start)), "")
+    kind = picture_type(data)
+    return kind.media_type if kind and kind.media_type in _SEEN else ""
 
 
 def _what(data: bytes) -> str:
     if not data:
         return "an empty file"
-    if data[4:12] in _HEIF:
-        return "a HEIC or AVIF image"
-    start = data.lstrip()
-    return next((what for mark, what in _OTHERS.items() if start.startswith(mark)), "no image")
+    if kind := picture_type(data):
+        return f"an image in the format {kind.suffix[1:].upper()}"
+    return next((what for mark, what in _OTHERS.items() if data.startswith(mark)), "no image")
 
 
 def described(image: Image) -> str:

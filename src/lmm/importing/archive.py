@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import zipfile
@@ -12,16 +13,21 @@ from xml.etree import ElementTree
 
 from lmm.errors import FileReadError
 from lmm.importing.elements import HARM
+from lmm.pictures import picture_type
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How much is taken out of an archive: members, bytes in all, bytes of one XML file; bytes of all pages of a book,
-    and of a large one how many times the bytes of the archive."""
+    """How much is taken out of an archive: members, bytes in all, bytes of one XML file and of one picture.
+
+    Of all pages of a book, and of all pictures, it is so many bytes, or so many times the bytes of the archive.
+    """
 
     members: int = 20_000
     total: int = 1_000_000_000
     xml: int = 30_000_000
+    picture: int = 100_000_000
+    picture_ratio: int = 20
     pages: int = 2_000_000
     page_ratio: int = 15
 
@@ -40,6 +46,7 @@ class Archive:
         """
         self.limits = limits
         self._pages, self._most_pages = 0, max(limits.pages, limits.page_ratio * len(data))
+        self._pictures_left = max(limits.picture, limits.picture_ratio * len(data))
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -83,6 +90,29 @@ class Archive:
         if self._pages > self._most_pages:
             raise FileReadError(f"its pages have more than {self._most_pages / 1e6:,.0f} MB unpacked", hint=HARM)
         return self.read(name)
+
+    def picture(self, name: str) -> bytes:
+        """The bytes of a picture; none if it is missing, damaged, no picture, or too large alone or with others."""
+        size = self._zip.getinfo(name).file_size if name in self.names else 0
+        if size > min(self.limits.picture, self._pictures_left):
+            return b""
+        self._pictures_left -= size
+        with contextlib.suppress(FileReadError):
+            data = self.read(name)
+            return data if picture_type(data) else b""
+        return b""
+
+    def bounded(self) -> bytes:
+        """The archive with its XML and pictures, each of which has been looked at; in place of all else is nothing.
+
+        Raises:
+            FileReadError: an XML file in it is too large, or declares entities.
+        """
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as copy:
+            for name in sorted(self.names):
+                copy.writestr(name, (self.checked if name.endswith((".xml", ".rels")) else self.picture)(name))
+        return out.getvalue()
 
     def checked(self, name: str) -> bytes:
         """The bytes of a member that is XML; one that declares entities is refused, whoever parses it.

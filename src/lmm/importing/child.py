@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lmm.errors import FileReadError, LmmError
-from lmm.importing.imported import Context, Imported, image_name
+from lmm.importing.imported import Context, Imported, image_name, with_true_pictures
 
 DOCUMENT, ERROR = "document.json", "error.json"
 
@@ -29,7 +29,7 @@ def main() -> int:
     try:
         data = Path(task["path"]).read_bytes()
         read = importlib.import_module(task["module"]).read
-        save(read(data, Context(**task["context"])), folder)
+        save(with_true_pictures(read(data, Context(**task["context"]))), folder)
     except LmmError as error:
         return _failed(folder, error)
     except OSError as error:

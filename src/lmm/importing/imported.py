@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmm.importing import escape
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.pictures import picture_type
 
 # An image that a reader took out of a file has this address, and its place in `Imported.images`.
 IMAGE = "lmm-image:"
@@ -30,7 +31,7 @@ class ImportedImage:
     @property
     def is_here(self) -> bool:
         """Whether it is one with bytes of its own."""
-        return bool(self.data) or not self.address
+        return bool(self.suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,22 @@ class Context:
     pandoc: str = ""
     timeout: float = 300.0
     online: bool = False
+
+
+def with_true_pictures(document: Imported) -> Imported:
+    """The document with those of its images that are some by their first bytes; of others the description is left."""
+    kinds = (picture_type(each.data) for each in document.images)
+    images = tuple(replace(a, suffix=b.suffix if b else "") for a, b in zip(document.images, kinds, strict=True))
+    left_out = {number for number, each in enumerate(images) if not each.is_here and not each.address}
+    if not left_out:
+        return replace(document, images=images)
+
+    def described(match: re.Match[str]) -> str:
+        return match[1] if int(match[2]) in left_out else match[0]
+
+    body = re.sub(rf"!\[((?:\\.|[^\\\]])*+)\]\({IMAGE}(\d+)[^)\n]*\)", described, document.body)
+    note = f"left out: {len(left_out)} image(s) that are too large, or no pictures by their first bytes"
+    return replace(document, body=body, images=images, notes=(*document.notes, note))
 
 
 def image_name(number: int, image: ImportedImage) -> str:

@@ -137,9 +137,7 @@ def read(data: bytes, context: Context) -> Imported:
     notes: list[str] = []
     if context.reader in _ARCHIVES:
         with Archive(data, kind=context.kind) as archive:
-            for name in archive.names:
-                if name.endswith((".xml", ".rels")):
-                    archive.checked(name)  # what Pandoc will parse has been looked at
+            data = archive.bounded()
             values, notes = _properties(archive), _speaker_notes(archive)
     else:
         data = _as_utf8(data)

@@ -34,7 +34,7 @@ def read(data: bytes, context: Context) -> Imported:
         title, language, names = _book(archive)
         images: dict[str, int] = {}
         chapters = [_chapter(archive, name, number, images) for number, name in enumerate(names)]
-        pictures = tuple(ImportedImage(archive.read(name), PurePosixPath(name).suffix.lower()) for name in images)
+        pictures = tuple(ImportedImage(archive.picture(name), PurePosixPath(name).suffix.lower()) for name in images)
     body = element("body", *chapters)
     if not words_of(body):
         hint = "the pages of this book are pictures: convert it to PDF and recognise the text, with ocrmypdf for one"

@@ -36,9 +36,9 @@ from lmm.importing.import_document import (
     write_document,
 )
 from lmm.importing.imported import Imported, ImportedImage
-from lmm.importing.read_html import SUFFIXES
 from lmm.markdown.blocks import HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.pictures import picture_type
 
 _BY_HAND = "save it in your browser, and import the file"
 WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more_private=_BY_HAND)
@@ -212,8 +212,8 @@ class _Reader:
             came = await self.fetch(address, _MOST_PICTURE)
         except FetchFailed:
             return None
-        suffix = SUFFIXES.get(came.media_type.removeprefix("image/"), "")
-        return ImportedImage(came.data, suffix, address) if suffix and _origin(came.url) == _origin(address) else None
+        kind = picture_type(came.data) if _origin(came.url) == _origin(address) else None
+        return ImportedImage(came.data, kind.suffix, address) if kind else None
 
 
 def _in_utf8(came: Fetched) -> bytes:

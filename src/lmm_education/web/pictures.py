@@ -13,41 +13,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from lmm.pictures import BEGINNING, picture_type
 from lmm_education.answer.sources import Source
 from lmm_education.errors import RequestError
 from lmm_education.web.accounts import Signer
 from lmm_education.web.rendering import Picture
 
-BEGINNING = 1024
-"""Bytes of a file that tell its kind."""
-_MARKS = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-# Nothing that was read is read in another way when the rest does not fit, and nothing is read without end: a stranger's
-# text may be made so that it never fits.
-_SVG = re.compile(rb"\s*+(?>(?:<\?xml[^>]*+>|<!--.*?-->|<!DOCTYPE svg[^>]*+>)\s*+)*+<svg[\s>]", re.DOTALL)
+_BROWSERS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"})
 _REFERENCE = re.compile(
     r"!\[[^\]]{0,1000}+\]\(\s{0,100}+<?+([^)>\s]{1,1000}+(?: [^)>\"'\s]{1,1000}+){0,50}+)>?+[^)]{0,1000}+\)"
 )
 
 
 def media_type(beginning: bytes) -> str:
-    """The media type of a picture that browsers show, by its first bytes; empty if it is none.
-
-    >>> media_type(b"GIF89a..."), media_type(b'<?xml version="1.0"?>\\n<svg xmlns="x">'), media_type(b"<html><svg>")
-    ('image/gif', 'image/svg+xml', '')
-    """
-    for mark, kind in _MARKS:
-        if beginning.startswith(mark):
-            return kind
-    if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
-        return "image/webp"
-    if beginning[4:12] in (b"ftypavif", b"ftypavis"):
-        return "image/avif"
-    return "image/svg+xml" if _SVG.match(beginning.removeprefix(b"\xef\xbb\xbf")) else ""
+    """The media type of a picture that browsers show, by its first bytes; empty if it is none."""
+    kind = picture_type(beginning)
+    return kind.media_type if kind and kind.media_type in _BROWSERS else ""
 
 
 def references(markdown: str) -> set[str]:

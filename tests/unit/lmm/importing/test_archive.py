@@ -35,6 +35,20 @@ def test_a_member_that_is_larger_than_it_says_is_not_read_on() -> None:
         archive.read("a")
 
 
+def test_pictures_are_bounded_and_are_pictures() -> None:
+    """Each, and together as a multiple of the archive, whatever they say of their size; what is refused is empty."""
+    gif = b"GIF89a" + b"\0" * 994
+    data = packed(a=gif, b=gif, c=gif, large=gif * 2, page=b"<html><svg>")
+    limits = ArchiveLimits(picture=1_500, picture_ratio=2_100 // len(data) + 1)
+    with Archive(data, kind="Word", limits=limits) as archive:
+        assert [len(archive.picture(name)) for name in ("large", "page", "missing", "a", "b", "c")] == [0] * 3 + [
+            1_000
+        ] * 2 + [0]
+    lying = data.replace((2_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    with Archive(lying, kind="Word") as archive:
+        assert archive.picture("large") == b""
+
+
 def test_xml_is_bounded_and_has_no_entities() -> None:
     """Entities read other files, and grow to any size."""
     with Archive(packed(a=b"<a/>" * 100), kind="Word", limits=ArchiveLimits(xml=100)) as archive:

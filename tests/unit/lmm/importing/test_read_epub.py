@@ -28,7 +28,7 @@ FILES = {
     "</body></html>",
     "OPS/text/b c.xhtml": '<html><body><h1 id="x">Two</h1><p><img src="../img/dot.png"/><img src="https://x.org/a.png"/>'
     "</p></body></html>",
-    "OPS/img/dot.png": "png",
+    "OPS/img/dot.png": "GIF89a",
     "../../evil.txt": "evil",
 }
 
@@ -50,7 +50,7 @@ def test_chapters_in_reading_order_with_their_images() -> None:
     assert document.body == (
         "# One {#c1-x}\n\nSee Two and [here](#c1-x). ![dot](lmm-image:0)\n\n# Two\n\n![](lmm-image:0)\n"
     )
-    assert document.images == (ImportedImage(b"png", ".png"),)
+    assert document.images == (ImportedImage(b"GIF89a", ".png"),)
 
 
 def test_a_protected_book_is_refused_and_scrambled_fonts_are_not() -> None:
