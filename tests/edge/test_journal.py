@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from edge.conftest import write_config
 from edge.support import exchanges, exchanges_of, files_in
 from fakes.chain_game import conversation
 from fakes.openai_server import Action, ScriptedServer, fail
@@ -39,6 +40,17 @@ def test_an_old_buffer_saved_over_a_reply_gets_it_back_for_nothing(
     assert main(["messages", "d.md"]) == 0
     assert (answered.read_text(), len(server.requests)) == (text, 2)
     assert "remembered from an earlier run; --again asks anew" in capsys.readouterr().out
+
+
+def test_a_model_of_the_same_name_at_another_server_is_asked(server: ScriptedServer, answered: Path) -> None:
+    """What one server answered is not told as the answer of another."""
+    with ScriptedServer() as other:
+        other.answer = lambda request: f"Elsewhere: {request.prompt}"
+        answered.write_text(DOCUMENT)
+        write_config(answered.parent, other)
+        assert main(["messages", "d.md"]) == 0
+    assert exchanges_of(answered) == [("one", "Elsewhere: one"), ("two", "Elsewhere: two")]
+    assert len(server.requests) == 2
 
 
 def test_again_asks_anew_and_the_new_reply_is_the_one_remembered(server: ScriptedServer, answered: Path) -> None:

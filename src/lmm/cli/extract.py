@@ -94,7 +94,7 @@ def _show(jobs: list[Job], again: bool) -> int:
     """What would be asked: a line per section, then what it comes to."""
     from lmm.disk import journal
 
-    new = [job for job in jobs if again or journal.get(job.ask.journal_key(job.source.client.name)) is None]
+    new = [job for job in jobs if again or journal.get(job.source.client.journal_key(job.ask)) is None]
     for job in jobs:
         place = " > ".join(job.section.headings) or "the document"
         known = "" if job in new else "; remembered"

@@ -75,6 +75,10 @@ class Client:
         """The name of the model, for which it need not be opened."""
         return self._given.name if self._given is not None else str(self.tier.model)
 
+    def journal_key(self, ask: Ask) -> str:
+        """The name under which the journal keeps the reply; two servers may call different models the same."""
+        return ask.journal_key(self.name, "" if self._given is not None else self.tier.base_url or "")
+
     @property
     def model(self) -> ChatModel:
         """The model itself.
@@ -134,7 +138,7 @@ class Client:
         """`ask`, watched as it happens; the listener is told the same."""
         if self._root.interrupted:  # the reply before came through all the same
             raise asyncio.CancelledError
-        key = ask.journal_key(self.name)
+        key = self.journal_key(ask)
         remembered = _remembered(key) if self.journal and not (self.again or ask.again) else None
         self._tell(Asked(ask.request, self.name, ask.text, ask.about), ask.place)
         if remembered is not None:

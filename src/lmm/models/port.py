@@ -116,10 +116,10 @@ class Ask:
         """Ask with nothing but a prompt."""
         return cls(ChatRequest((Message("user", prompt),)), place, prompt)
 
-    def journal_key(self, model: str) -> str:
-        """The name under which the journal keeps the reply of this model."""
+    def journal_key(self, model: str, server: str = "") -> str:
+        """The name under which the journal keeps the reply of this model at the server with this address."""
         kind, *rest = self.key or (self.request.task, [[m.role, render(m)] for m in self.request.messages])
-        return journal.key_of(kind, model, *rest)
+        return journal.key_of(kind, model, *rest, *([server] if server else []))
 
 
 Flow = Generator[Ask, Reply, T]
