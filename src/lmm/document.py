@@ -468,33 +468,43 @@ class Document:
         self._do(lambda blocks: without_running_code(blocks)[0])
         return count
 
-    def accept(self, *, line: int | None = None, force: bool = False) -> int:
+    def accept(self, *, line: int | None = None, force: bool = False, metadata: bool = False) -> int:
         """Keep the new texts of the edits that wait (with `line`, of the one that covers it); how many there were.
 
-        What the author made of a new text meanwhile is kept with it.
+        What the author made of a new text meanwhile is kept with it, and so are paragraphs that he wrote into the old
+        text. Prompts and other metadata that the model wrote are comments; with `metadata`, they are put in force.
 
         Raises:
             EditError: text would be lost, by a reply that was cut off or drops what others refer to, or because the
                 author changed the old text meanwhile. `force` accepts it all the same.
             LmmError: no edit waits at `line`, or an edit has lost its marks.
         """
-        return self._resolve("accept", line=line, force=force)
+        return self._resolve("accept", line=line, force=force, metadata=metadata)
 
     def reject(self, *, line: int | None = None, again: bool = False) -> int:
         """Restore the old texts of the edits that wait, byte for byte (`again`: and the questions); how many."""
         return self._resolve("again" if again else "reject", line=line)
 
     def _resolve(
-        self, verdict: waiting.Verdict, edit_id: str = "", *, line: int | None = None, force: bool = False
+        self,
+        verdict: waiting.Verdict,
+        edit_id: str = "",
+        *,
+        line: int | None = None,
+        force: bool = False,
+        metadata: bool = False,
     ) -> int:
         if edit_id:
             line = next((edit.line for edit in waiting.find_edits(self.blocks) if edit.id == edit_id), None)
             if line is None:
                 raise DocumentError("this edit does not wait any more", where=self._parsed.file)
-        blocks, count = waiting.resolve(self.blocks, verdict, line=line, force=force)
-        if count:
+        blocks, edits = waiting.resolve(self.blocks, verdict, line=line, force=force, with_metadata=metadata)
+        for edit in edits if verdict == "accept" else ():
+            for note in edit.notices:
+                self.listener(Notice(note), Place(self._parsed.file, edit.line))
+        if edits:
             self._become(serialize(blocks))
-        return count
+        return len(edits)
 
     def clear(self, *, pending: bool = False) -> bool:
         """Remove the chats, with `pending` also prompts that wait; whether there were any.

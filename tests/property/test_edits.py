@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 import talking
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from strategies import documents
 
-from lmm.errors import LmmError
+from lmm import Document
+from lmm.errors import EditError, EmptyReply, LmmError
 from lmm.markdown import Block, ErrorBlock, MetadataBlock, parse_markdown_text, serialize
 from lmm.notebook.edits import find_edits, old_view
 from lmm.testing import ScriptedModel
@@ -114,6 +116,139 @@ def test_nested_and_several_edits_resolve_in_any_order(kinds: list[str], data: s
         current = talking.rejected(current, line=edit.line)
     cleaned = re.sub(r"---\n=: .\n---\n", "", text).replace("\n=: d", "")
     assert current == cleaned
+
+
+METADATA = st.sampled_from(
+    [
+        "---\n?: read @data.md\n---\n",
+        "---\ntype: x\n+: and then?\n=: shorter\n---",
+        "---\nskip: true\n~chat_:\n- query: why?\n  ~reply: so\n---\n",
+        "---\n~edit_:\n  ~~id: abcdef\n---\n###### old text\n\nx\n\n<!-- lmm:new abcdef -->\n###### new text\n",
+        "---\nbroken: [\n?: ask --> this\n---\n",
+        "---\nquery: never closed",
+        "- ?: in a list\n---\nfrozen: true\n...\n",
+    ]
+)
+
+
+@given(documents(), st.integers(min_value=0), st.lists(METADATA | REPLIES, min_size=1, max_size=4).map("\n\n".join))
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+def test_the_words_of_a_model_ask_and_set_nothing(text: str, where: int, reply: str) -> None:
+    """Neither while the edit waits nor once it is accepted; only the author puts them in force."""
+    _, with_prompt = asked(text, where)
+    before = kinds(with_prompt)
+    outcome = talking.answered(with_prompt, model=ScriptedModel([reply]), again=True)
+    assume(not outcome.failures)
+    assert not outcome.pending
+    assert kinds(outcome.text) == before
+    accepted = Document.from_text(talking.accepted(outcome.text, force=True))
+    assert not accepted.pending
+    assert not accepted.edits
+    assert kinds(accepted.text) <= before
+    if "---\n?: read" in reply and not outcome.edits[0].warnings:
+        assert "```" in reply or "$$" in reply or "<!--" in reply  # it stands in code, a formula or a comment
+
+
+def kinds(text: str) -> Counter[str]:
+    """How many blocks of metadata a document has, and how many that cannot be read."""
+    blocks = parse_markdown_text(text)
+    return Counter(b.kind for b in blocks if isinstance(b, MetadataBlock | ErrorBlock))
+
+
+OLD = st.sampled_from(
+    ["Short.", "Short.\n", "```\nx\n```\n", "- a\n- b", "| a |\n|---|\n", "## B", "$$\nx\n$$\n", "a\n\nb"]
+)
+BELOW = st.sampled_from(
+    [
+        "# New\n",
+        "## New\n\nText.",
+        "---\n?: mine\n---\nMine.\n",
+        "Mine.\nMore.\n",
+        "- c\n\n- d\n",
+        "```r\ny\n```\nz\n",
+        ":::\n",
+    ]
+)
+
+
+@given(OLD, BELOW, st.sampled_from(["", "\n"]), st.sampled_from([(), (":::\n",)]), st.sampled_from(["\n", "\r\n"]))
+def test_what_the_author_writes_below_an_edit_stays(
+    old: str, below: str, gap: str, closer: tuple[str, ...], newline: str
+) -> None:
+    """At the end of a file or of a div: it is the same blocks once the edit is resolved."""
+    around = ("::: {.note}\n" if closer else "", "".join(closer))
+    text = f"# A\n\n{around[0]}---\n=: change\n---\n{old.rstrip() + chr(10) if closer else old}{around[1]}"
+    original = text.replace("---\n=: change\n---\n", "").replace("\n", newline)
+    outcome = talking.answered(text.replace("\n", newline), model=ScriptedModel(["Shorter."]), again=True)
+    assert talking.rejected(outcome.text) == original
+    marked = re.sub(
+        r"(<!-- lmm:end \w+ -->\s*?\n)", lambda m: m[1] + (gap + below).replace("\n", newline), outcome.text
+    )
+    wanted = [(b.kind, b.content) for b in after_mark(parse_markdown_text(marked))]
+    for resolved in (talking.accepted(marked, force=True), talking.rejected(marked)):
+        found = [(b.kind, b.content) for b in parse_markdown_text(resolved)]
+        assert found[-len(wanted) :] == wanted
+
+
+@pytest.mark.parametrize(
+    "reply", ["", " \n\t\n", "<!-- as you wish -->", "```markdown\n\n```", "<!-- lmm:end abcdef -->"]
+)
+@pytest.mark.parametrize("word", ["?", "="])
+def test_a_reply_that_says_nothing_fails(word: str, reply: str) -> None:
+    """Also that of a model which the user gives; it is asked anew, though the journal has the reply."""
+    text = f"# A\n\n---\n{word}: change {reply!r}\n---\nText.\n"
+    if word == "?" and reply.startswith("```"):
+        return  # an answer may be code
+    for _ in range(2):
+        outcome = talking.answered(text, model=ScriptedModel([reply] * 2))
+        assert [type(failure.error) for failure in outcome.failures] == [EmptyReply]
+        assert outcome.text == text
+    assert not talking.answered(text, model=ScriptedModel(["So."])).failures
+
+
+@pytest.mark.parametrize(
+    ("reply", "closed"),
+    [
+        ("A leaf <!-- as you wish", "A leaf <!-- as you wish\n-->"),
+        ("A `<!--` leaf", "A `<!--` leaf"),
+        ("<!-- a --> leaf <!-- b --> green", "<!-- a --> leaf <!-- b --> green"),
+    ],
+)
+def test_a_comment_in_a_line_is_closed(reply: str, closed: str) -> None:
+    """Else it would end where the next comment of the author's ends."""
+    outcome = talking.answered("# A\n\n---\n=: change\n---\nText.\n\nMore.\n", model=ScriptedModel([reply]), again=True)
+    assert talking.accepted(outcome.text) == f"# A\n\n{closed}\n\nMore.\n"
+
+
+@pytest.mark.parametrize(
+    ("seen", "now", "kept"),
+    [
+        ("One.", "One.\n\nMine.", "New.\n\nMine."),
+        ("One.", "Mine.\n\nOne.", "Mine.\n\nNew."),
+        ("One.", "One.\n\n---\ntype: x\n---\nMine.\n\n- also", "New.\n\n---\ntype: x\n---\nMine.\n\n- also"),
+        ("One.", "One and a half.", "New."),
+        ("One.\n\nTwo.", "Two.\n\nMine.\n\nOne.", "Mine.\n\nNew."),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\n", "\n\n# B\n"])
+def test_what_the_model_never_saw_is_not_deleted(seen: str, now: str, kept: str, end: str) -> None:
+    """Accepting refuses, and names the lines; with `force`, the author's paragraphs stay beside the new text."""
+    model = ScriptedModel(["New."])
+    outcome = talking.answered(f"# A\n\n---\n=: change\n---\n# C\n\n{seen}{end}", model=model, again=True)
+    grown = outcome.text.replace(f"{seen}\n\n<!--", f"{now}\n\n<!--")
+    with pytest.raises(EditError, match="the old text since the model saw it"):
+        talking.accepted(grown)
+    notices: list[str] = []
+    document = Document.from_text(grown, listener=lambda event, place: notices.append(str(event)))
+    document.accept(force=True)
+    assert document.text == f"# A\n\n# C\n\n{kept}{end}"
+    assert any("Mine." in notice for notice in notices) == ("Mine." in kept)
+    assert talking.rejected(grown) == f"# A\n\n# C\n\n{now}{end}"
+
+
+def after_mark(blocks: list[Block]) -> list[Block]:
+    """The blocks below the edit that waits."""
+    return blocks[find_edits(blocks)[0].end :]
 
 
 def test_a_second_edit_of_the_same_text_is_refused() -> None:

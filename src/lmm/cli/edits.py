@@ -26,17 +26,22 @@ _line = click.option("--line", metavar="N", type=int, help="Only the edit that c
 @_files
 @_line
 @options.flag("--force", help="Accept even where text would be lost.")
+@options.flag("--metadata", help="Put metadata and prompts in force that the model wrote; else they are comments.")
 @options.json_lines
-def accept(*, files: tuple[Path, ...], line: int | None, force: bool, as_json: bool) -> int:
+def accept(*, files: tuple[Path, ...], line: int | None, force: bool, metadata: bool, as_json: bool) -> int:
     """Keep the new text of waiting edits, with your own changes to it.
 
-    Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops
-    labels, citations or footnotes, or you changed the old text since the model saw it.
+    Nothing is accepted, and the exit code is 1, where text would be lost: the reply was cut off, it drops labels,
+    citations, footnotes, pictures or comments, or you changed the old text since the model saw it. Whole paragraphs
+    that you wrote into the old text are kept, also with --force.
     """
+
+    def verb(document: Document) -> int:
+        return document.accept(line=line, force=force, metadata=metadata)
 
     def act(path: Path) -> int:
         try:
-            return _resolve(path, "accepted", lambda document: document.accept(line=line, force=force), as_json)
+            return _resolve(path, "accepted", verb, as_json)
         except EditError as error:
             _tell_losses(path, error)
             return FAILED

@@ -40,8 +40,10 @@ _OPAQUE_START = re.compile(_OPAQUE)
 # The rest of a line after which a block may start without a blank line: any, or only metadata.
 _METADATA_AHEAD = r"---[ \t]*(?:#[^\n]*)?\r?\n"
 _BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|{_METADATA_AHEAD}| {{0,3}}:::)")
+_BEFORE_TEXT = re.compile(r"[ \t]*\r?\n(?=[ \t]*[^ \t\r\n])")
 _BEFORE_METADATA = re.compile(rf"[ \t]*\r?\n(?={_METADATA_AHEAD})")
 _TARGETS = re.compile(rf"(?:\([^()\s][^()\n]*\)=[ \t]*\r?\n)++(?={_HASHES})")  # of MyST, above what they name
+_OUR_MARK = "<!-- lmm:"
 _NEXT_COMMENT = re.compile(r"[ \t]*<!--")
 # An item of a list: what is indented as far as its text, belongs to it.
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|#)[.)])[ \t]+(?=\S)")
@@ -187,7 +189,10 @@ class _Parser:
             closer = self._closer(opening)
             begins = closer is not None and self._is_block(opening, begins)
             at = opening.end() if closer is None else closer
-            after = (_BEFORE_BLOCK if begins else _BEFORE_METADATA).match(text, at) if closer is not None else None
+            ahead = _BEFORE_BLOCK if begins else _BEFORE_METADATA
+            if begins and text.startswith(_OUR_MARK, opening.start("mark")):  # the author may write right below it
+                ahead = _BEFORE_TEXT
+            after = ahead.match(text, at) if closer is not None else None
             if after is not None:
                 return after.end()
             opening = None

@@ -14,7 +14,7 @@ from typing import Any
 
 from lmm.config import Settings
 from lmm.disk.diff import counterparts
-from lmm.errors import Failure, Interrupted, LmmError, ModelError, Place, TooLong
+from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
@@ -48,8 +48,8 @@ from lmm.notebook.chat_log import (
     with_prompt,
 )
 from lmm.notebook.companions import NOTHING, Companions, nothing
-from lmm.notebook.edit_warnings import CUT
-from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit
+from lmm.notebook.edit_warnings import CUT, says_nothing
+from lmm.notebook.edits import check_restorable, ids_for, old_view, place_edit, text_of_reply
 from lmm.notebook.fields import sifted
 from lmm.pipeline import Applied, Parsed
 from lmm.prompts.templates import Prompts
@@ -528,15 +528,7 @@ class AnswerPlanner:
         log, done = thread.log, Outcomes()
         for pending in thread.asks:
             try:
-                if (refused := plan.refused.get(id(pending))) is not None:
-                    raise refused
-                try:
-                    reply = yield self._request(pending, plan, chat_before(pending, log))
-                except ModelError as error:
-                    if not pending.companions.pictures or pending.blind or not _NO_PICTURES.search(str(error)):
-                        raise
-                    pending = replace(pending, blind=True)
-                    reply = yield self._request(pending, plan, chat_before(pending, log))
+                pending, reply = yield from self._reply(pending, plan, log)
             except Interrupted:
                 break
             except LmmError as error:
@@ -548,6 +540,27 @@ class AnswerPlanner:
             if not pending.is_edit:
                 log = (*log, ChatExchange(pending.prompt.word, pending.prompt.text, reply.text, reply.model))
         return done
+
+    def _reply(
+        self, pending: PendingPrompt, plan: AnswerPlan, log: tuple[ChatExchange, ...]
+    ) -> Flow[tuple[PendingPrompt, Reply]]:
+        """The reply to one prompt, and the prompt as it was asked: without pictures if the model takes none."""
+        if (refused := plan.refused.get(id(pending))) is not None:
+            raise refused
+        ask = self._request(pending, plan, chat_before(pending, log))
+        try:
+            reply = yield ask
+        except ModelError as error:
+            if not pending.companions.pictures or pending.blind or not _NO_PICTURES.search(str(error)):
+                raise
+            pending = replace(pending, blind=True)
+            ask = self._request(pending, plan, chat_before(pending, log))
+            reply = yield ask
+        if reply.remembered and _is_stump(pending, reply):
+            reply = yield replace(ask, again=True)
+        if _is_stump(pending, reply):
+            raise EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or ask in other words")
+        return pending, reply
 
     async def requests(self, plan: AnswerPlan) -> list[Ask]:
         """What would be asked first about every thread, and what would follow it.
@@ -645,6 +658,9 @@ def _gone(asked: PendingPrompt) -> LmmError:
     question = " ".join(asked.prompt.text.split())
     what = f"the question is gone from the file, which was changed meanwhile, and the reply with it: {question}"
     return LmmError(what, hint="asked again, it is answered for nothing: the reply is remembered")
+def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
+    """Whether a reply is none: nothing is in it, or but a comment."""
+    return says_nothing(text_of_reply(reply.text) if pending.is_edit else reply.text)
 
 
 def _none_at(line: int, threads: Sequence[Thread]) -> LmmError:

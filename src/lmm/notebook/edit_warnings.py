@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from lmm.disk.diff import hunks
+
 CUT = "the reply was cut off at the model's output limit"
 
 _FENCED = re.compile(r"^[ \t>]*(?P<mark>(?P<char>[`~])(?P=char){2,})(?P<info>[^\n]*)\n(?P<code>(?:.*\n)*?)"
                      r"[ \t>]*(?P=mark)(?P=char)*[ \t]*(?:\n|\Z)", re.MULTILINE)  # fmt: skip
 _INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
-_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 _DIV_OPENS = re.compile(r"^ {0,3}:{3,}[ \t]*(?:\{[^\n]*|[^\s:{][^\n]*)$", re.MULTILINE)
 _DIV_CLOSES = re.compile(r"^ {0,3}:{3,}[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#@])[.)])[ \t]")
@@ -30,6 +31,8 @@ _NAMES = (
     ("link's address", re.compile(r"^ {0,3}(\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S)", re.MULTILINE)),
 )  # fmt: skip
 _SHOWN = 5
+MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
+"""How a comment begins that holds metadata of a reply."""
 
 
 def warnings(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
@@ -61,7 +64,41 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
         found.append("the old text is indented, as a part of what stands above it; the new one is not")
     if _repeated(now, heading):
         found.append(f"it repeats the heading '{heading}'")
-    return tuple(found)
+    return (*found, *metadata_notices(new))
+
+
+def metadata_notices(new: str) -> list[str]:
+    """What an author should know of metadata that a model wrote: it is a comment, and has no effect."""
+    size = len(MODELS_METADATA)
+    found = [excerpt(new[start + size : end - 3]) for start, end in _enclosed(new, MODELS_METADATA, "-->")]
+    return [f"the model wrote metadata; it is a comment now, without effect: {body}" for body in found]
+
+
+def excerpt(text: str) -> str:
+    """The first words of a text, in quotes."""
+    words = " ".join(text.split())
+    return f"'{words}'" if len(words) <= 50 else f"'{words[:48].rstrip()} …'"
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a text is empty, but for blanks and comments.
+
+    >>> says_nothing("<!-- as you wish -->\\n"), says_nothing("<!-- a --> b"), says_nothing("<!-- a")
+    (True, False, False)
+    """
+    return not _without_comments(text).strip()
+
+
+def leaves_comment_open(text: str) -> bool:
+    """Whether a comment opens in a text, outside of code, that nothing closes.
+
+    >>> leaves_comment_open("a <!-- b"), leaves_comment_open("a `<!--` b"), leaves_comment_open("<!-- a --> b")
+    (True, False, False)
+    """
+    if text.rfind("<!--") <= text.rfind("-->"):
+        return False
+    words = _without_code(text)
+    return words.rfind("<!--") > words.rfind("-->")
 
 
 def without_heading(new: str, heading: str) -> str:
@@ -116,7 +153,27 @@ def _chunks(text: str) -> Iterator[tuple[str, str]]:
 
 def _prose(text: str) -> str:
     """`text` without code and comments, in which marks mean nothing."""
-    return _HIDDEN.sub("", _INLINE_CODE.sub("`", _FENCED.sub("\n", text.replace("\r\n", "\n"))))
+    return _without_comments(_without_code(text))
+
+
+def _without_code(text: str) -> str:
+    return _INLINE_CODE.sub("`", _FENCED.sub("\n", text.replace("\r\n", "\n")))
+
+
+def _without_comments(text: str) -> str:
+    kept, at = [], 0
+    for start, end in _enclosed(text, "<!--", "-->"):
+        kept.append(text[at:start])
+        at = end
+    return "".join(kept) + text[at:]
+
+
+def _enclosed(text: str, opening: str, closing: str) -> Iterator[tuple[int, int]]:
+    """From where to where each opening goes with the next closing."""
+    at = 0
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
+        at = end + len(closing)
+        yield start, at
 
 
 def _torn(old: str, new: str) -> Iterator[str]:
@@ -173,6 +230,21 @@ def changed_since(marks: str, texts: list[str]) -> tuple[list[int], int] | None:
         else:
             other.append(position)
     return other, left.total()
+
+
+def unseen_since(marks: str, texts: list[str]) -> list[int]:
+    """The positions of those `texts` that are in the place of none of `marks`; all of a place that has grown.
+
+    >>> seen = marks_of(["One.", "Two."])
+    >>> unseen_since(seen, ["New.", "One.", "Two and a half."]), unseen_since(seen, ["One.", "Too.", "Three."])
+    ([0], [1, 2])
+    """
+    changed = changed_since(marks, texts) if marks else None
+    if changed is None:
+        return []
+    found = hunks(marks.split()[1:], marks_of(texts).split()[1:])
+    grown = [range(first, last) for start, end, first, last in found if last - first > end - start]
+    return [position for places in grown for position in places if position in changed[0]]
 
 
 def _hash(text: str) -> str:

@@ -37,11 +37,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Any, Literal
 
 from lmm.errors import EditError, LmmError
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, insert_blocks, serialize
+from lmm.markdown.blocks import (
+    Block,
+    ErrorBlock,
+    HeadingBlock,
+    MetadataBlock,
+    TextBlock,
+    ended,
+    insert_blocks,
+    serialize,
+)
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
 from lmm.markdown.units import div_ends, is_opening, texts_of
@@ -49,11 +59,16 @@ from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
 from lmm.notebook.edit_warnings import (
     CUT,
+    MODELS_METADATA,
     changed_since,
     code_notices,
+    excerpt,
+    leaves_comment_open,
     losses,
     marks_of,
+    metadata_notices,
     oddities,
+    unseen_since,
     warnings,
     without_heading,
 )
@@ -63,6 +78,7 @@ _NEAR = 50  # so many texts further on, an old text is looked for in the new one
 OLD_HEADING = HeadingBlock.make(6, "old text").source
 NEW_HEADING = HeadingBlock.make(6, "new text").source
 _MARK = re.compile(r"<!-- lmm:(?:new|end) \w+ -->\Z")
+_METADATA_END = re.compile(r"(?:---|\.\.\.)[ \t]*(?:#.*)?\Z")
 _WRAPPED = re.compile(r"\A\s*```+(?:markdown|md)[ \t]*\n(?P<text>.*)\n```+\s*\Z", re.DOTALL)
 
 
@@ -107,13 +123,26 @@ class WaitingEdit:
         """Whether the author changed the old text after the model had seen it."""
         return bool(self._written_since())
 
+    @property
+    def unseen(self) -> tuple[Block, ...]:
+        """What the author wrote into the old text since: paragraphs that are kept when the edit is accepted."""
+        texts = _visible(self.old)
+        return tuple(texts[i] for i in unseen_since(self.seen, [block.content for block in texts]))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What its author should know who accepts it."""
+        kept = [f"line {block.line} {excerpt(block.content)}" for block in self.unseen]
+        found = [f"kept what the model had not seen of the old text: {', '.join(kept)}"] if kept else []
+        return (*found, *metadata_notices(visible_text(self.new)))
+
     def _written_since(self) -> tuple[str, ...]:
         texts = _visible(self.old)
         changed = changed_since(self.seen, [block.content for block in texts]) if self.seen else None
         if changed is None:
             return ()
         positions, gone = changed
-        yours = [f"line {texts[i].line} {_excerpt(texts[i].content)}" for i in positions]
+        yours = [f"line {texts[i].line} {excerpt(texts[i].content)}" for i in positions]
         if not yours:
             what = "a paragraph" if gone == 1 else f"{gone} paragraphs" if gone else "paragraphs"
             return (f"you moved or removed {what} of the old text since the model saw it",)
@@ -128,11 +157,6 @@ def _visible(blocks: Sequence[Block]) -> list[Block]:
 def visible_text(blocks: Sequence[Block]) -> str:
     """What readers see of `blocks`: no metadata, no edits that wait."""
     return serialize(_visible(blocks))
-
-
-def _excerpt(text: str) -> str:
-    words = " ".join(text.split())
-    return f"'{words}'" if len(words) <= 50 else f"'{words[:48].rstrip()} …'"
 
 
 def marker(kind: Literal["new", "end"], edit_id: str) -> str:
@@ -305,7 +329,7 @@ def place_edit(
         raise LmmError(reason)
     above = blocks[start - 1]
     heading = above.title if isinstance(above, HeadingBlock) else ""
-    text = _without_marks(closed(without_heading(unwrapped(reply.text), heading)))
+    text = text_of_reply(reply.text, heading)
     new: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
     new += [TextBlock(text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
     new += [_text(marker("end", edit_id) + "\n\n", newline)]
@@ -351,6 +375,8 @@ def check_restorable(
     edits = [edit for edit in find_edits(found) if edit.id in ids]
     if len(edits) != len(asked) or serialize(_resolved(found, edits, "reject")) != serialize(original):
         raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
+    if any(isinstance(block, MetadataBlock | ErrorBlock) for edit in edits for block in edit.new):
+        raise LmmError("the reply would be read as metadata here", hint="ask again, in other words")
 
 
 def _text(source: str, newline: str) -> TextBlock:
@@ -362,6 +388,12 @@ def _recorded(block: MetadataBlock, prompt: Prompt, record: dict[str, Any]) -> M
     prompt = waiting_prompt(block, prompt)
     body = metadata.set_key(block.body, EDIT, record, newline=block.newline, before=prompt.start)
     return without_prompt(block.with_body(body), prompt)
+
+
+def text_of_reply(reply: str, heading: str = "") -> str:
+    """The text that a reply gives: all that it holds is text, which asks nothing, sets nothing, and ends no edit."""
+    text = closed(without_heading(unwrapped(reply.replace("\r\n", "\n")), heading))
+    return _without_marks(closed(_with_metadata_as_comments(text)))
 
 
 def unwrapped(reply: str) -> str:
@@ -383,6 +415,8 @@ def closed(text: str) -> str:
     opened = unclosed_construct(text)
     if opened is not None:
         text = text.rstrip("\n") + "\n" + ("-->" if opened[1] == "<!--" else opened[1])
+    if leaves_comment_open(text):
+        text = text.rstrip("\n") + "\n-->"
     return _with_whole_divs(text) if ":::" in text else text
 
 
@@ -395,6 +429,27 @@ def _with_whole_divs(text: str) -> str:
     kept = serialize([block for i, block in enumerate(blocks) if i >= around and i not in foreign])
     opened = sum(i >= around and i not in ends and is_opening(block.source) for i, block in enumerate(blocks))
     return kept.rstrip("\n") + "\n:::" * opened + "\n" if opened else kept
+
+
+def _with_metadata_as_comments(text: str) -> str:
+    """`text` with comments in place of metadata, also of what was meant as such and cannot be read."""
+    return serialize(_as_comment(block) for block in parse_markdown_text(text)) if "---" in text else text
+
+
+def _as_comment(block: Block) -> Block:
+    if not isinstance(block, MetadataBlock | ErrorBlock):
+        return block
+    lines = block.content.replace("-->", "--\\>").split("\n")[1:]
+    lines = lines[:-1] if lines and _METADATA_END.match(lines[-1]) else lines
+    return TextBlock("\n".join([MODELS_METADATA, *lines, "-->", "", ""]), block.line)
+
+
+def _as_metadata(block: Block) -> Block:
+    """A block as the model wrote it, where its metadata became a comment."""
+    if not block.content.startswith(MODELS_METADATA):
+        return block
+    body = block.content.removeprefix(MODELS_METADATA).removesuffix("-->").replace("--\\>", "-->")
+    return TextBlock.make(f"---{body}---", newline=block.newline, line=block.line)
 
 
 def _without_marks(text: str) -> str:
@@ -414,14 +469,19 @@ _ADVICE = "--force accepts it all the same; lmm reject --again --line {line} res
 
 
 def resolve(
-    blocks: Sequence[Block], verdict: Verdict, *, line: int | None = None, force: bool = False
-) -> tuple[list[Block], int]:
-    """The document with its waiting edits accepted, rejected, or about to be asked for again, and how many there were.
+    blocks: Sequence[Block],
+    verdict: Verdict,
+    *,
+    line: int | None = None,
+    force: bool = False,
+    with_metadata: bool = False,
+) -> tuple[list[Block], list[WaitingEdit]]:
+    """The document with its waiting edits accepted, rejected, or about to be asked for again, and those edits.
 
     With `line`, only the edit that covers it (the innermost, if one contains another). Rejecting restores
     the old text byte for byte; ``again`` does so, too, and puts the question back. Accepting keeps the new text with
     whatever the author made of it; metadata blocks of the old text move to the same headings and paragraphs of
-    the new.
+    the new, and so do paragraphs that the model never saw. `with_metadata` puts metadata of the model's in force.
 
     Raises:
         EditError: accepting would lose text, which `force` allows; nothing is accepted then.
@@ -431,6 +491,10 @@ def resolve(
     chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
     if verdict == "accept" and not force:
         _check_losses(chosen)
+    if with_metadata:
+        inside = {i for edit in chosen for i in range(edit.start, edit.end)}
+        blocks = [_as_metadata(block) if i in inside else block for i, block in enumerate(blocks)]
+        chosen = [edit for edit in find_edits(blocks) if edit.id in {other.id for other in chosen}]
     result = _resolved(blocks, chosen, verdict)
     if damaged := damaged_edits(result):
         raise LmmError(
@@ -440,7 +504,7 @@ def resolve(
     if line is not None and not chosen:
         lines = ", ".join(str(e.line) for e in edits)
         raise LmmError(f"no edit waits at line {line}", hint=f"edits wait at {lines}" if lines else "none waits")
-    return result, len(chosen)
+    return result, chosen
 
 
 def _check_losses(edits: Sequence[WaitingEdit]) -> None:
@@ -452,6 +516,7 @@ def _check_losses(edits: Sequence[WaitingEdit]) -> None:
 def _resolved(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdict: Verdict) -> list[Block]:
     """`blocks` with the given edits, in the order of the document, accepted or rejected."""
     result, changed_from = list(blocks), len(blocks)
+    last: list[Block] = []
     for edit in reversed(edits):  # innermost and last first: the positions of the others stay right
         whole = edit if edit.end <= changed_from else _read_again(result, edit)
         if whole is not None:
@@ -459,9 +524,34 @@ def _resolved(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdict: Ve
             block = _without_record(above[0], whole.prompt if verdict == "again" else "")
             after = [*above[1:], *text]
             following = next(iter([*after, *result[whole.end : whole.end + 1]]), None)
-            result[edit.block : whole.end] = [*unless_emptied(block, following), *after]
+            result[edit.block : whole.end] = placed = [*unless_emptied(block, following), *after]
+            last += placed[-1:] or result[max(edit.block - 1, 0) : edit.block]
         changed_from = edit.block
-    return result
+    return _set_apart(result, last)
+
+
+def _set_apart(blocks: list[Block], last: Sequence[Block]) -> list[Block]:
+    """`blocks` with a blank line after those of `last` that would go on in what has been written below them since."""
+    ends = {id(block) for block in last}
+    for i, (block, below) in enumerate(pairwise(blocks)):
+        if id(block) in ends:
+            apart = ended(block, block.newline)
+            above = "::: x\n" if below.content.startswith(":::") and _is_in_div(blocks[:i]) else "x\n\n"
+            blocks[i] = block if _read_as(above, block, below) == _read_as(above, apart, below) else apart
+    return blocks
+
+
+def _read_as(*pieces: str | Block) -> list[tuple[str, str]]:
+    text = "".join(piece if isinstance(piece, str) else piece.source for piece in pieces)
+    return [(block.kind, block.content) for block in parse_markdown_text(text)]
+
+
+def _is_in_div(blocks: Sequence[Block]) -> bool:
+    depth = 0
+    for text in texts_of(blocks):
+        if text is not None and text.lstrip().startswith(":::"):
+            depth = depth + 1 if is_opening(text) else max(depth - 1, 0)
+    return depth > 0
 
 
 def _read_again(blocks: Sequence[Block], edit: WaitingEdit) -> WaitingEdit | None:
@@ -492,7 +582,7 @@ def _accepted(blocks: Sequence[Block], edit: WaitingEdit) -> tuple[list[Block], 
     tail = edit.tail
     if tail is None and edit.old:
         tail = edit.old[-1].trailing
-    text = _with_tail(_with_metadata(old, list(edit.new)), tail if edit.old else None)
+    text = _with_tail(_with_rest_of(old, list(edit.new), edit.seen), tail if edit.old else None)
     return list(blocks[edit.block : edit.start]), text
 
 
@@ -512,20 +602,31 @@ def _without_record(block: Block, prompt: str) -> MetadataBlock:
     return cleared.with_body(add_prompt(cleared.body, "edit", prompt, newline=block.newline)) if prompt else cleared
 
 
-def _with_metadata(old: list[Block], new: list[Block]) -> list[Block]:
-    """`new` with the metadata blocks of `old` before the blocks that correspond to those they annotated."""
-    carried = [(i, b) for i, b in enumerate(old) if isinstance(b, MetadataBlock)]
-    if not carried:
+def _with_rest_of(old: list[Block], new: list[Block], seen: str) -> list[Block]:
+    """`new` with what `old` holds beside the text that the model saw: metadata, and paragraphs of the author's.
+
+    Each stands before the block that corresponds to the one which it stood before.
+    """
+    texts = [block for block in old if not isinstance(block, MetadataBlock)]
+    unseen = {id(texts[i]) for i in unseen_since(seen, [block.content for block in texts])}
+    targets = [block for block in texts if id(block) not in unseen]
+    if len(targets) == len(old):
         return new
-    targets = [b for b in old if not isinstance(b, MetadataBlock)]
     place = _correspondence([b.content for b in targets], [b.content for b in new])
     at: dict[int, list[Block]] = {}
-    for i, block in carried:
-        before = sum(1 for b in old[:i] if not isinstance(b, MetadataBlock))
-        at.setdefault(place[before], []).append(block)
+    before = 0
+    for block in old:
+        if isinstance(block, MetadataBlock) or id(block) in unseen:
+            at.setdefault(place[before], []).append(block)
+        else:
+            before += 1
     result: list[Block] = []
     for position in range(len(new) + 1):
-        result += at.get(position, [])
+        for block in at.get(position, []):
+            if id(block) in unseen:
+                result[-1:] = [ended(last, block.newline) for last in result[-1:]]
+                block = ended(block, block.newline)
+            result.append(block)
         result += new[position : position + 1]
     return result
 
