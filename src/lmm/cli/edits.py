@@ -101,10 +101,10 @@ def undo(*, files: tuple[Path, ...]) -> int:
 
     Several undos in a row go further back.
     """
-    from lmm import Document
+    from lmm.disk.undo import take_back  # opening a document would not wait for an editor that saves it now
 
     def act(path: Path) -> int:
-        change = Document.open(path).undo()
+        change = take_back(path)
         told = f"took back the change of {change.made:%Y-%m-%d %H:%M:%S} ({terminal.count(change.lines, 'line')})"
         more = f"; {change.left} before it can be taken back too" if change.left else ""
         terminal.say(f"{path}: {told}{more}")

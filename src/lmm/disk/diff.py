@@ -156,9 +156,14 @@ def three_way(base: str, ours: str, theirs: str) -> str:
     return "".join([*result, *now[done:]])
 
 
-def _touch(one: tuple[int, int], two: tuple[int, int]) -> bool:
-    """Whether two ranges overlap; one without items, if it lies inside the other, or where the other one lies."""
-    if one[0] == one[1] or two[0] == two[1]:
-        inner, outer = (one, two) if one[0] == one[1] else (two, one)
-        return outer[0] < inner[0] < outer[1] or one == two
-    return max(one[0], two[0]) < min(one[1], two[1])
+def _touch(ours: tuple[int, int], theirs: tuple[int, int]) -> bool:
+    """Whether two ranges overlap; what we insert also touches a change of the line below it, to which it may belong.
+
+    >>> _touch((3, 3), (3, 5)), _touch((3, 5), (3, 3)), _touch((5, 5), (3, 5)), _touch((3, 3), (3, 3))
+    (True, False, False, True)
+    """
+    if ours[0] == ours[1]:
+        return theirs[0] <= ours[0] < theirs[1] or ours == theirs
+    if theirs[0] == theirs[1]:
+        return ours[0] < theirs[0] < ours[1]
+    return max(ours[0], theirs[0]) < min(ours[1], theirs[1])

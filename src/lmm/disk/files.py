@@ -52,6 +52,20 @@ def read_document(path: Path) -> str:
     return decode_document(read_bytes(path), str(path))
 
 
+def read_settled(path: Path) -> str:
+    """The same; a file that is missing or empty is waited for, up to a second: an editor may be about to put it there.
+
+    Raises:
+        FileReadError: as `read_document`.
+    """
+    for _ in range(20):
+        with contextlib.suppress(FileReadError):
+            if (text := read_document(path)).strip():
+                return text
+        time.sleep(0.05)
+    return read_document(path)
+
+
 def real(path: Path) -> Path:
     """Where a path leads; a link that leads round in a circle leads to itself, and cannot be opened."""
     return Path(os.path.realpath(path))

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lmm.disk.diff import Conflict, hunks, three_way
-from lmm.disk.files import check_writable, document_lock, read_document, real, replace, state_folder
+from lmm.disk.files import check_writable, document_lock, read_settled, real, replace, state_folder
 from lmm.disk.folder import check_named
 from lmm.errors import Changed, LmmError
 
@@ -60,7 +60,7 @@ def take_back(path: Path) -> UndoneChange:
         FileReadError, FileWriteError: the file cannot be read or written.
     """
     with document_lock(check_named(path)):
-        now = read_document(path)
+        now = read_settled(path)
         check_writable(path)
         for record in sorted(_records(path), reverse=True):
             before, after = _read(record)
@@ -68,7 +68,7 @@ def take_back(path: Path) -> UndoneChange:
                 try:
                     replace(path, text, expected=now.encode("utf-8"))
                 except Changed:
-                    now = read_document(path)
+                    now = read_settled(path)
                     continue
                 record.unlink(missing_ok=True)
                 changes = hunks(now.splitlines(), text.splitlines())

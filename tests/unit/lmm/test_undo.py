@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,19 @@ def test_a_place_that_was_changed_since_is_not_taken_back(path: Path) -> None:
     assert path.read_bytes() == DOCUMENT.encode()
 
 
+@pytest.mark.parametrize("now", ["# A\n\none\n\n## C\n\nthree\n", "# A\n\none\n\n## New\n\nmine\n\n## C\n\nthree\n"])
+def test_what_was_taken_out_of_a_section_that_is_gone_is_not_put_into_another(path: Path, now: str) -> None:
+    """The chat about a section that its author deletes, or puts another one in the place of, is about no other one."""
+    path.write_text("# A\n\none\n\n---\n?: why?\n---\n## B\n\ntwo\n\n## C\n\nthree\n")
+    scan_messages(path, model=ScriptedModel(["So."]))
+    talking.resolved(path, Document.clear)
+    assert "~chat_" not in path.read_text()
+    path.write_text(now)
+    with pytest.raises(LmmError, match="was changed again since"):
+        undo.take_back(path)
+    assert path.read_text() == now
+
+
 def test_what_the_author_undid_is_passed_over(path: Path) -> None:
     """The change before it is the last one that is still there."""
     answer(path)
@@ -103,6 +117,21 @@ def test_a_save_in_the_moment_of_an_undo_stays(path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(undo, "replace", late)
     undo.take_back(path)
     assert path.read_bytes().decode() == f"{DOCUMENT}\r\n\r\nLate.\r\n"
+
+
+def test_an_undo_between_an_editors_removing_and_writing_waits(path: Path) -> None:
+    """As saving does: the file is missing for a moment, or empty."""
+    answer(path)
+    text = path.read_bytes()
+    for start in (path.unlink, lambda: path.write_bytes(b"")):
+        path.write_bytes(text)
+        undo.remember(path, DOCUMENT, text.decode())
+        start()
+        writing = threading.Timer(0.2, path.write_bytes, [text])
+        writing.start()
+        assert main(["undo", str(path)]) == 0
+        writing.join()
+        assert path.read_bytes() == DOCUMENT.encode()
 
 
 def test_nothing_but_changes_of_this_file(path: Path) -> None:
