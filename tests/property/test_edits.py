@@ -94,7 +94,7 @@ def test_accept_keeps_what_the_author_made_of_it(text: str, where: int, own: str
     before, _ = with_prompt.split("---\n=: change it\n---\n", 1)
     assert accepted.startswith(before)
     assert not find_edits(parse_markdown_text(accepted))
-    assert "lmm:" not in accepted
+    assert "<!-- lmm:" not in accepted
 
 
 @given(st.lists(st.sampled_from(["old", "new", "both", "meta"]), min_size=1, max_size=4), st.data())

@@ -39,7 +39,7 @@ _TEXT_STOP_IN_DIV = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|(?P<fence> {{0,3}}:{
 _OPAQUE_START = re.compile(_OPAQUE)
 # The rest of a line after which a block may start without a blank line: any, or only metadata.
 _METADATA_AHEAD = r"---[ \t]*(?:#[^\n]*)?\r?\n"
-_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|{_METADATA_AHEAD}| {{0,3}}:::)")
+_BEFORE_BLOCK = re.compile(rf"[ \t]*\r?\n(?={_HASHES}|{_METADATA_AHEAD}| {{0,3}}(?::::|```|~~~))")
 _BEFORE_TEXT = re.compile(r"[ \t]*\r?\n(?=[ \t]*[^ \t\r\n])")
 _BEFORE_METADATA = re.compile(rf"[ \t]*\r?\n(?={_METADATA_AHEAD})")
 _TARGETS = re.compile(rf"(?:\([^()\s][^()\n]*\)=[ \t]*\r?\n)++(?={_HASHES})")  # of MyST, above what they name

@@ -30,6 +30,10 @@ _NAMES = (
     ("footnote's text", re.compile(r"^ {0,3}(\[\^[^\]\s]+\]:)", re.MULTILINE)),
     ("link's address", re.compile(r"^ {0,3}(\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S)", re.MULTILINE)),
 )  # fmt: skip
+_RUNS = re.compile(r"`(?:r[ #]|\{\w+\})")
+_TAG = re.compile(r"<[A-Za-z][^<>]*>")
+_ATTRIBUTE = re.compile(r"\s(id|src)=[\"']?([^\s<>\"']+)")
+_BRACKET = re.compile(r"!?\[|\](?:[(\[](?P<target>[^\s()\[\]]+))?")
 _SHOWN = 5
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
 """How a comment begins that holds metadata of a reply."""
@@ -51,6 +55,9 @@ def losses(old: str, new: str) -> tuple[str, ...]:
     for kind, pattern in _NAMES:
         found += _dropped(kind, _names(pattern, old_prose), _names(pattern, new_prose))
     found += _dropped("chunk label", chunk_labels(old), chunk_labels(new))
+    before, now = ([(kind, " ".join(name.split())) for kind, name in _elements(text)] for text in (old, new))
+    for kind in dict.fromkeys(kind for kind, _ in before):
+        found += _dropped(kind, *([name for other, name in there if other == kind] for there in (before, now)))
     return tuple(found)
 
 
@@ -145,10 +152,15 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
 
 
 def _chunks(text: str) -> Iterator[tuple[str, str]]:
-    """Header and code of the chunks in a text."""
+    """Header and code of the chunks in a text, and code in its lines."""
+    yield from (("", code) for code in _inline_chunks(_FENCED.sub("\n", text)))
     for fence in _FENCED.finditer(text):
         if chunk := _CHUNK_HEADER.match(fence["info"]):
             yield chunk["header"], fence["code"]
+
+
+def _inline_chunks(text: str) -> Iterator[str]:
+    return (code[0] for code in _INLINE_CODE.finditer(text) if _RUNS.match(code[0]))
 
 
 def _prose(text: str) -> str:
@@ -189,12 +201,33 @@ def _names(pattern: re.Pattern[str], text: str) -> Iterator[str]:
         yield next(group for group in match.groups() if group)
 
 
+def _elements(text: str) -> Iterator[tuple[str, str]]:
+    """What stands in a text besides words, and is easily dropped unnoticed: its kind, and what it is known by."""
+    text = _FENCED.sub("\n", text.replace("\r\n", "\n"))
+    yield from (("inline code", code) for code in _inline_chunks(text))
+    text = _INLINE_CODE.sub("`", text)
+    yield from (("comment", text[start:end]) for start, end in _enclosed(text, "<!--", "-->"))
+    text = _without_comments(text)
+    for opening, closing in (("{{<", ">}}"), ("{{%", "%}}")):
+        yield from (("shortcode", text[start:end]) for start, end in _enclosed(text, opening, closing))
+    for tag in _TAG.findall(text):
+        shown = "picture" if tag[:4].lower() == "<img" else "embedded file"
+        yield from ((shown if name == "src" else "HTML id", value) for name, value in _ATTRIBUTE.findall(tag))
+    opened = list[str]()
+    for bracket in _BRACKET.finditer(text):
+        if bracket[0][-1] == "[":
+            opened.append(bracket[0])
+        elif opened and opened.pop() == "![" and bracket["target"]:
+            yield "picture", bracket["target"]
+
+
 def _dropped(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:
     kept = set(new)
     gone = list(dict.fromkeys(name for name in old if name not in kept))
     if gone:
         more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
-        yield f"it drops the {kind} {', '.join(gone[:_SHOWN])}{more}"
+        names = [excerpt(name) if " " in name else name for name in gone[:_SHOWN]]
+        yield f"it drops the {kind} {', '.join(names)}{more}"
 
 
 def _plain(title: str) -> str:

@@ -54,7 +54,7 @@ from lmm.markdown.blocks import (
 )
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
-from lmm.markdown.units import div_ends, is_opening, texts_of
+from lmm.markdown.units import ITEM, div_ends, is_opening, texts_of
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
 from lmm.notebook.edit_warnings import (
@@ -527,17 +527,22 @@ def _resolved(blocks: Sequence[Block], edits: Sequence[WaitingEdit], verdict: Ve
             result[edit.block : whole.end] = placed = [*unless_emptied(block, following), *after]
             last += placed[-1:] or result[max(edit.block - 1, 0) : edit.block]
         changed_from = edit.block
-    return _set_apart(result, last)
+    return _set_apart(result, last, new=verdict == "accept")
 
 
-def _set_apart(blocks: list[Block], last: Sequence[Block]) -> list[Block]:
-    """`blocks` with a blank line after those of `last` that would go on in what has been written below them since."""
+def _set_apart(blocks: list[Block], last: Sequence[Block], *, new: bool) -> list[Block]:
+    """`blocks` with a blank line after those of `last` that would go on in what stands below them now.
+
+    The author may have written there since. A list or a quotation that is `new` would go on in the fence of a div.
+    """
     ends = {id(block) for block in last}
     for i, (block, below) in enumerate(pairwise(blocks)):
         if id(block) in ends:
-            apart = ended(block, block.newline)
-            above = "::: x\n" if below.content.startswith(":::") and _is_in_div(blocks[:i]) else "x\n\n"
-            blocks[i] = block if _read_as(above, block, below) == _read_as(above, apart, below) else apart
+            apart, is_fence = ended(block, block.newline), below.content.startswith(":::")
+            above = "::: x\n" if is_fence and _is_in_div(blocks[:i]) else "x\n\n"
+            runs_on = new and is_fence and (ITEM.match(block.content) or block.content.startswith((" ", "\t", ">")))
+            same = _read_as(above, block, below) == _read_as(above, apart, below)
+            blocks[i] = block if same and not runs_on else apart
     return blocks
 
 

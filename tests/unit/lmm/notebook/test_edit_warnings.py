@@ -34,7 +34,14 @@ TORN = "it tears a fenced div: its ::: lines do not belong together any more"
         ("```{r fit}\n1\n```", "```{r}\n1\n```", ("it drops the chunk label fit",)),
         ("```{r}\n#| label: fig-x\n1\n```", "None.", ("it drops the chunk label fig-x",)),
         ("```python\n@cache\ndef f(): ...\n```", "None.", ()),
-        ("<!-- see @fox -->A.", "A.", ()),
+        ("<!-- see @fox -->A.", "<!-- see @fox -->B.", ()),
+        ("![A *leaf* [x]](leaf.png 'Title'){#fig-x} ![b][ref]", "{#fig-x}", ("it drops the picture leaf.png, ref",)),
+        ("<img alt='' src=\"a.png\"> [![b](b.png)](c)", "[a.png](b.png)", ("it drops the picture a.png, b.png",)),
+        ('<div class="x" id="top">A</div><a id=here>', "A.", ("it drops the HTML id top, here",)),
+        ("{{< video a.mp4 >}} {{% x %}}", "A.", ("it drops the shortcode '{{< video a.mp4 >}}', '{{% x %}}'",)),
+        ("`r nrow(x)` `{r} y` `r x` `s`", "`r x`", ("it drops the inline code '`r nrow(x)`', '`{r} y`'",)),
+        ("A.<!-- why\nnot -->", "A.", ("it drops the comment '<!-- why not -->'",)),
+        ("`<!-- a -->` `{{< b >}}` `![c](d)`\n\n```\n<p id=x>\n```", "A.", ()),
         ("@a @b @c @d @e @f @g", "", ("it drops the citation or reference @a, @b, @c, @d, @e and 2 more",)),
     ],
 )  # fmt: skip
@@ -71,6 +78,7 @@ def test_code() -> None:
     assert chunk_labels(old) == ["one", "two"]
     assert code_notices(old, "```{.r}\nx <- 2\n```") == ()
     assert code_notices(old, old) == ("chunk labels stand twice until the edit is resolved, and knitr stops: one, two",)
+    assert code_notices(old, "`r system('x')`") == ("the new text adds or changes code that knitr will run",)
     assert code_notices(old, "```{r}\nx <- 1\n```\n") == ("the new text adds or changes code that knitr will run",)
 
 
