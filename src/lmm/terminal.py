@@ -277,7 +277,7 @@ class EventPrinter:
     def __call__(self, event: Event, place: Place) -> None:
         """Show an event, or keep it until the place's turn has come."""
         if isinstance(event, (Waiting, Notice)):
-            tell_notice(event, place)
+            tell_notice(event, place, err=self.err)
             return
         if not isinstance(event, (Asked, TextDelta, Retrying, Reply, Failed)):
             return
@@ -317,10 +317,10 @@ def _ends(event: Event) -> bool:
     return isinstance(event, (Reply, Failed))
 
 
-def tell_notice(event: Waiting | Notice, place: Place) -> None:
+def tell_notice(event: Waiting | Notice, place: Place, *, err: bool = False) -> None:
     """What a person should know; what is waited for, on standard error."""
     text = event.reason if isinstance(event, Waiting) else event.text
-    say(f"{place}: {text}" if str(place) else text, err=isinstance(event, Waiting))
+    say(f"{place}: {text}" if str(place) else text, err=err or isinstance(event, Waiting))
 
 
 def reply_note(reply: Reply) -> str:

@@ -66,7 +66,7 @@ def reject(*, files: tuple[Path, ...], line: int | None, again: bool, as_json: b
 def _resolve(path: Path, done: str, verb: Callable[[Document], int], as_json: bool) -> int:
     from lmm import Document
 
-    with Document.open(path, listener=terminal.EventPrinter()) as document:
+    with Document.open(path, listener=terminal.EventPrinter(err=as_json)) as document:
         document.reload()
         count = verb(document)
         document.save()

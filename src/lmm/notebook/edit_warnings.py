@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lmm.disk.diff import hunks
+from lmm.markdown.spans import spans
 
 CUT = "the reply was cut off at the model's output limit"
 
 _FENCED = re.compile(r"^[ \t>]*(?P<mark>(?P<char>[`~])(?P=char){2,})(?P<info>[^\n]*)\n(?P<code>(?:.*\n)*?)"
                      r"[ \t>]*(?P=mark)(?P=char)*[ \t]*(?:\n|\Z)", re.MULTILINE)  # fmt: skip
 _INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
+_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 _DIV_OPENS = re.compile(r"^ {0,3}:{3,}[ \t]*(?:\{[^\n]*|[^\s:{][^\n]*)$", re.MULTILINE)
 _DIV_CLOSES = re.compile(r"^ {0,3}:{3,}[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#@])[.)])[ \t]")
@@ -30,10 +32,10 @@ _NAMES = (
     ("footnote's text", re.compile(r"^ {0,3}(\[\^[^\]\s]+\]:)", re.MULTILINE)),
     ("link's address", re.compile(r"^ {0,3}(\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S)", re.MULTILINE)),
 )  # fmt: skip
-_RUNS = re.compile(r"`(?:r[ #]|\{\w+\})")
-_TAG = re.compile(r"<[A-Za-z][^<>]*>")
+_LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
+_INLINE = "inline code"
+_RUNS = re.compile(r"r[ #]|\{\w+\}")
 _ATTRIBUTE = re.compile(r"\s(id|src)=[\"']?([^\s<>\"']+)")
-_BRACKET = re.compile(r"!?\[|\](?:[(\[](?P<target>[^\s()\[\]]+))?")
 _SHOWN = 5
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
 """How a comment begins that holds metadata of a reply."""
@@ -55,7 +57,7 @@ def losses(old: str, new: str) -> tuple[str, ...]:
     for kind, pattern in _NAMES:
         found += _dropped(kind, _names(pattern, old_prose), _names(pattern, new_prose))
     found += _dropped("chunk label", chunk_labels(old), chunk_labels(new))
-    before, now = ([(kind, " ".join(name.split())) for kind, name in _elements(text)] for text in (old, new))
+    before, now = list(_elements(old)), list(_elements(new))
     for kind in dict.fromkeys(kind for kind, _ in before):
         found += _dropped(kind, *([name for other, name in there if other == kind] for there in (before, now)))
     return tuple(found)
@@ -76,9 +78,9 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
 
 def metadata_notices(new: str) -> list[str]:
     """What an author should know of metadata that a model wrote: it is a comment, and has no effect."""
-    size = len(MODELS_METADATA)
-    found = [excerpt(new[start + size : end - 3]) for start, end in _enclosed(new, MODELS_METADATA, "-->")]
-    return [f"the model wrote metadata; it is a comment now, without effect: {body}" for body in found]
+    opening = MODELS_METADATA.removeprefix("<!--")
+    found = [span.text.removeprefix(opening) for span in spans(new) if span.text.startswith(opening)]
+    return [f"the model wrote metadata; it is a comment now, without effect: {excerpt(body)}" for body in found]
 
 
 def excerpt(text: str) -> str:
@@ -93,7 +95,12 @@ def says_nothing(text: str) -> bool:
     >>> says_nothing("<!-- as you wish -->\\n"), says_nothing("<!-- a --> b"), says_nothing("<!-- a")
     (True, False, False)
     """
-    return not _without_comments(text).strip()
+    at = 0
+    for span in spans(text):
+        if span.kind != "comment" or text[at : span.start].strip():
+            return False
+        at = span.end
+    return not text[at:].strip()
 
 
 def leaves_comment_open(text: str) -> bool:
@@ -102,10 +109,11 @@ def leaves_comment_open(text: str) -> bool:
     >>> leaves_comment_open("a <!-- b"), leaves_comment_open("a `<!--` b"), leaves_comment_open("<!-- a --> b")
     (True, False, False)
     """
-    if text.rfind("<!--") <= text.rfind("-->"):
-        return False
-    words = _without_code(text)
-    return words.rfind("<!--") > words.rfind("-->")
+    at = text.find("<!--", text.rfind("-->") + 1)
+    for span in spans(text) if at >= 0 else ():
+        if span.kind in ("code", "code_block") and span.start <= at < span.end:
+            at = text.find("<!--", span.end)
+    return at >= 0
 
 
 def without_heading(new: str, heading: str) -> str:
@@ -146,46 +154,22 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
     before = chunk_labels(old)
     if labels := sorted({label for label in chunk_labels(new) if label in before}):
         notices.append(f"chunk labels stand twice until the edit is resolved, and knitr stops: {', '.join(labels)}")
-    if set(_chunks(new)) - set(_chunks(old)):
+    in_lines = ({name for kind, name in _elements(text) if kind == _INLINE} for text in (new, old))
+    if set(_chunks(new)) - set(_chunks(old)) or set.difference(*in_lines):
         notices.append("the new text adds or changes code that knitr will run")
     return tuple(notices)
 
 
 def _chunks(text: str) -> Iterator[tuple[str, str]]:
-    """Header and code of the chunks in a text, and code in its lines."""
-    yield from (("", code) for code in _inline_chunks(_FENCED.sub("\n", text)))
+    """Header and code of the chunks in a text."""
     for fence in _FENCED.finditer(text):
         if chunk := _CHUNK_HEADER.match(fence["info"]):
             yield chunk["header"], fence["code"]
 
 
-def _inline_chunks(text: str) -> Iterator[str]:
-    return (code[0] for code in _INLINE_CODE.finditer(text) if _RUNS.match(code[0]))
-
-
 def _prose(text: str) -> str:
     """`text` without code and comments, in which marks mean nothing."""
-    return _without_comments(_without_code(text))
-
-
-def _without_code(text: str) -> str:
-    return _INLINE_CODE.sub("`", _FENCED.sub("\n", text.replace("\r\n", "\n")))
-
-
-def _without_comments(text: str) -> str:
-    kept, at = [], 0
-    for start, end in _enclosed(text, "<!--", "-->"):
-        kept.append(text[at:start])
-        at = end
-    return "".join(kept) + text[at:]
-
-
-def _enclosed(text: str, opening: str, closing: str) -> Iterator[tuple[int, int]]:
-    """From where to where each opening goes with the next closing."""
-    at = 0
-    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
-        at = end + len(closing)
-        yield start, at
+    return _HIDDEN.sub("", _INLINE_CODE.sub("`", _FENCED.sub("\n", text.replace("\r\n", "\n"))))
 
 
 def _torn(old: str, new: str) -> Iterator[str]:
@@ -203,22 +187,18 @@ def _names(pattern: re.Pattern[str], text: str) -> Iterator[str]:
 
 def _elements(text: str) -> Iterator[tuple[str, str]]:
     """What stands in a text besides words, and is easily dropped unnoticed: its kind, and what it is known by."""
-    text = _FENCED.sub("\n", text.replace("\r\n", "\n"))
-    yield from (("inline code", code) for code in _inline_chunks(text))
-    text = _INLINE_CODE.sub("`", text)
-    yield from (("comment", text[start:end]) for start, end in _enclosed(text, "<!--", "-->"))
-    text = _without_comments(text)
-    for opening, closing in (("{{<", ">}}"), ("{{%", "%}}")):
-        yield from (("shortcode", text[start:end]) for start, end in _enclosed(text, opening, closing))
-    for tag in _TAG.findall(text):
-        shown = "picture" if tag[:4].lower() == "<img" else "embedded file"
-        yield from ((shown if name == "src" else "HTML id", value) for name, value in _ATTRIBUTE.findall(tag))
-    opened = list[str]()
-    for bracket in _BRACKET.finditer(text):
-        if bracket[0][-1] == "[":
-            opened.append(bracket[0])
-        elif opened and opened.pop() == "![" and bracket["target"]:
-            yield "picture", bracket["target"]
+    # What a label stands for may be written in another place of the document.
+    labels = dict.fromkeys(_LABEL.findall(text))
+    for span in spans(f"{text}\n\n" + "".join(f"[{label}]: <{label}>\n" for label in labels)):
+        if span.kind == "image":
+            yield "picture", span.target
+        elif span.kind in ("comment", "shortcode"):
+            yield span.kind, " ".join(text[span.start : span.end].split())
+        elif span.kind == "code" and _RUNS.match(span.text):
+            yield _INLINE, f"`{span.text}`"
+        elif span.kind == "html":
+            shown = "picture" if span.target == "img" else "embedded file"
+            yield from ((shown if name == "src" else "HTML id", value) for name, value in _ATTRIBUTE.findall(span.text))
 
 
 def _dropped(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:

@@ -686,9 +686,11 @@ def _read_otherwise(before: list[Block], after: list[Block]) -> set[str]:
 
 
 def _lines_by_kind(blocks: list[Block]) -> dict[str, Counter[str]]:
-    """The lines of all blocks of a kind, those of prompts left out: they may become anything."""
+    """The lines of all blocks of a kind, those of prompts and of models left out: they may become anything."""
     found: dict[str, Counter[str]] = {}
     for block in blocks:
+        if block.content.startswith(MODELS_METADATA):
+            continue
         kind = "metadata" if isinstance(block, MetadataBlock) else block.kind
         source = mask_prompts(block.body, block.prompts) if isinstance(block, MetadataBlock) else block.content
         lines = (line.strip() for line in source.splitlines())
