@@ -154,8 +154,8 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
     before = chunk_labels(old)
     if labels := sorted({label for label in chunk_labels(new) if label in before}):
         notices.append(f"chunk labels stand twice until the edit is resolved, and knitr stops: {', '.join(labels)}")
-    in_lines = ({name for kind, name in _elements(text) if kind == _INLINE} for text in (new, old))
-    if set(_chunks(new)) - set(_chunks(old)) or set.difference(*in_lines):
+    now, then = ({name for kind, name in _elements(text) if kind == _INLINE} for text in (new, old))
+    if set(_chunks(new)) - set(_chunks(old)) or now - then:
         notices.append("the new text adds or changes code that knitr will run")
     return tuple(notices)
 
