@@ -52,15 +52,17 @@ def read_document(path: Path) -> str:
     return decode_document(read_bytes(path), str(path))
 
 
-def read_settled(path: Path) -> str:
-    """The same; a file that is missing or empty is waited for, up to a second: an editor may be about to put it there.
+def read_settled(path: Path, base: str | None = None) -> str:
+    """The same; what is missing, torn or emptied is waited for, up to a second: an editor may be about to write it.
+
+    `base` is what the file may hold even if that is nothing.
 
     Raises:
         FileReadError: as `read_document`.
     """
     for _ in range(20):
         with contextlib.suppress(FileReadError):
-            if (text := read_document(path)).strip():
+            if (text := read_document(path)) == base or text.strip():
                 return text
         time.sleep(0.05)
     return read_document(path)

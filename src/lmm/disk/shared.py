@@ -142,7 +142,7 @@ class SharedFile:
             LmmError: `rebase` cannot; nothing is written.
         """
         while True:
-            theirs = self._whole()
+            theirs = files.read_settled(self.path, self.base)
             try:
                 text, failures = rebase(theirs)
             except LmmError:
@@ -167,15 +167,6 @@ class SharedFile:
         with contextlib.suppress(LmmError, OSError):  # a full disk must not make a save fail that is done
             remember(self.path, before, self.base)
         return tuple(recovered)
-
-    def _whole(self) -> str:
-        """The text on disk; one that is gone, emptied or torn is waited for, as it may be about to be written."""
-        for _ in range(_PAUSES):
-            now = self._now()
-            if now is not None and (now == self.base or now.strip()):
-                return now
-            time.sleep(_PAUSE)
-        return files.read_document(self.path)
 
     def _pause(self) -> str | None:
         """Wait until whoever writes at this moment has ended: some programs write in several steps. The text then."""

@@ -658,6 +658,8 @@ def _gone(asked: PendingPrompt) -> LmmError:
     question = " ".join(asked.prompt.text.split())
     what = f"the question is gone from the file, which was changed meanwhile, and the reply with it: {question}"
     return LmmError(what, hint="asked again, it is answered for nothing: the reply is remembered")
+
+
 def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
     """Whether a reply is none: nothing is in it, or but a comment."""
     return says_nothing(text_of_reply(reply.text) if pending.is_edit else reply.text)
