@@ -2,7 +2,7 @@
 
 Articles are those of Zyte's benchmark, whose text people marked: `LMM_ARTICLES` names a checkout of
 scrapinghub/article-extraction-benchmark. Documentation is the Rust book, made into pages with navigation by MkDocs,
-where that is installed. Ours is measured as it is without trafilatura and, where that is installed, with it.
+where that is installed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from selectolax.lexbor import LexborHTMLParser
+
 from benchmarks.documents import SHARED
 from benchmarks.measure import Row
-from lmm.importing.elements import words_of
-from lmm.importing.html_tree import decode_html, parse_html
-from lmm.importing.main_text import main_text
-from lmm.importing.web_page import read_page
+from lmm.importing.html_page import decode_html, read_page
 
 _THEMES = ("mkdocs", "readthedocs")
 _HOOK = """
@@ -54,12 +53,7 @@ def _row(what: str, pages: list[Page]) -> Row:
     peers: dict[str, Read] = {"trafilatura": _trafilatura, "readability": _readability}
     here = {name: read for name, read in peers.items() if importlib.util.find_spec(name) is not None}
     measured = "; ".join(f"{name}: {_measured(pages, read)}" for name, read in here.items())
-    ours = f"{_measured(pages, _alone)}" + (f"; with trafilatura {_measured(pages, _with)}" if _with_it() else "")
-    return Row(what, measured or "no peer is installed", ours)
-
-
-def _with_it() -> bool:
-    return importlib.util.find_spec("trafilatura") is not None
+    return Row(what, measured or "no peer is installed", _measured(pages, _ours))
 
 
 def _measured(pages: list[Page], read: Read) -> str:
@@ -81,13 +75,13 @@ def _words(text: str) -> Counter[str]:
 # -- readers -----------------------------------------------------------------------------------------------
 
 
-def _alone(data: bytes) -> str:
-    return words_of(read_page(parse_html(decode_html(data))).body)
+def _ours(data: bytes) -> str:
+    page = read_page(decode_html(data), [])
+    return _text(page.html) if page else ""
 
 
-def _with(data: bytes) -> str:
-    html = decode_html(data)
-    return words_of(read_page(parse_html(html), main_text=main_text(html)[0]).body)
+def _text(html: str) -> str:
+    return LexborHTMLParser(html).text(separator=" ")
 
 
 def _trafilatura(data: bytes) -> str:
@@ -96,7 +90,7 @@ def _trafilatura(data: bytes) -> str:
 
 def _readability(data: bytes) -> str:
     page = importlib.import_module("readability").Document(decode_html(data))
-    return words_of(parse_html(str(page.summary())))
+    return _text(str(page.summary()))
 
 
 # -- pages -------------------------------------------------------------------------------------------------
@@ -126,5 +120,5 @@ def _built(book: Path, theme: str) -> list[Page]:
         command = [sys.executable, "-m", "mkdocs", "-q", "build", "-d", str(site)]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
         texts = json.loads((site / "texts.json").read_text(encoding="utf-8"))
-        pages = [((site / name).read_bytes(), words_of(parse_html(html))) for name, html in sorted(texts.items())]
+        pages = [((site / name).read_bytes(), _text(html)) for name, html in sorted(texts.items())]
     return [page for page in pages if page[1]]

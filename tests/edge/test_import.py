@@ -30,9 +30,9 @@ from hypothesis import assume, given, settings, strategies as st
 
 from lmm.errors import FileReadError, FileWriteError
 from lmm.importing import import_file, read_html
-from lmm.importing.elements import element
+from lmm.importing.elements import element, to_html
 from lmm.importing.imported import Context, compose
-from lmm.importing.to_markdown import to_markdown
+from lmm.importing.pandoc import convert_html
 from lmm.markdown import parse_markdown_text
 
 pytestmark = pytest.mark.knit
@@ -325,7 +325,7 @@ def test_any_text_is_text_for_pandoc_too(texts: list[list[dict[str, str]]]) -> N
     need("pandoc")
     lines = ["".join(node.get("c", " ") for node in nodes) for nodes in texts]
     body = element("body", *(node for line in lines for node in (element("p", line), element("hr"))))
-    blocks = read_back("---\ntitle: T\n---\n\n" + to_markdown(body))
+    blocks = read_back("---\ntitle: T\n---\n\n" + convert_html(to_html(body), Context("a.html")).body)
     assert [block["t"] for block in blocks] == ["Para", "HorizontalRule"] * len(lines)
     assert [inline(block["c"]) for block in blocks[::2]] == [[line] for line in lines]
 
@@ -339,8 +339,7 @@ def test_formulas_mean_the_same_after_word_and_html() -> None:
     assert _mathml(from_word) == original
     page = re.sub(rb"<annotation.*?</annotation>", b"", written(blocks, "-t", "html", "--mathml"), flags=re.DOTALL)
     from_page = read_html.read(page, Context("a.html")).body
-    different = [tex for tex, a, b in zip(FORMULAS, _mathml(from_page), original, strict=True) if a != b]
-    assert different == [r"\overline{X}"]  # a short bar, which MathML does not tell from a long one
+    assert _mathml(from_page) == original
 
 
 def _mathml(markdown: str) -> list[str]:

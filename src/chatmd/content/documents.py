@@ -18,7 +18,7 @@ from lmm.errors import FileReadError, LmmError
 from lmm.fetch import FetchRules
 from lmm.importing.elements import tags
 from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
-from lmm.importing.html_tree import decode_html
+from lmm.importing.html_page import decode_html
 from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
 

@@ -38,8 +38,8 @@ _TABLE = re.compile(r"^\|(?: ?:?-+:? ?\|)+$", re.MULTILINE)
 def import_(*, files: tuple[str, ...], output: Path | None, site: bool, pages: int, force: bool, timeout: float) -> int:
     """Turn other formats into markdown, with their images in a folder beside it.
 
-    PDF, web pages, EPUB and notebooks; through Pandoc: Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText,
-    AsciiDoc, MediaWiki, DocBook.
+    PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
+    MediaWiki, DocBook. Pandoc writes the markdown.
 
     Read and correct the result before you ingest it. No code is run, and nothing is fetched but the URLs that you name
     and the pictures beside them; with --site, pages on the same host, as its robots.txt allows.

@@ -7,6 +7,7 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 from xml.etree import ElementTree
@@ -102,8 +103,9 @@ class Archive:
             return data if picture_type(data) else b""
         return b""
 
-    def bounded(self) -> bytes:
-        """The archive with its XML and pictures, each of which has been looked at; in place of all else is nothing.
+    def bounded(self, pages: Collection[str] = ()) -> bytes:
+        """The archive with its XML and pictures, each of which has been looked at, and with some `pages`; in place of
+        all else is nothing.
 
         Raises:
             FileReadError: an XML file in it is too large, or declares entities.
@@ -111,7 +113,9 @@ class Archive:
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as copy:
             for name in sorted(self.names):
-                copy.writestr(name, (self.checked if name.endswith((".xml", ".rels")) else self.picture)(name))
+                is_xml = name.endswith((".xml", ".rels", ".opf", ".ncx"))
+                read = self.read if name in pages else self.checked if is_xml else self.picture
+                copy.writestr(name, read(name))
         return out.getvalue()
 
     def checked(self, name: str) -> bytes:

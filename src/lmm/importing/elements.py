@@ -1,14 +1,12 @@
-"""The document between reading and writing: a tree of elements with HTML's names, whatever the file was.
-
-Every reader makes such a tree (or markdown), and one writer turns it into markdown. Besides HTML's elements there is
-``math``, whose text is TeX and whose attribute ``display`` is ``block`` or ``inline``.
-"""
+"""The document in a PDF on its way to Pandoc: a tree of elements with HTML's names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from operator import is_
+from html import escape
+
+from lmm.importing.escape import plain
 
 HARM = "the file is damaged, or was made to do harm"
 """What to say of a file that is more than any document is."""
@@ -19,11 +17,6 @@ def tags(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-BLOCK_TAGS = tags(
-    "address article aside blockquote body center dd details dir div dl dt fieldset figcaption figure footer "
-    "footnote form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol p pre section summary table "
-    "tbody td tfoot th thead tr ul"
-)
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -38,11 +31,6 @@ class MarkupElement:
     def get(self, name: str) -> str:
         """An attribute, or the empty string."""
         return self.attributes.get(name, "")
-
-    @property
-    def classes(self) -> frozenset[str]:
-        """The words of the attribute ``class``."""
-        return frozenset(self.get("class").split())
 
     @property
     def elements(self) -> Iterator[MarkupElement]:
@@ -62,20 +50,6 @@ def element(tag: str, *children: Node, **attributes: str) -> MarkupElement:
     return MarkupElement(tag, attributes, children)
 
 
-def walk(node: MarkupElement) -> Iterator[MarkupElement]:
-    """An element and all below it, in the order of the document."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += [child for child in reversed(node.children) if isinstance(child, MarkupElement)]
-
-
-def find(node: MarkupElement, *tags: str) -> Iterator[MarkupElement]:
-    """The elements below (or at) `node` with one of these tags."""
-    return (found for found in walk(node) if found.tag in tags)
-
-
 def text_of(node: Node) -> str:
     """All text of a node as it stands; ``br`` is a newline.
 
@@ -92,29 +66,14 @@ def words_of(node: Node) -> str:
     return " ".join(text_of(node).split())
 
 
-def has_blocks(node: Node) -> bool:
-    """Whether a node is, or contains, something that stands on lines of its own."""
-    if isinstance(node, str):
-        return False
-    return node.tag in BLOCK_TAGS or any(map(has_blocks, node.children))
+def to_html(node: Node) -> str:
+    """A node as HTML.
 
-
-def rewrite(root: MarkupElement, change: Callable[[MarkupElement], Iterable[Node]]) -> MarkupElement:
-    """The tree with each element replaced by what `change` gives for it, from the leaves up; an empty one if nothing is
-    left of it.
-
-    >>> rewrite(element("p", "a", element("i", "b")), lambda node: [] if node.tag == "i" else [node]).children
-    ('a',)
+    >>> to_html(element("p", "a < b", element("img", src="x")))
+    '<p>a &lt; b<img src="x"></p>'
     """
-    return next((node for node in _rewritten(root, change) if isinstance(node, MarkupElement)), element("body"))
-
-
-def _rewritten(node: MarkupElement, change: Callable[[MarkupElement], Iterable[Node]]) -> Iterable[Node]:
-    children: list[Node] = []
-    for child in node.children:
-        if isinstance(child, str):
-            children.append(child)
-        else:
-            children += _rewritten(child, change)
-    kept = len(children) == len(node.children) and all(map(is_, children, node.children))
-    return change(node if kept else MarkupElement(node.tag, node.attributes, tuple(children)))
+    if isinstance(node, str):
+        return escape(plain(node), quote=False)
+    attributes = "".join(f' {name}="{escape(text)}"' for name, text in node.attributes.items())
+    inside = "".join(map(to_html, node.children))
+    return f"<{node.tag}{attributes}>{inside}" + ("" if node.tag in ("img", "br", "hr") else f"</{node.tag}>")

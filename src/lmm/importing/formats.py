@@ -14,8 +14,8 @@ class Format:
     """One row: `module` has a function ``read(data, context)``, here that of Pandoc; `needs` are the packages that it
     imports.
 
-    `reader` is Pandoc's name of the format, where Pandoc reads it. `called` is what people call such a file, `types`
-    are the media types under which servers send it; `is_text` if people read it as it is.
+    `reader` is Pandoc's name of what it is given: the file, or HTML that the module makes. `called` is what people
+    call such a file, `types` are the media types under which servers send it; `is_text` if people read it as it is.
     """
 
     name: str
@@ -33,7 +33,8 @@ _OFFICE = "application/vnd.openxmlformats-officedocument"
 _HTML = Format(
     "HTML",
     "web pages, saved or at a URL",
-    called="HTML",
+    "html",
+    "HTML",
     types=("text/html", "application/xhtml+xml"),
     is_text=True,
     module="lmm.importing.read_html",
@@ -41,18 +42,13 @@ _HTML = Format(
     most=40_000_000,
 )
 _EPUB = Format(
-    "EPUB",
-    "books without copy protection",
-    called="an EPUB book",
-    types=("application/epub+zip",),
-    module="lmm.importing.read_epub",
-    needs=("selectolax",),
-    most=500_000_000,
+    "EPUB", "books without copy protection", "epub", "an EPUB book", ("application/epub+zip",), most=500_000_000
 )
 _PDF = Format(
     "PDF",
     "with text in it, not only pictures of it",
-    called="a PDF file",
+    "html",
+    "a PDF file",
     types=("application/pdf",),
     module="lmm.importing.read_pdf",
     needs=("pypdfium2",),
@@ -61,7 +57,8 @@ _PDF = Format(
 _NOTEBOOK = Format(
     "Jupyter",
     "notebooks; no code is run",
-    called="a Jupyter notebook",
+    "html",
+    "a Jupyter notebook",
     types=("application/x-ipynb+json",),
     is_text=True,
     module="lmm.importing.read_notebook",

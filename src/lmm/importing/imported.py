@@ -108,10 +108,9 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     # A
     """
     blocks = parse_markdown_text(document.body)
-    headings = [block for block in blocks if isinstance(block, HeadingBlock) and block.title]
     own = _line(document.title)
-    title = own or (_unescaped(headings[0].title) if headings else "") or name
-    chapters = [heading for heading in headings if heading.level == 1]
+    title = own or first_title(document.body) or name
+    chapters = [block for block in blocks if isinstance(block, HeadingBlock) and block.title and block.level == 1]
     if len(chapters) > 1 and blocks[0] is chapters[0] and _unescaped(chapters[0].title) == own:
         blocks = blocks[1:]  # a title page: the header says it
     values = {"title": title, **document.values, "source": source, "lang": language_tag(document.language)}
@@ -148,7 +147,13 @@ def _line(text: str) -> str:
     return " ".join(escape.plain(text).split())[:300]
 
 
+def first_title(body: str) -> str:
+    """The text of the first heading of a document, or the empty string."""
+    headings = (block for block in parse_markdown_text(body) if isinstance(block, HeadingBlock) and block.title)
+    return next((_unescaped(heading.title) for heading in headings), "")
+
+
 def _unescaped(text: str) -> str:
     """A heading's text without markup."""
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"!?\[([^\[\]]*)\]\([^()]*\)", r"\1", text)
     return re.sub(r"\\(.)|[*`]", lambda match: match[1] or "", text)

@@ -72,7 +72,7 @@ def _underlined(source: str) -> str:
         mark = "#" if match["line"][0] == "=" else "##"
         return f"{match['before']}{mark} {match['title'].strip()}\n"
 
-    if unclosed_construct(source) is None and not re.search(r"(?m)^ {0,3}(?:```|~~~|\$\$|<!--)|^\s*\|", source):
+    if unclosed_construct(source) is None and not re.search(r"(?m)^ {0,3}(?:```|~~~|\$\$|<!--)|^[ \t]*\|", source):
         first = _UNDERLINED.match(source)
         if first is not None:
             rest = source[first.end() :]

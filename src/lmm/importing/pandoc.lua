@@ -1,11 +1,25 @@
 -- What Pandoc has read, so that its markdown is what a person would write: see lmm/importing/pandoc.py.
--- LMM_FOLDER takes the images out and has the notes of slides, LMM_PREFIX leads to the folder of the file.
+-- LMM_FOLDER takes the images out and has the notes of slides, LMM_PREFIX leads to the folder of the file;
+-- with LMM_IDS headings keep their ids although nothing in the document links to them. Of a book, LMM_BOOK are the
+-- names of the files with its contents; what it links to is in it, or nowhere.
 
-local folder, prefix = os.getenv('LMM_FOLDER'), os.getenv('LMM_PREFIX') or ''
+local folder, prefix, all_ids = os.getenv('LMM_FOLDER'), os.getenv('LMM_PREFIX') or '', os.getenv('LMM_IDS')
+local book = os.getenv('LMM_BOOK')
 local KEPT = {'theorem', 'lemma', 'corollary', 'proposition', 'conjecture', 'definition', 'example', 'exercise',
   'solution', 'remark', 'proof', 'note', 'tip', 'warning', 'caution', 'important'}
 local META = {'title', 'subtitle', 'author', 'date', 'abstract', 'keywords', 'lang'}
+local NO_LANGUAGE = {sourceCode = true, numberLines = true}
+local PERMALINK = {['¶'] = true, ['§'] = true, ['#'] = true, ['🔗'] = true, ['⚓'] = true, [''] = true}
+local MOST_LETTERS = 20000000  -- of a table in which cells are repeated
+local stringify = pandoc.utils.stringify
 local numbers, count, linked = {}, 0, {}
+
+-- What cannot be seen goes, and what may end a line is a blank: neither may make a heading of what stands behind it.
+local function clean(text)
+  return (text:gsub('[\0-\8\14-\31\127]', ''):gsub('\194[\128-\132\134-\159\173]', ''):gsub('\226\128\139', '')
+    :gsub('\226\129\160', ''):gsub('\239\187\191', ''):gsub('\239\191[\190\191]', '')
+    :gsub('[\9-\13]', ' '):gsub('\194\133', ' '):gsub('\226\128[\168\169]', ' '))
+end
 
 local function relative(address)
   return address ~= '' and not address:find('^[%a][%w+.-]*:') and not address:find('^[/#]')
@@ -13,12 +27,12 @@ end
 
 local function from_here(address)
   if prefix == '' or not relative(address) then return address end
-  return prefix .. '/' .. address
+  return prefix .. '/' .. address:gsub('^%./', '')
 end
 
 local function save(address)
   local mime, data = pandoc.mediabag.lookup(address)
-  if not data then return from_here(address) end
+  if not data then return not book and from_here(address) end
   if not numbers[address] then
     local name = string.format('%d%s', count, address:match('%.%w+$') or ('.' .. mime:match('[%w]+$')))
     local file = assert(io.open(folder .. '/' .. name, 'wb'))
@@ -30,8 +44,9 @@ local function save(address)
 end
 
 local function image(node)
-  local title = node.title:find('^Picture %d+$') and '' or node.title  -- PowerPoint's name for it
-  return pandoc.Image(node.caption, save(node.src), title)
+  local title = node.title:find('^Picture %d+$') and '' or clean(node.title)  -- PowerPoint's name for it
+  local address = save(node.src)
+  return address and pandoc.Image(node.caption, address, title) or node.caption
 end
 
 -- An entry of Word's table of contents: a link with the page's number, which is a link as well.
@@ -49,31 +64,104 @@ end
 
 local function link(node)
   local name = node.target:match('^#(.*)')
-  if name and not linked[name] then return node.content end
-  return pandoc.Link(node.content, from_here(node.target), node.title)
+  local nowhere = node.target == '' or name and not linked[name] or book and relative(node.target)
+  if nowhere or #node.content == 0 then return node.content end
+  return pandoc.Link(node.content, from_here(node.target), clean(node.title))
+end
+
+-- -- headings -------------------------------------------------------------------------------------------
+
+local function is_permalink(node)
+  local words = (node.title .. ' ' .. (node.attributes['aria-label'] or '')):lower()
+  return node.target:find('#') and PERMALINK[clean(stringify(node)):gsub('%s', '')]
+    or node.target:find('^#') and (words:find('permalink') or words:find('direct link') or words:find('^%s*anchor'))
+    or node.classes:find_if(function(class) return class:find('anchor') or class:find('headerlink') end)
+      and #stringify(node) < 9
+end
+
+-- A heading's id may be that of an anchor in it, and what links to it from there says nothing.
+local function named(node)
+  local id = node.identifier
+  node = node:walk {Span = function(part) if id == '' then id = part.identifier end end,
+    Link = function(part)
+      if id == '' then id = part.identifier end
+      if is_permalink(part) then return {} end
+      if part.target:find('^#') and (part.target == '#' .. node.identifier or part.target == '#' .. part.identifier) then
+        return part.content
+      end
+    end}
+  if not id:find('^[%w_\128-\255][%w_:.\128-\255-]*$') then id = '' end
+  return pandoc.Header(node.level, node.content, pandoc.Attr(id, node.classes))
+end
+
+-- A section's id is that of its heading.
+local function section(node)
+  local first = node.content[1]
+  if first and first.t == 'Header' and first.identifier == '' and node.identifier ~= '' then
+    first.identifier = node.identifier
+    return node
+  end
 end
 
 local function heading(node)
-  return pandoc.Header(node.level, node.content, pandoc.Attr(linked[node.identifier] == 'used' and node.identifier or ''))
+  if #node.content == 0 then return {} end
+  local last = node.content[#node.content]
+  if last.t == 'Str' and last.text:find('}$') then  -- no attributes
+    last.text = last.text:sub(1, -2)
+    node.content:insert(pandoc.RawInline('markdown', '\\}'))
+  end
+  local kept = all_ids or linked[node.identifier] == 'used'
+  return pandoc.Header(node.level, node.content, pandoc.Attr(kept and node.identifier or ''))
 end
 
--- What Pandoc does not escape at the beginning of a paragraph, and reads as something else.
-local function paragraph(node)
-  local first = node.content[1]
-  if not first then return node.t == 'Para' and {} or nil end
-  if first.t ~= 'Str' then return nil end
-  local mark, rest = first.text:match('^([:%%])(.*)')
-  if not mark and first.text:find('^%-%-%-+$') then mark, rest = '-', first.text:sub(2) end
-  if not mark and first.text == 'Table:' then mark, rest = 'Table\\:', '' end
-  if not mark then return nil end
-  node.content[1] = pandoc.Str(rest)
-  node.content:insert(1, pandoc.RawInline('markdown', #mark == 1 and '\\' .. mark or mark))
+-- In a list a heading would be none, or end it.
+local function items(node)
+  for _, item in ipairs(node.content) do
+    for place, block in ipairs(item) do
+      if block.t == 'Header' then
+        item[place] = pandoc.Para {pandoc.Strong(block.content)}
+      end
+    end
+  end
   return node
 end
 
--- Two lists, one below the other, are two.
+-- -- texts ----------------------------------------------------------------------------------------------
+
+-- Two pieces of code side by side would be one whose text has backticks in it.
+local function together(inlines)
+  for place = #inlines, 1, -1 do
+    local after = inlines[place + 1]
+    if inlines[place].t == 'Code' and after and after.t == 'Code' then inlines:insert(place + 1, pandoc.Space()) end
+  end
+end
+
+-- What Pandoc does not escape at the beginning of a line, and reads as something else.
+local function paragraph(node)
+  if #node.content == 0 then return node.t == 'Para' and {} or nil end
+  together(node.content)
+  for place = #node.content, 1, -1 do
+    local part = node.content[place]
+    if part.t == 'Str' and (place == 1 or node.content[place - 1].t == 'LineBreak') then
+      if part.text:find('^[:%%]') or part.text:find('^%-+$') or part.text:find('^=+$') then
+        node.content[place] = pandoc.Str(part.text:sub(2))
+        node.content:insert(place, pandoc.RawInline('markdown', '\\' .. part.text:sub(1, 1)))
+      elseif part.text == 'Table:' then
+        node.content[place] = pandoc.RawInline('markdown', 'Table\\:')
+      end
+    end
+  end
+  return node
+end
+
+-- Two lists, one below the other, are two; so are two pieces of code.
 local function apart(blocks)
   for place = #blocks, 2, -1 do
+    if blocks[place].t == 'RawBlock' and blocks[place - 1].t == 'RawBlock' then
+      blocks[place - 1].text = blocks[place - 1].text .. '\n'
+    elseif blocks[place].t == 'RawBlock' and blocks[place].text == '* * *' and blocks[place - 1].t == 'Plain' then
+      blocks[place - 1] = pandoc.Para(blocks[place - 1].content)
+    end
     if blocks[place].t == blocks[place - 1].t and blocks[place].t:find('List$') then
       blocks:insert(place, pandoc.RawBlock('markdown', '<!-- -->'))
     end
@@ -81,10 +169,11 @@ local function apart(blocks)
   return blocks
 end
 
--- A straight apostrophe would be written with a backslash, a citation and a character's name without;
+-- A citation and a character's name would be written without a backslash;
 -- in a list Pandoc takes backticks for code even behind a backslash.
 local function word(node)
-  local text = node.text:gsub("(%a)'(%a)", '%1’%2')
+  if not node.text:find('[%c@&`\194\226\239]') then return nil end
+  local text = clean(node.text)
   local parts, from = pandoc.List(), 1
   for place, mark in text:gmatch('()([@&`])') do
     local before, after = text:sub(1, place - 1), text:sub(place + 1)
@@ -97,22 +186,30 @@ local function word(node)
   return parts:filter(function(part) return part.text ~= '' end)
 end
 
--- Word's widths of columns would make tables of grids; what has lists in its cells still is one.
-local function plain_table(node)
-  for place, column in ipairs(node.colspecs) do node.colspecs[place] = {column[1], nil} end
-  node.attr = pandoc.Attr()
-  return node
+-- A formula ends where it should: no comment, no blank line, no dollar and no last backslash takes its end away.
+local function formula(node)
+  local lines = pandoc.List()
+  for line in (node.text .. '\n'):gmatch('(.-)\r?\n') do
+    line = clean((' ' .. line):gsub('([^\\])%%.*', '%1')):match('^%s*(.-)%s*$')
+    if line ~= '' then lines:insert(line) end
+  end
+  local tex = (' ' .. table.concat(lines, ' ')):gsub('([^\\])%$', '%1\\$'):match('^%s*(.-)%s*$')
+  if #tex:match('\\*$') % 2 == 1 then tex = tex:sub(1, -2):match('^(.-)%s*$') end
+  return tex == '' and {} or pandoc.Math(node.mathtype, tex)
 end
+
+local function code(node) return pandoc.Code(clean(node.text)) end
 
 -- Code without a language would be indented, and with the class {r} be run by knitr.
 local function fence(node)
   local language = ''
   for _, class in ipairs(node.classes) do
-    if class ~= 'sourceCode' and class ~= 'numberLines' then language = class:gsub('[^%w+#_.-]', '') break end
+    if not NO_LANGUAGE[class] then language = class:gsub('[^%w+#_.-]', '') break end
   end
+  local text = node.text:gsub('\r\n?', '\n'):gsub('[ \t]+\n', '\n'):gsub('\194\160', ' ')
   local marks = '```'
-  while node.text:find(marks, 1, true) do marks = marks .. '`' end
-  return pandoc.RawBlock('markdown', marks .. language .. '\n' .. node.text .. '\n' .. marks)
+  while text:find(marks, 1, true) do marks = marks .. '`' end
+  return pandoc.RawBlock('markdown', marks .. language .. '\n' .. text:gsub('^\n+', ''):gsub('%s+$', '') .. '\n' .. marks)
 end
 
 local function figure(node)
@@ -128,13 +225,134 @@ local function figure(node)
 end
 
 local function division(node)
+  local is_code = #node.content == 1 and node.content[1].t == 'CodeBlock'  -- Texinfo's examples
   for _, class in ipairs(KEPT) do
-    if node.classes:includes(class) then return pandoc.Div(node.content, pandoc.Attr('', {class})) end
+    if not is_code and node.classes:includes(class) then return pandoc.Div(node.content, pandoc.Attr('', {class})) end
   end
   return node.content
 end
 
 local function content(node) return node.content end
+
+local function span(node) return node.classes:includes('kbd') and pandoc.Code(stringify(node)) or node.content end
+
+-- -- tables ---------------------------------------------------------------------------------------------
+
+local function rows_of(node)
+  local rows, heads = pandoc.List(node.head.rows), #node.head.rows
+  for place, body in ipairs(node.bodies) do
+    rows:extend(body.head)
+    if place == 1 and heads == 0 then heads = #body.head end  -- browsers put the row of names into the body
+    rows:extend(body.body)
+  end
+  rows:extend(node.foot.rows)
+  return rows, heads
+end
+
+local function holds(blocks, kinds)
+  for _, block in ipairs(blocks) do
+    if kinds[block.t] or block.t == 'Div' and holds(block.content, kinds) then return true end
+  end
+end
+
+-- A table that only places things on a page: it says so, has one cell, or holds tables or headings.
+local function layout(node, rows)
+  local all, placed = pandoc.List(), node.attributes.role == 'presentation' or node.attributes.role == 'none'
+  local cells = 0
+  for _, row in ipairs(rows) do
+    for _, cell in ipairs(row.cells) do
+      cells, placed = cells + 1, placed or holds(cell.contents, {Table = true, Header = true})
+      all:extend(cell.contents)
+    end
+  end
+  return (placed or cells <= 1) and all
+end
+
+-- What is in a cell on one line, which is all that a pipe table has: paragraphs, items and lines of code side by side.
+local function lines_of(blocks, lines, mark)
+  for _, block in ipairs(blocks) do
+    if block.t == 'BulletList' or block.t == 'OrderedList' then
+      for _, item in ipairs(block.content) do lines_of(item, lines, '• ') end
+    elseif block.t == 'CodeBlock' then
+      for line in block.text:gmatch('[^\r\n]*[^%s][^\r\n]*') do lines:insert {pandoc.Code(line)} end
+    elseif block.t == 'BlockQuote' or block.t == 'Div' then
+      lines_of(block.content, lines, mark)
+    else
+      lines:insert(pandoc.Inlines(mark) .. pandoc.utils.blocks_to_inlines {block})
+    end
+    mark = ''
+  end
+  return lines
+end
+
+local function line_of(blocks)
+  local all = pandoc.List()
+  for place, line in ipairs(lines_of(blocks, pandoc.List(), '')) do
+    if place > 1 then all:insert(pandoc.LineBreak()) end
+    all:extend(line)
+  end
+  return pandoc.Blocks {pandoc.Plain(all)}:walk {
+    LineBreak = function() return pandoc.RawInline('markdown', '<br>') end,
+    Math = function(part) return pandoc.Math('InlineMath', part.text:gsub('\\|', '\\Vert '):gsub('|', '\\vert ')) end}
+end
+
+-- The cells by row and column; one that spans several is repeated, so that each row says all of it.
+local function spread(rows)
+  local hanging, letters, all = {}, 0, pandoc.List()
+  for number, row in ipairs(rows) do
+    local cells, column = pandoc.List(), 1
+    local function put(contents, align, down)
+      hanging[column] = down > 1 and {contents, align, down - 1} or nil
+      cells:insert(pandoc.Cell(contents, align))
+      column = column + 1
+    end
+    local function fill() while hanging[column] do put(table.unpack(hanging[column])) end end
+    for _, cell in ipairs(row.cells) do
+      fill()
+      local contents, size = line_of(cell.contents), cell.col_span * cell.row_span > 1 and #stringify(cell.contents) or 0
+      for _ = 1, cell.col_span do put(contents, cell.alignment, math.min(cell.row_span, #rows - number + 1)) end
+      letters = letters + (1 + size) * cell.col_span * cell.row_span
+      if letters > MOST_LETTERS then error('lmm: a table has more than 20,000,000 letters') end
+    end
+    fill()
+    all:insert(pandoc.Row(cells))
+  end
+  return all
+end
+
+-- Several rows of headers are one.
+local function stacked(rows)
+  if #rows < 2 then return rows end
+  local cells = rows[1].cells
+  for place = 2, #rows do
+    for column, cell in ipairs(rows[place].cells) do
+      local above = cells[column]
+      if above and stringify(above.contents) == '' then
+        above.contents = cell.contents
+      elseif above and stringify(above.contents) ~= stringify(cell.contents) and stringify(cell.contents) ~= '' then
+        above.contents = {pandoc.Plain(pandoc.utils.blocks_to_inlines(above.contents) .. {pandoc.Str(' – ')} ..
+          pandoc.utils.blocks_to_inlines(cell.contents))}
+      end
+    end
+  end
+  return {pandoc.Row(cells)}
+end
+
+local function plain_table(node)
+  local rows, heads = rows_of(node)
+  local placed = layout(node, rows)
+  if placed then
+    placed:extend(node.caption.long)
+    return placed
+  end
+  rows = spread(rows)
+  local head, body = pandoc.List(), pandoc.List()
+  for place, row in ipairs(rows) do (place <= heads and head or body):insert(row) end
+  for place, column in ipairs(node.colspecs) do node.colspecs[place] = {column[1], nil} end  -- Word's widths make grids
+  node.head, node.foot, node.attr = pandoc.TableHead(stacked(head)), pandoc.TableFoot(), pandoc.Attr()
+  node.bodies = {{attr = pandoc.Attr(), body = body, head = {}, row_head_columns = 0}}
+  return node
+end
 
 -- -- slides ---------------------------------------------------------------------------------------------
 
@@ -161,21 +379,38 @@ local function with_notes(blocks)
   return all
 end
 
+-- -- books ----------------------------------------------------------------------------------------------
+
+-- Each file of a book begins with a paragraph that has its name for an id.
+local function without_navigation(blocks)
+  local kept, all = true, pandoc.List()
+  for _, block in ipairs(blocks) do
+    local mark = block.t == 'Para' and #block.content == 1 and block.content[1].t == 'Span' and block.content[1]
+    if mark and #mark.content == 0 and mark.identifier ~= '' then
+      kept = not book:find('/' .. mark.identifier .. '/', 1, true)
+    elseif kept then
+      all:insert(block)
+    end
+  end
+  return all
+end
+
 -- -- the document ---------------------------------------------------------------------------------------
 
 function Pandoc(doc)
-  doc:walk {Header = function(node) linked[node.identifier] = node.identifier ~= '' and 'there' or nil end}
-  doc:walk {Link = function(node)
-    local name = node.target:match('^#(.*)')
-    if name and linked[name] then linked[name] = 'used' end
-  end}
   local meta = {}
   for _, key in ipairs(META) do meta[key] = doc.meta[key] end
-  doc = pandoc.Pandoc(doc.blocks, meta):walk {Header = without_contents, Para = without_contents,
-    Figure = figure, Div = division, Span = content,
-    Underline = content, SmallCaps = content}
-  doc = doc:walk {Str = word, Para = paragraph, Plain = paragraph, Table = plain_table, CodeBlock = fence, Image = image,
-    Link = link}
+  meta.lang = meta.lang or doc.meta.language
+  doc = pandoc.Pandoc(book and without_navigation(doc.blocks) or doc.blocks, meta):walk {Header = named, Div = section}
+  local targets = {}
+  doc:walk {Header = function(node) linked[node.identifier] = node.identifier ~= '' and 'there' or nil end,
+    Link = function(node) targets[node.target:match('^#(.*)') or ''] = true end}
+  for name in pairs(targets) do linked[name] = linked[name] and 'used' end
+  doc = doc:walk {Header = without_contents, Para = without_contents, Figure = figure, Div = division, Span = span,
+    Underline = content, SmallCaps = content, BulletList = items, OrderedList = items,
+    Table = plain_table}
   doc.blocks = with_notes(doc.blocks)
-  return doc:walk {Header = heading, Blocks = apart}
+  return doc:walk {Str = word, Math = formula, Code = code, Para = paragraph, Plain = paragraph,
+    CodeBlock = fence, Image = image, Link = link, Header = heading, Blocks = apart,
+    HorizontalRule = function() return pandoc.RawBlock('markdown', '* * *') end}
 end

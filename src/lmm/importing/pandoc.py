@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import posixpath
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from lmm.errors import ConfigError, FileReadError
 from lmm.importing.archive import Archive, local
+from lmm.importing.elements import HARM
+from lmm.importing.html_page import check_nesting, check_tables, decode_html
 from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
 from lmm.markdown.blocks import HeaderBlock, serialize
@@ -31,11 +35,12 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 OLDEST = (3, 0)  # older ones lose texts in Word's shapes, and write figures as paragraphs
 _HEAP = "2g"
 _FILTER = Path(__file__).with_suffix(".lua")
-_ARCHIVES = ("docx", "pptx", "xlsx", "odt")
-# Pipe tables where that is possible, grid tables else; no HTML, no attributes. Without raw_tex Pandoc writes the text
-# \(x\) as \\x\\, and with smart it leaves a paragraph --- as it is.
+_ARCHIVES = ("docx", "pptx", "xlsx", "odt", "epub")
+# Pipe tables, no HTML, no attributes; quotes and dashes as they are. Without raw_tex Pandoc writes the text \(x\) as
+# \\x\\.
 _MARKDOWN = (
-    "markdown-simple_tables-multiline_tables+pipe_tables-raw_html-raw_attribute-link_attributes-inline_code_attributes"
+    "markdown-simple_tables-multiline_tables+pipe_tables-raw_html-raw_attribute-link_attributes"
+    "-inline_code_attributes-smart-auto_identifiers"
 )
 _FIXED = (
     "/opt/quarto/bin/tools",
@@ -135,37 +140,64 @@ def read(data: bytes, context: Context) -> Imported:
     """
     values: dict[str, Any] = {}
     notes: list[str] = []
+    more: dict[str, str] = {}
     if context.reader in _ARCHIVES:
         with Archive(data, kind=context.kind) as archive:
-            data = archive.bounded()
+            pages: tuple[str, ...] = ()
+            if context.reader == "epub":
+                more["LMM_BOOK"], pages = _checked_book(archive)
+            data = archive.bounded(pages)
             values, notes = _properties(archive), _speaker_notes(archive)
     else:
         data = _as_utf8(data)
+    document = convert(data, context, speaker_notes=notes, **more)
+    if not (re.sub(r"!\[\]\(\S*\)", "", document.body) if more else document.body).strip():
+        hint = "what is in pictures and drawings cannot be imported: print it to PDF and recognise the text (ocrmypdf)"
+        raise FileReadError("there is no text in this document", hint=hint)
+    values |= document.values
+    title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
+    return replace(document, title=title, language=language, values=values)
+
+
+def convert_html(html: str, context: Context, *, tex: str = "", all_ids: bool = False) -> Imported:
+    """HTML as markdown; `tex` are Pandoc's extensions for formulas in its text, `all_ids` of headings are kept."""
+    more = {"LMM_IDS": "1"} if all_ids else {}
+    return convert(html.encode("utf-8", "replace"), context, reader=f"html-auto_identifiers{tex}", **more)
+
+
+def convert(
+    data: bytes, context: Context, *, reader: str = "", speaker_notes: Sequence[str] = (), **more: str
+) -> Imported:
+    """What Pandoc makes of a text or a file: its markdown with nothing in it that is metadata, the `values` of its
+    header, its images, and as notes what Pandoc warned of. `speaker_notes` are those of each slide, `more` is for the
+    filter.
+
+    Raises:
+        FileReadError: it cannot be read, or takes too much time or memory.
+    """
     with tempfile.TemporaryDirectory(prefix="lmm-pandoc-") as folder:
-        for number, text in enumerate(notes, 1):
+        for number, text in enumerate(speaker_notes, 1):
             if text:
                 (Path(folder) / f"notes-{number}.txt").write_text(text, encoding="utf-8")
-        markdown, warnings = _run(data, context, folder)
+        environment = {**os.environ, "LMM_FOLDER": folder, "LMM_PREFIX": context.prefix, **more}
+        markdown, warnings = _run(data, context, reader, environment)
         images = [path for path in Path(folder).iterdir() if path.stem.isdigit()]
         taken = tuple(
             ImportedImage(path.read_bytes(), path.suffix) for path in sorted(images, key=lambda path: int(path.stem))
         )
     blocks = parse_markdown_text(markdown)
+    values: dict[str, Any] = {}
     if blocks and isinstance(blocks[0], HeaderBlock):
-        values |= blocks[0].values()
-        blocks = blocks[1:]
-    body = defused(serialize(blocks)).lstrip("\n")
-    if not body.strip():
-        raise FileReadError("there is no text in this document", hint="text in drawings cannot be imported")
-    title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
-    return Imported(body=body, title=title, language=language, images=taken, notes=warnings, values=values)
+        values, blocks = blocks[0].values(), blocks[1:]
+    body = defused(serialize(blocks)).strip("\n")
+    return Imported(f"{body}\n" if body else "", images=taken, notes=warnings, values=values)
 
 
-def _run(data: bytes, context: Context, folder: str) -> tuple[str, tuple[str, ...]]:
+def _run(data: bytes, context: Context, reader: str, environment: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """The markdown, and what Pandoc warned of."""
-    command = [context.pandoc, "+RTS", f"-M{_HEAP}", "-RTS", "--sandbox", "-s", "-L", str(_FILTER), "--wrap=none",
-               "--markdown-headings=atx", "-f", context.reader, "-t", _MARKDOWN]  # fmt: skip
-    environment = {**os.environ, "LMM_FOLDER": folder, "LMM_PREFIX": context.prefix}
+    program = context.pandoc or find_pandoc("html").program
+    command = [program, "+RTS", f"-M{_HEAP}", "-RTS", "--sandbox", "-s", "-L", str(_FILTER), "--wrap=none",
+               "--markdown-headings=atx", "-f", reader or context.reader, "-t", _MARKDOWN]  # fmt: skip
     try:
         done = subprocess.run(
             command, input=data, capture_output=True, timeout=context.timeout, check=False, env=environment
@@ -177,12 +209,22 @@ def _run(data: bytes, context: Context, folder: str) -> tuple[str, tuple[str, ..
     if re.search(r"heap|memory", told, re.IGNORECASE) and done.returncode:
         raise MemoryError
     if done.returncode:
-        hint = f"is it {context.kind}? else it is damaged: open it where it was made, and save it again"
-        if "not found in resource path" in told:
-            hint = "no other file is read: put what it includes into it"
-        raise FileReadError(f"Pandoc cannot read it: {' '.join(told.split())[:200]}", hint=hint)
+        raise _refused(told, context)
     warnings = re.findall(r"^\[WARNING\] (.*)", told, re.MULTILINE)
     return done.stdout.decode("utf-8", "replace"), tuple(warnings[:5])
+
+
+def _refused(told: str, context: Context) -> FileReadError:
+    """What Pandoc said of a file that it does not read, and where in it."""
+    if (ours := re.search(r"\blmm: (.*)", told)) is not None:
+        return FileReadError(ours[1], hint=HARM)
+    hint = f"is it {context.kind}? else it is damaged: open it where it was made, and save it again"
+    if "not found in resource path" in told:
+        hint = "no other file is read: put what it includes into it"
+    place = re.search(r"\(line (\d+), column (\d+)\)", told)
+    if place is not None:
+        hint = f"look at line {place[1]}, column {place[2]}; {hint}"
+    return FileReadError(f"Pandoc cannot read it: {' '.join(told.split())[:200]}", hint=hint)
 
 
 def _as_utf8(data: bytes) -> bytes:
@@ -194,6 +236,35 @@ def _as_utf8(data: bytes) -> bytes:
 
 
 # -- what Pandoc leaves out ------------------------------------------------------------------------------
+
+
+_FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # scrambled for anybody to read
+
+
+def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...]]:
+    """The names of a book's files that are its table of contents, between slashes; and its pages in reading order.
+
+    Raises:
+        FileReadError: it is copy-protected, or its pages are more than such a file has.
+    """
+    if "META-INF/encryption.xml" in archive.names:
+        for node in archive.xml("META-INF/encryption.xml").iter():
+            if local(node.tag) == "EncryptionMethod" and not node.get("Algorithm", "").startswith(_FONT_ONLY):
+                raise FileReadError("this book is copy-protected", hint="import a copy without protection")
+    box = archive.xml("META-INF/container.xml")
+    package = next((node.get("full-path", "") for node in box.iter() if local(node.tag) == "rootfile"), "")
+    nodes = list(archive.xml(package).iter())
+    items = {node.get("id"): node for node in nodes if local(node.tag) == "item"}
+    order = (items.get(node.get("idref")) for node in nodes if local(node.tag) == "itemref")
+    addresses = (unquote(item.get("href", "")) for item in order if item is not None)
+    names = (posixpath.normpath(posixpath.join(posixpath.dirname(package), address)) for address in addresses)
+    pages = tuple(name for name in names if name in archive.names)
+    for name in pages:
+        page = decode_html(archive.page(name))
+        check_nesting(page, xhtml=True)
+        check_tables(page)
+    contents = (item.get("href", "") for item in items.values() if "nav" in item.get("properties", "").split())
+    return f"/{'/'.join(posixpath.basename(unquote(name)) for name in contents)}/", pages
 
 
 def _properties(archive: Archive) -> dict[str, Any]:

@@ -6,18 +6,17 @@ import base64
 import binascii
 import json
 import re
+import secrets
 from collections.abc import Iterator, Mapping
+from html import escape as html_escape
 from typing import Any
 
 from lmm.errors import FileReadError
 from lmm.importing import escape
-from lmm.importing.elements import find, words_of
-from lmm.importing.html_tree import parse_html
+from lmm.importing.html_page import SUFFIXES, TEX, image_of, read_page
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, front_matter
-from lmm.importing.read_html import SUFFIXES, image_of, take_images
-from lmm.importing.to_markdown import to_markdown
-from lmm.importing.web_page import read_page
+from lmm.importing.pandoc import convert_html
 from lmm.markdown.blocks import fenced
 
 MAX_OUTPUT_LINES = 200
@@ -47,10 +46,10 @@ def read(data: bytes, context: Context) -> Imported:
         cells[0] = {**cells[0], "source": rest}
     blocks = [block for cell in cells for block in reader.cell(cell) if block.strip()]
     title = str(metadata.get("title") or header.get("title") or "")
-    body = "".join("\n\n".join(blocks) + "\n" if blocks else "")
+    body = reader.written("\n\n".join(blocks), context).strip("\n")
     if not body:
         raise FileReadError("there is nothing in this notebook", hint="run it and save it, if its code makes the text")
-    return Imported(body, title, header.get("lang", ""), tuple(reader.images), tuple(reader.notes()))
+    return Imported(f"{body}\n", title, header.get("lang", ""), tuple(reader.images), tuple(reader.notes()))
 
 
 def _parse(data: bytes) -> dict[str, Any]:
@@ -74,6 +73,8 @@ class _Reader:
     def __init__(self, language: str) -> None:
         self.language = language
         self.images: list[ImportedImage] = []
+        self.pages: list[str] = []
+        self.mark = f"lmm{secrets.token_hex(8)}-"
         self.shortened = self.skipped = 0
 
     def notes(self) -> Iterator[str]:
@@ -137,21 +138,30 @@ class _Reader:
         elif "text/markdown" in data:
             yield self._markdown(_text(data["text/markdown"]), {})
         elif "<table" in (html := _text(data.get("text/html"))) or (html and "text/plain" not in data):
-            yield self._html(html)
+            page = read_page(html, self.images)
+            yield self._html(page.html if page else "")
         elif "text/latex" in data:
-            yield _latex(_text(data["text/latex"]))
+            yield self._html(_latex(_text(data["text/latex"])))
         elif "text/plain" in data:
             yield self._plain(_text(data["text/plain"]))
         elif data:
             self.skipped += 1
 
     def _html(self, html: str) -> str:
-        body, images = take_images(read_page(parse_html(html)).body)
-        if not words_of(body) and next(find(body, "img"), None) is None:
+        """A mark for an output, which Pandoc writes with all others of its kind."""
+        if not html:
             self.skipped += 1
-        text = re.sub(rf"{IMAGE}(\d+)", lambda m: f"{IMAGE}{int(m[1]) + len(self.images)}", to_markdown(body))
-        self.images += images
-        return text.strip("\n")
+            return ""
+        self.pages.append(html)
+        return f"{self.mark}{len(self.pages) - 1}-"
+
+    def written(self, text: str, context: Context) -> str:
+        """The text with the outputs that Pandoc writes in their places."""
+        if not self.pages:
+            return text
+        pages = (f"<p>{self.mark}</p><div>{page}</div>" for page in self.pages)
+        parts = convert_html("".join(pages), context, tex=f"{TEX}+tex_math_dollars").body.split(self.mark)[1:]
+        return re.sub(rf"{self.mark}(\d+)-", lambda match: parts[int(match[1])].strip("\n"), text)
 
     def _plain(self, text: str) -> str:
         lines = escape.plain(_ANSI.sub("", text)).rstrip().split("\n")
@@ -179,7 +189,7 @@ def _bundled(data: Json) -> ImportedImage | None:
 
 def _latex(text: str) -> str:
     body = re.sub(r"\A\$\$?(?:\\displaystyle )?|\$\$?\Z", "", text.strip())
-    return escape.formula(body, display=True)
+    return f"<p>\\[{html_escape(body)}\\]</p>"
 
 
 def _text(value: object) -> str:

@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Any
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import HEADINGS, MarkupElement, Node, text_of, words_of
+from lmm.importing.elements import HEADINGS, MarkupElement, Node, text_of, to_html, words_of
 from lmm.importing.imported import Context, Imported, ImportedImage
+from lmm.importing.pandoc import convert_html
 from lmm.importing.pdf_chars import read_page, wide
 from lmm.importing.pdf_layout import elements_of_layout
 from lmm.importing.pdf_look import look_of
 from lmm.importing.pdf_page import Bookmark, PdfPage
 from lmm.importing.pdf_tags import covers, elements_of_tags, is_tagged
-from lmm.importing.to_markdown import to_markdown
 
 MAX_PAGES = 5_000
 _MAX_PIXELS = 60_000_000
@@ -57,10 +57,11 @@ def read(data: bytes, context: Context) -> Imported:
     finally:
         document.close()
     notes = _check_text(pages)
-    body = _body(pages, outline)
+    read = convert_html(to_html(_body(pages, outline)), context)
     title = str(metadata.get("Title") or "").strip()
     title = "" if _NO_TITLE.match(title) else title
-    return Imported(to_markdown(body), title, language, tuple(images.kept), notes + tuple(images.notes()))
+    notes += tuple(images.notes())
+    return replace(read, title=title, language=language, images=tuple(images.kept), notes=notes)
 
 
 def _open(data: bytes) -> Any:

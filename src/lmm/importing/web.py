@@ -25,7 +25,7 @@ from lmm.errors import FetchFailed, FileWriteError, LmmError
 from lmm.fetch import Fetched, FetchRules, check_url, fetch, github_file, name_of, shown
 from lmm.importing import escape
 from lmm.importing.formats import FORMATS, FileKind, file_kind, format_of, suffix_of
-from lmm.importing.html_tree import codec_of
+from lmm.importing.html_page import codec_of
 from lmm.importing.import_document import (
     TIMEOUT,
     ImportReport,

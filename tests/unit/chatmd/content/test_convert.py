@@ -135,7 +135,7 @@ def test_formulas_and_code_of_real_pages(form: str) -> None:
         assert _spaceless(r"Euler’s $e^{i\pi}+1=0$ and $a_1 < b_2$.") in _spaceless(text)
         assert _spaceless(r"$$\int_0^1 x^2\,dx = \frac{1}{3}$$") in _spaceless(text)
     assert '```python\nif a < b and c["x"]:\n    print("<b>&amp;</b>")\n```' in text
-    assert "| a |" in text
+    assert "| a " in text
     assert "- one\n  - two" in text
 
 

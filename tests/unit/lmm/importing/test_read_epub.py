@@ -9,7 +9,7 @@ import pytest
 
 from lmm.errors import FileReadError
 from lmm.importing.imported import Context, Imported, ImportedImage
-from lmm.importing.read_epub import read
+from lmm.importing.pandoc import find_pandoc, read
 
 PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <metadata><dc:title>A Book</dc:title><dc:language>fr</dc:language></metadata>
@@ -37,10 +37,10 @@ def book(**changes: str) -> Imported:
     """The book with some files replaced or added; `OPS__a` is `OPS/a`."""
     files = FILES | {name.replace("__", "/"): text for name, text in changes.items()}
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             archive.writestr(name, text)
-    return read(out.getvalue(), Context("a.epub"))
+    return read(out.getvalue(), Context("a.epub", "", "EPUB", "epub", find_pandoc("epub").program))
 
 
 def test_chapters_in_reading_order_with_their_images() -> None:
@@ -48,7 +48,7 @@ def test_chapters_in_reading_order_with_their_images() -> None:
     document = book()
     assert (document.title, document.language) == ("A Book", "fr")
     assert document.body == (
-        "# One {#c1-x}\n\nSee Two and [here](#c1-x). ![dot](lmm-image:0)\n\n# Two\n\n![](lmm-image:0)\n"
+        "# One {#a.xhtml_x}\n\nSee Two and [here](#a.xhtml_x). ![dot](lmm-image:0)\n\n# Two\n\n![](lmm-image:0)\n"
     )
     assert document.images == (ImportedImage(b"GIF89a", ".png"),)
 
@@ -66,3 +66,19 @@ def test_a_book_of_pictures_is_refused() -> None:
     empty = "<html><body><img src='x.png'/></body></html>"
     with pytest.raises(FileReadError, match="pictures"):
         book(**{"OPS__text__a.xhtml": empty, "OPS__text__b c.xhtml": empty})
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        ("<p>a</p>" * 400_000, "its pages have more than 2 MB unpacked"),
+        (f'<table><tr><td colspan="200">{"leaf " * 30_000}</td><td>b</td></tr></table>', "letters"),
+        ('<table><tr><td colspan="999999" rowspan="999999">a</td></tr></table>', "cells"),
+        ("<div>" * 20_000, "open at once"),
+    ],
+    ids=["pages", "letters", "cells", "depth"],
+)
+def test_a_small_book_that_grows_is_refused(page: str, says: str) -> None:
+    """Before it is unpacked, parsed or written."""
+    with pytest.raises(FileReadError, match=says):
+        book(**{"OPS__text__a.xhtml": f"<html><body>{page}</body></html>"})

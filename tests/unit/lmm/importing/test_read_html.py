@@ -6,11 +6,8 @@ import pytest
 from golden_files import Case, read_cases
 
 from lmm.errors import FileReadError
-from lmm.importing.elements import find, words_of
-from lmm.importing.html_tree import parse_html
 from lmm.importing.imported import Context, ImportedImage
 from lmm.importing.read_html import read
-from lmm.importing.web_page import read_page
 from lmm.markdown import parse_markdown_text
 
 HERE = Context("page.html")
@@ -52,43 +49,6 @@ def test_what_is_beside_the_main_part_is_told() -> None:
     assert document.notes == ("left out: 800 characters outside the page's main part",)
 
 
-MAIN = "Leaves are green because chlorophyll takes the red light and the blue light and leaves the rest."
-TEASERS = "".join(
-    f"<p>Teaser {number} of another article, which nobody who reads this one asked for.</p>" for number in range(9)
-)
-
-
-@pytest.mark.parametrize(
-    ("around", "stays"),
-    [
-        (f"<div>{TEASERS}</div>", False),
-        (f"<div><pre>leaf = 1</pre>{TEASERS}</div>", True),  # nobody but the page knows whose code that is
-        ("<div><p>Exercise: think.</p></div>", True),  # a few words
-        (f"<div><p>{MAIN[20:]}</p></div>", True),  # of the text
-    ],
-)
-def test_what_lies_around_the_main_text_is_left_out(around: str, stays: bool) -> None:
-    """If it is no code and no part of that text; the title's heading stays."""
-    page = parse_html(f"<div><h1>Leaves</h1><div><p>{MAIN}</p><p><img src=a.png></p></div>{around}</div>")
-    read = read_page(page, main_text=MAIN)
-    assert (words_of(parse_html(around)) in words_of(read.body)) is stays
-    assert [node.tag for node in find(read.body, "h1", "img")] == ["h1", "img"]
-    assert bool(read.notes) is not stays
-
-
-def test_a_main_text_that_is_not_in_the_page_changes_nothing() -> None:
-    page = parse_html(f"<div>{TEASERS}</div><p>{MAIN}")
-    assert read_page(page, main_text="Quite another text that somebody found elsewhere.") == read_page(page)
-
-
-def test_trafilatura_is_asked_where_it_is_installed() -> None:
-    pytest.importorskip("trafilatura")
-    article = f"<h1>Leaves</h1><div>{f'<p>{MAIN}</p>' * 5}</div><div class=related>{TEASERS}</div>"
-    document = read(f"<html><body>{article}</body></html>".encode(), HERE)
-    assert MAIN in document.body
-    assert "Teaser" not in document.body
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -123,3 +83,18 @@ def test_a_table_of_a_million_cells_is_refused() -> None:
     page = "<table><tr>" + "<td colspan=1000 rowspan=65000>x" * 300 + "<tr>" * 1_000 + "</table>"
     with pytest.raises(FileReadError, match="cells"):
         read(page.encode(), HERE)
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>a" + "\xa0" * 200_000 + "b</p>", "a" + "\xa0" * 200_000 + "b"),
+        ("<ul><li>a</li>" + "<i>b</i>" * 30_000 + "</ul>", "b" * 30_000),
+        ("<p>" + "<b>b</b> " * 30_000 + "</p>", "**b** " * 29_999 + "**b**"),
+        ("<p>" + '<a id=r href="#n">1</a> ' * 3_000 + '<ol><li id=n>x <a href="#r">b</a></ol>', "[^1]: x"),
+    ],
+    ids=["blanks", "items", "runs", "notes"],
+)
+def test_what_is_long_is_read(page: str, text: str) -> None:
+    """In linear time: each took the square of it once."""
+    assert text in read(page.encode(), HERE).body

@@ -71,7 +71,7 @@ def test_the_best_form_of_an_output_is_taken() -> None:
     )
     assert document.body.split("\n\n")[1::2] == [
         "![](lmm-image:0)",
-        "| a |\n| --- |\n| 1 |\n| 2 |",
+        "| a   |\n|-----|\n| 1   |\n| 2   |",
         "$$x^2$$",
         "```text\nplain\n```",
         "**m**",

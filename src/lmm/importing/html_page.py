@@ -1,0 +1,422 @@
+"""What of a web page is the document: its main part, without what serves the browser, as HTML for Pandoc.
+
+Pages are read as browsers read them (selectolax, which is Lexbor), and changed in place.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes, urljoin
+
+from lmm.errors import FileReadError
+from lmm.importing.elements import HARM, tags
+from lmm.importing.escape import plain
+from lmm.importing.imported import IMAGE, LINK, ImportedImage
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+_DROPPED = """head, script:not([type^='math/']), style, template, noscript, nav, button, select, textarea, dialog,
+    iframe, object, embed, canvas, audio, video, svg, link, meta, base, frameset, frame, applet, datalist, progress,
+    meter, [role=navigation], [role=search], [role=banner], [role=contentinfo], [role=dialog], [role=alertdialog],
+    [role=menu], [hidden]:not([hidden=until-found]), [aria-hidden=true], [style*='display:none' i],
+    [style*='display: none' i], [style*='visibility:hidden' i], [style*='visibility: hidden' i],
+    rp, img[width='1'][height='1'], img[width='0'], .mw-cite-backlink"""
+_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]+encoding\s*=\s*[\"']([\w.:-]+)", re.I)
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)([^<>]*)")
+_SPAN = re.compile(r"(?:col|row)span\s*=\s*[\"']?\s*(\d{1,6})", re.IGNORECASE)
+# Tags that a later one closes, so that a row of open ones is no nesting.
+_CLOSED_BY_OTHERS = tags(
+    "p li dt dd tr td th tbody thead tfoot option optgroup rt rp colgroup a area base br col embed hr img input "
+    "link meta param source track wbr html head body"
+)
+_MAX_OPEN = 2_000
+_MAX_DEPTH = 150  # deeper trees are attacks, or text in which nothing was ever closed
+_MAX_SPAN = 200
+_MAX_CELLS = 1_000_000
+_MAX_LINKS = 20_000
+_AUTHOR = ("citation_author", "author", "dcterms.creator", "dc.creator", "article:author")
+_DATE = ("citation_publication_date", "dcterms.date", "dc.date", "date", "article:published_time", "datepublished")
+_DAY = re.compile(r"\d{4}(?:[-/]\d\d(?:[-/]\d\d)?)?(?!\d)")
+_LITERAL = tags("pre code math script style textarea kbd samp tt")
+_LANGUAGE = re.compile(r"(?:language|lang|brush|highlight-source|highlight)[-:]\s*([\w+#.-]+)")
+_NO_LANGUAGE = tags(
+    "default none text plaintext plain notranslate highlight sourceCode example smallexample verbatim screen "
+    "programlisting literallayout code"
+)
+TEX = "+tex_math_single_backslash"  # between one dollar only where a page tells its script so
+_TEX = re.compile(r"\$\$([^$]+)\$\$")
+_HOLDERS = tags("ol ul section aside div")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_SCHEMES = tags("http https ftp mailto doi tel file data")
+_NOTE_MARK = re.compile(r"[\[(]?[\w*†‡§¶]{1,4}[\])]?\Z")
+_DATA = re.compile(r"data:image/([\w.+-]+)((?:;[\w=.+-]+)*),(.*)", re.DOTALL)
+SUFFIXES = {"png": ".png", "jpeg": ".jpg", "jpg": ".jpg", "gif": ".gif", "webp": ".webp", "svg+xml": ".svg",
+            "bmp": ".bmp", "tiff": ".tiff", "avif": ".avif", "x-emf": ".emf", "x-wmf": ".wmf"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """The document in a page as HTML, what the page calls itself and its language, and what was left out.
+
+    `values` are its authors and its date, where it names them. Of a page that is online, `links` are the addresses
+    that it links to, as `imported.LINK` numbers them; `follows` those that programs may follow, the navigation's
+    first, `next` the one to be read next. If it is not `listed`, it says to be no page of its own, as one with all
+    others in it to be printed. `tex` are Pandoc's extensions for the marks of its formulas.
+    """
+
+    html: str
+    title: str
+    language: str
+    notes: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    next: str = ""
+    listed: bool = True
+    tex: str = TEX
+
+
+def decode_html(data: bytes) -> str:
+    """The text of a page in the encoding that it names, else in UTF-8, else in that of old Windows pages.
+
+    >>> decode_html("<meta charset=latin1>é".encode("latin1"))
+    '<meta charset=latin1>é'
+    """
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    named = _CHARSET.search(data[:4096])
+    if named is not None:
+        try:
+            return data.decode(codec_of((named[1] or named[2]).decode("ascii", "replace").lower()))
+        except (LookupError, UnicodeDecodeError):
+            pass  # it says something else than it is
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def codec_of(charset: str) -> str:
+    """Python's name of an encoding that a page or its server names, as browsers understand it."""
+    return "cp1252" if charset in ("iso-8859-1", "latin1", "ascii", "us-ascii") else charset
+
+
+def read_page(text: str, images: list[ImportedImage], *, prefix: str = "", online: bool = False) -> HtmlPage | None:
+    """The document in a page, or None if nothing is in it; the `images` that its ``data:`` addresses hold are added.
+
+    With the page's URL for a prefix, links become whole URLs. If the page is `online`, links and pictures get numbers.
+
+    Raises:
+        FileReadError: it is nested too deeply, or has cells without end.
+
+    >>> read_page("<nav>Home</nav><main>Text.</main>", []).html
+    '<main>Text.</main>'
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    check_nesting(text, _MAX_OPEN)
+    parser = LexborHTMLParser(plain(text))
+    root, body = parser.root, parser.body
+    if root is None or body is None:
+        return None
+    base = _base(root, prefix) if "://" in prefix else ""
+    title = next((_words(node) for node in root.css("title")), "")
+    language, values = _get(root, "lang") or _get(root, "xml:lang"), _values(root)
+    ways = _ways(root, base) if online else {}
+    drawings = [node for node in body.css("svg") if _words(node) or len(node.css("*")) > 3]
+    _clean(body, title)
+    main, notes = _main(body)
+    if drawings:
+        notes += (f"left out: {len(drawings)} drawing{'s' * (len(drawings) > 1)} (SVG)",)
+    _name_languages(main)
+    _mark_formulas(main)
+    links = _relink(main, base, online=online)
+    _take_images(main, images, base, online=online)
+    html = _with_footnotes(main)
+    check_nesting(html)
+    check_tables(html)
+    if not _words(main) and main.css_first("img, math, script") is None:
+        return None
+    tex = TEX + "+tex_math_dollars" * ("inlineMath" in text)
+    return HtmlPage(html, title, language, notes, values, links, tex=tex, **ways)
+
+
+def _get(node: LexborNode, name: str) -> str:
+    return (node.attributes.get(name) or "").strip()
+
+
+def _words(node: LexborNode) -> str:
+    return " ".join(node.text().split())
+
+
+def check_nesting(text: str, most: int = _MAX_DEPTH, *, xhtml: bool = False) -> None:
+    """Refuse a page with elements that are nested deeply, or never closed: it would keep parsers busy. In XHTML any
+    element may close itself (``<a id="x"/>``).
+
+    Raises:
+        FileReadError: it is one.
+    """
+    depth = 0
+    for match in _TAG.finditer(text):
+        if match[2].lower() not in _CLOSED_BY_OTHERS and not (xhtml and match[3].endswith("/")):
+            depth = max(0, depth - 1) if match[1] else depth + 1
+            if depth > most:
+                raise FileReadError(f"more than {most:,} elements are open at once", hint=HARM)
+
+
+def check_tables(text: str) -> None:
+    """Refuse a page whose cells span more than any table has.
+
+    Raises:
+        FileReadError: it is one.
+    """
+    spans = (map(int, _SPAN.findall(match[3])) for match in _TAG.finditer(text))
+    if sum(map(math.prod, spans)) > _MAX_CELLS:
+        raise FileReadError(f"its tables have more than {_MAX_CELLS:,} cells", hint=HARM)
+
+
+# -- what a page says of itself ----------------------------------------------------------------------------
+
+
+def _base(root: LexborNode, url: str) -> str:
+    """What the links of a page are relative to, if it says so itself."""
+    return _joined(url, next((_get(node, "href") for node in root.css("base[href]")), ""))
+
+
+def _joined(url: str, address: str) -> str:
+    try:
+        return urljoin(url, address)
+    except ValueError:  # no URL at all
+        return address
+
+
+def _values(root: LexborNode) -> dict[str, Any]:
+    """Authors and date of a page, as its head names them."""
+    named: dict[str, list[str]] = {}
+    for meta in root.css("meta"):
+        name = (_get(meta, "name") or _get(meta, "property") or _get(meta, "itemprop")).lower()
+        content = " ".join(_get(meta, "content").split())
+        if content and len(content) < 200:
+            named.setdefault(name, []).append(content)
+    authors = next((named[name] for name in _AUTHOR if name in named), [])
+    authors = [author for author in dict.fromkeys(authors) if "://" not in author][:20]
+    dates = (match[0] for name in _DATE for text in named.get(name, []) if (match := _DAY.match(text)))
+    values = {"author": authors if len(authors) > 1 else "".join(authors), "date": next(dates, "")}
+    return {key: value for key, value in values.items() if value}
+
+
+def _ways(root: LexborNode, base: str) -> dict[str, Any]:
+    """Where a page leads, as far as it wants programs to follow it: `follows`, `next` and `listed` of `HtmlPage`."""
+    metas = (_get(meta, "content") for meta in root.css("meta") if _get(meta, "name").lower() == "robots")
+    robots = frozenset(re.findall(r"\w+", " ".join(metas).lower()))
+    if robots & {"nofollow", "none"}:
+        return {"listed": not robots & {"noindex", "none"}}
+    links = (link for part in (*root.css("nav, [role=navigation]"), root) for link in part.css("a[href], link[href]"))
+    found = islice(((link, _joined(base, _get(link, "href"))) for link in links), _MAX_LINKS)
+    there = [(link, address) for link, address in found if address.startswith(("http:", "https:"))]
+    next_ = next((address for link, address in there if "next" in _get(link, "rel").lower().split()), "")
+    follows = [next_, *(address for link, address in there if link.tag == "a")]
+    return {"follows": tuple(filter(None, dict.fromkeys(follows))), "next": next_, "listed": "noindex" not in robots}
+
+
+# -- what of it is read ------------------------------------------------------------------------------------
+
+
+def _clean(body: LexborNode, title: str) -> None:
+    """Take out what serves the browser, and the title where Pandoc or knitr repeats it."""
+    for node in body.css(".katex, .mwe-math-element, mjx-container"):
+        if (formula := node.css_first("math")) is not None:
+            node.replace_with(formula)
+    for node in (*body.css(_DROPPED), *(h for h in body.css("#title-block-header h1") if _words(h) == title)):
+        if node.tag != "body":
+            node.decompose()
+    for box in body.css("li input[type=checkbox]"):
+        box.replace_with("☒ " if "checked" in box.attributes else "☐ ")
+    for reading in body.css("rt"):
+        reading.insert_before(" (")
+        reading.insert_after(")")
+    for cell in body.css("[colspan], [rowspan]"):
+        for name in ("colspan", "rowspan"):
+            digits = re.match(r"\d{1,6}", _get(cell, name))
+            cell.attrs[name] = str(max(1, min(int(digits[0]), _MAX_SPAN)) if digits else 1)
+
+
+def _main(body: LexborNode) -> tuple[LexborNode, tuple[str, ...]]:
+    """The main part of a page, if the page says which one that is, and a note of what is not in it."""
+    mains = next(filter(None, map(body.css, ("main", "[role=main]", "article"))), [])
+    if len(mains) != 1:
+        return body, ()
+    inside, all_text = len(_words(mains[0])), len(_words(body))
+    if inside * 20 < all_text:
+        return body, ()
+    beside = all_text - inside
+    note = f"left out: {beside:,} characters outside the page's main part"
+    return mains[0], (note,) if beside >= 200 else ()
+
+
+def _name_languages(main: LexborNode) -> None:
+    """Code whose class is its language, and nothing else; each of its lines that is an element on a line of its own."""
+    for part in main.css("code *:not(math, math *, img, br)"):
+        part.unwrap()  # it would be code in pieces
+    for pre in main.css("pre"):
+        language = _language(pre)
+        for part in (pre, *pre.css("code")):
+            for name in ("class", "data-lang", "data-language"):
+                if name in part.attributes:
+                    del part.attrs[name]
+        if language:
+            pre.attrs["class"] = language
+        for line in pre.css("code + code, div + div, li + li, p + p"):
+            before = line.prev
+            if before is not None and before.is_element_node and not before.text().endswith("\n"):
+                line.insert_before("\n")
+    for cell in main.css("table.highlighttable td.code, table.rouge-table td.code, table.highlight td.code"):
+        table = next(node for node in _around(cell) if node.tag == "table")
+        table.replace_with(cell.css_first("pre") or cell)  # the numbers of its lines stood beside it
+
+
+def _around(node: LexborNode) -> Iterator[LexborNode]:
+    while (parent := node.parent) is not None:
+        yield (node := parent)
+
+
+def _language(pre: LexborNode) -> str:
+    """The language that a code block's classes name, or those of a box around it, in the ways of usual highlighters."""
+    codes = pre.css("code")
+    candidates: list[str] = []
+    for part in (pre, *(codes if len(codes) == 1 else ()), *islice(_around(pre), 2)):
+        words = _get(part, "class")
+        named = _LANGUAGE.search(words)
+        candidates += [named[1]] if named else []
+        if part.tag == "pre" or "sourceCode" in words.split():  # Pandoc and knitr: the class is the language
+            candidates += [word for word in words.split() if "-" not in word]
+        if part.tag in ("pre", "code"):
+            candidates += [_get(part, "data-lang"), _get(part, "data-language")]
+    return next((word for word in candidates if word and word not in _NO_LANGUAGE), "")
+
+
+def _mark_formulas(main: LexborNode) -> None:
+    """TeX that stands between two dollars, or without marks as Pandoc writes it for KaTeX, in marks that it reads."""
+    for node in main.css("span.math.inline, span.math.display"):
+        tex = node.text().strip()
+        if tex and node.first_child == node.last_child and not tex.startswith(("\\(", "\\[")):
+            is_text = node.first_child is not None and node.first_child.is_text_node
+            start, end = ("\\[", "\\]") if "display" in _get(node, "class") else ("\\(", "\\)")
+            node.replace_with(f"{start}{tex}{end}" if is_text else node)
+    if "$$" in (main.html or ""):
+        for node in [node for node in main.traverse(include_text=True) if "$$" in (node.text_content or "")]:
+            if not any(part.tag in _LITERAL for part in _around(node)):
+                node.replace_with(_TEX.sub(r"\\[\1\\]", node.text_content or ""))
+
+
+def _relink(main: LexborNode, base: str, *, online: bool) -> tuple[str, ...]:
+    """Make links whole, and take away those that no reader of markdown should follow; of a page that is `online`, put
+    numbers for them, and give them."""
+    links: dict[str, int] = {}
+    for link in main.css("a[href]"):
+        address = _get(link, "href")
+        scheme = _SCHEME.match(address)
+        if scheme and scheme[1].lower() not in _SCHEMES:
+            del link.attrs["href"]
+            continue
+        if base and address and not address.startswith("#"):
+            address = _joined(base, address)
+        if online and address.startswith(("http:", "https:")) and _words(link) != address:
+            address = f"{LINK}{links.setdefault(address, len(links))}"
+        link.attrs["href"] = address
+    return tuple(links)
+
+
+def _take_images(main: LexborNode, images: list[ImportedImage], base: str, *, online: bool) -> None:
+    """Put numbers for the images that are in a page, or online; one that a script would have loaded is elsewhere."""
+    numbers: dict[str, int] = {}
+    for node in main.css("img"):
+        address, later = _get(node, "src"), _get(node, "data-src") or _get(node, "data-original")
+        if later and (not address or address.startswith("data:")):
+            address = later
+        if not address.startswith("data:"):
+            address = _joined(base, address) if base else address
+        image = image_of(address)
+        if online and address.startswith(("http:", "https:")):
+            image = ImportedImage(b"", "", address)
+        if image is not None:
+            if address not in numbers:
+                numbers[address] = len(images)
+                images.append(image)
+            address = f"{IMAGE}{numbers[address]}"
+        if not address or address.startswith("data:"):
+            node.decompose()
+        else:
+            node.attrs["src"] = address
+
+
+def image_of(address: str) -> ImportedImage | None:
+    """The image in a ``data:`` address, or None if it holds none that can be read.
+
+    >>> image_of("data:image/gif;base64,R0lGODlh")
+    ImportedImage(data=b'GIF89a', suffix='.gif')
+    """
+    match = _DATA.match(address.strip())
+    if match is None or match[1] not in SUFFIXES:
+        return None
+    try:
+        raw = unquote_to_bytes(match[3])
+        data = base64.b64decode(raw, validate=False) if ";base64" in match[2] else raw
+    except (binascii.Error, ValueError):
+        return None
+    return ImportedImage(data, SUFFIXES[match[1]])
+
+
+# -- footnotes: a mark that links to a note, and a note that links back, whatever program wrote them ---------
+
+
+def _with_footnotes(main: LexborNode) -> str:
+    """The page with its footnotes as Pandoc knows them."""
+    notes = {_get(note, "id"): note for note in main.css("li[id], aside[id], p[id], div[id], dd[id]")}
+    back = {id: {_get(link, "href") for link in note.css("a[href^='#']")} for id, note in notes.items()}
+    called, marks = dict[str, str](), set[str]()
+    for link in main.css("a[href^='#']"):
+        id, box = _get(link, "href")[1:], link.parent
+        box = box if box is not None and box.tag in ("sup", "span") else link  # which may have the id instead
+        own = {f"#{_get(node, 'id')}" for node in (link, box) if _get(node, "id")}
+        if own & back.get(id, set()) and _NOTE_MARK.match(_words(link)):
+            link.attrs["href"] = f"#{called.setdefault(id, f'lmm-note-{len(called)}')}"
+            link.attrs["role"] = "doc-noteref"
+            marks |= own
+            if box.tag == "sup":
+                box.unwrap()
+    written = [f'<li id="{name}">{_take_note(notes[id], marks)}</li>' for id, name in called.items()]
+    return (main.html or "") + f'<section role="doc-endnotes"><ol>{"".join(written)}</ol></section>' * bool(written)
+
+
+def _take_note(note: LexborNode, marks: set[str]) -> str:
+    """What is in a note, without its number and the links back; what held it leaves, too, once it is empty."""
+    for node in note.css("a[href^='#'], .label"):
+        if node.tag != "a" or _get(node, "href") in marks:
+            node.decompose()
+    html, box = note.inner_html or "", note.parent
+    note.decompose()
+    while box is not None and box.tag in _HOLDERS and not _words(box) and box.css_first("img, math") is None:
+        empty, box = box, box.parent
+        empty.decompose()
+    if box is not None and (last := _last_element(box)) is not None and last.tag == "hr":
+        last.decompose()
+    return html
+
+
+def _last_element(box: LexborNode) -> LexborNode | None:
+    last = box.last_child
+    while last is not None and not last.is_element_node and not (last.text_content or "").strip():
+        last = last.prev
+    return last
