@@ -189,6 +189,56 @@ def test_slides_are_sections_with_their_notes(tmp_path: Path) -> None:
     assert text.endswith(f"## One\n\nShown.\n\n{said}\n\n## Two\n\nShown too.\n")
 
 
+def _word_file(path: Path, *paragraphs: tuple[str, str]) -> None:
+    """A Word file of paragraphs in styles of their own, which it names as they are called."""
+    pandoc(b"", "-f", "markdown", "-t", "docx", "-o", str(path))
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name).decode("utf-8", "replace") for name in archive.namelist()}
+    made = "".join(
+        f'<w:style w:type="paragraph" w:customStyle="1" w:styleId="x{name}"><w:name w:val="{name}"/></w:style>'
+        for name in dict.fromkeys(name for name, _ in paragraphs)
+    )
+    body = "".join(
+        f'<w:p><w:pPr><w:pStyle w:val="x{name}"/></w:pPr><w:r><w:t xml:space="preserve">{text}</w:t></w:r></w:p>'
+        for name, text in paragraphs
+    )
+    files["word/styles.xml"] = files["word/styles.xml"].replace("</w:styles>", f"{made}</w:styles>")
+    files["word/document.xml"] = re.sub("<w:body>", f"<w:body>{body}", files["word/document.xml"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+
+
+def test_styles_of_publishers_are_headings_code_and_quotations(tmp_path: Path) -> None:
+    """By their names, or as it is said; those in use that stay plain text are told."""
+    need_importer()
+    file = tmp_path / "a.docx"
+    _word_file(
+        file,
+        ("ChapterTitle", "Owning"), ("HeadA", "Moves"), ("Body", "Text."), ("Code", "fn f() {"), ("CodeWide", "    1"),
+        ("Code", "}"), ("Blockquote", "Said."), ("Kopf 3 &amp; 4", "Copies"), ("BoxTitle", "Boxed"),
+    )  # fmt: skip
+    text = "# Owning\n\n## Moves\n\nText.\n\n```\nfn f() {\n    1\n}\n```\n\n> Said.\n\n"
+    report = import_file(file)
+    assert report.text.endswith(f"{text}Copies\n\nBoxed\n")
+    assert report.notes == (
+        "read as plain text are paragraphs in the styles Kopf 3 & 4 (1), BoxTitle (1); "
+        "if one is more, say so: --style 'Kopf 3 & 4=heading 2' (or code, or quote)",
+    )
+    ran = lmm("import", file, "--force", "--style", "Kopf 3 & 4=heading 3", "--style", "BoxTitle=quote")
+    assert (ran.code, ran.err) == (0, "")
+    assert file.with_suffix(".md").read_text().endswith(f"{text}### Copies\n\n> Boxed\n")
+    assert lmm("import", file, "--style", "BoxTitle=h2").code == 2
+    assert import_file(file, force=True, styles={"No": "code"}).notes[0] == "--style No: there is no style of this name"
+
+
+def test_what_pandoc_refuses_is_told_with_its_line(tmp_path: Path) -> None:
+    need_importer()
+    (tmp_path / "a.org").write_text("* One\n\nText.\n\n\\(\n** Two\n")
+    with pytest.raises(FileReadError, match=r"cannot read line 5, from column 2 on: unexpected"):
+        import_file(tmp_path / "a.org")
+
+
 # -- files that mean harm --------------------------------------------------------------------------------
 
 

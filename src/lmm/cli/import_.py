@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,23 @@ _TABLE = re.compile(r"^\|(?: ?:?-+:? ?\|)+$", re.MULTILINE)
     default=300,
     help="How long a file may take to read.",
 )
-def import_(*, files: tuple[str, ...], output: Path | None, site: bool, pages: int, force: bool, timeout: float) -> int:
+@click.option(
+    "--style",
+    "styles",
+    metavar="NAME=KIND",
+    multiple=True,
+    help="What paragraphs in a style of a Word file are: heading 1 to 6, code or quote; as often as needed.",
+)
+def import_(
+    *,
+    files: tuple[str, ...],
+    output: Path | None,
+    site: bool,
+    pages: int,
+    force: bool,
+    timeout: float,
+    styles: tuple[str, ...],
+) -> int:
     """Turn other formats into markdown, with their images in a folder beside it.
 
     PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
@@ -49,10 +65,13 @@ def import_(*, files: tuple[str, ...], output: Path | None, site: bool, pages: i
     if output is not None and len(files) > 1 and not output.is_dir():
         raise ConfigError("several files need a folder", where=str(output), hint=f"mkdir -p {output}")
     _check_outputs(files, output)
+    from lmm.importing.word_styles import read_choice
+
+    chosen = dict(map(read_choice, styles))
     code = DONE
     for path in files:
         try:
-            terminal.say(_told(_imported(path, output, force=force, timeout=timeout)), end="")
+            terminal.say(_told(_imported(path, output, chosen, force=force, timeout=timeout)), end="")
         except LmmError as error:
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
@@ -60,14 +79,16 @@ def import_(*, files: tuple[str, ...], output: Path | None, site: bool, pages: i
     return code
 
 
-def _imported(path: str, output: Path | None, *, force: bool, timeout: float) -> ImportReport:
+def _imported(
+    path: str, output: Path | None, styles: Mapping[str, str], *, force: bool, timeout: float
+) -> ImportReport:
     if "://" in path:
         from lmm.importing.web import import_url
 
-        return import_url(path, output, force=force, timeout=timeout)
+        return import_url(path, output, force=force, timeout=timeout, styles=styles)
     from lmm.importing import import_file
 
-    return import_file(path, output, force=force, timeout=timeout)
+    return import_file(path, output, force=force, timeout=timeout, styles=styles)
 
 
 def _import_site(urls: Sequence[str], output: Path | None, pages: int, *, force: bool, timeout: float) -> int:

@@ -7,8 +7,9 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 from xml.etree import ElementTree
 
@@ -103,9 +104,9 @@ class Archive:
             return data if picture_type(data) else b""
         return b""
 
-    def bounded(self, pages: Collection[str] = ()) -> bytes:
+    def bounded(self, pages: Collection[str] = (), changed: Mapping[str, bytes] = MappingProxyType({})) -> bytes:
         """The archive with its XML and pictures, each of which has been looked at, and with some `pages`; in place of
-        all else is nothing.
+        all else is nothing. `changed` members have other bytes.
 
         Raises:
             FileReadError: an XML file in it is too large, or declares entities.
@@ -115,7 +116,7 @@ class Archive:
             for name in sorted(self.names):
                 is_xml = name.endswith((".xml", ".rels", ".opf", ".ncx"))
                 read = self.read if name in pages else self.checked if is_xml else self.picture
-                copy.writestr(name, read(name))
+                copy.writestr(name, changed[name] if name in changed else read(name))
         return out.getvalue()
 
     def checked(self, name: str) -> bytes:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -40,12 +41,19 @@ class ImportReport:
 
 
 def import_file(
-    path: Path | str, output: Path | str | None = None, *, force: bool = False, timeout: float = TIMEOUT
+    path: Path | str,
+    output: Path | str | None = None,
+    *,
+    force: bool = False,
+    timeout: float = TIMEOUT,
+    styles: Mapping[str, str] | None = None,
 ) -> ImportReport:
     """Turn a file of any of the `FORMATS` into a markdown file, with its images in a folder beside it.
 
     `output` is a file or an existing folder; without it the markdown lies beside the source, under its name. Images
     go to a folder ``NAME_files``. Nothing that exists is replaced unless `force` says so. `timeout` is in seconds.
+    `styles` say what paragraphs in styles of a Word file are (``{"HeadA": "heading 1"}``; ``code``, ``quote``); those
+    with usual names are known.
 
     Raises:
         ConfigError: the kind of file is not known, or the package that reads it is not installed.
@@ -58,7 +66,7 @@ def import_file(
     check_installed(format)
     check_source(source, format)
     check_target(target, force)
-    document = read_source(source, format, prefix=_prefix(source, target), timeout=timeout)
+    document = read_source(source, format, prefix=_prefix(source, target), timeout=timeout, styles=styles)
     return write_document(target, document, source=shown(source.name), name=title_of(source), force=force)
 
 
@@ -137,10 +145,16 @@ def _prefix(source: Path, target: Path) -> str:
 
 
 def read_source(
-    source: Path, format: Format, *, prefix: str = "", online: bool = False, timeout: float = TIMEOUT
+    source: Path,
+    format: Format,
+    *,
+    prefix: str = "",
+    online: bool = False,
+    timeout: float = TIMEOUT,
+    styles: Mapping[str, str] | None = None,
 ) -> Imported:
-    """What is in a file, read in a process of its own (see `lmm.importing.child`); `prefix` and `online` are those of
-    `Context`.
+    """What is in a file, read in a process of its own (see `lmm.importing.child`); `prefix`, `online` and `styles` are
+    those of `Context`.
 
     Raises:
         FileReadError: it cannot be read, is encrypted, has no text, or takes too much time or memory.
@@ -156,6 +170,7 @@ def read_source(
             reader=format.reader,
             pandoc=program,
             timeout=timeout,
+            styles=dict(styles or {}),
         )
         task = {"path": str(source.resolve()), "module": format.module, "context": asdict(context), "folder": name,
                 "memory": MEMORY}  # fmt: skip

@@ -60,7 +60,7 @@ class Context:
 
     Of a page from the web, `prefix` is its URL; if it is `online`, its links and pictures are to be told. `kind` is
     what the file should be, for messages. Where Pandoc reads it, `pandoc` is the program, `reader` its name of the
-    format, and `timeout` in seconds.
+    format, and `timeout` in seconds. `styles` are what paragraphs in styles of a Word file are, by the styles' names.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Context:
     pandoc: str = ""
     timeout: float = 300.0
     online: bool = False
+    styles: Mapping[str, str] = field(default_factory=dict)
 
 
 def with_true_pictures(document: Imported) -> Imported:

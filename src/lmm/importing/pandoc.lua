@@ -128,11 +128,16 @@ end
 
 -- -- texts ----------------------------------------------------------------------------------------------
 
--- Two pieces of code side by side would be one whose text has backticks in it.
+-- Two pieces of code side by side would be one whose text has backticks in it; Word cuts one at its blanks.
 local function together(inlines)
-  for place = #inlines, 1, -1 do
-    local after = inlines[place + 1]
-    if inlines[place].t == 'Code' and after and after.t == 'Code' then inlines:insert(place + 1, pandoc.Space()) end
+  for place = #inlines - 1, 1, -1 do
+    local node, after = inlines[place], inlines[place + 1]
+    if node.t == 'Code' and after.t == 'Code' and (node.text:find('%s$') or after.text:find('^%s')) then
+      inlines[place] = pandoc.Code(node.text .. after.text)
+      inlines:remove(place + 1)
+    elseif node.t == 'Code' and after.t == 'Code' then
+      inlines:insert(place + 1, pandoc.Space())
+    end
   end
 end
 

@@ -29,6 +29,7 @@ from lmm.importing.elements import HARM
 from lmm.importing.html_page import check_nesting, check_tables, decode_html
 from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
+from lmm.importing.word_styles import known_styles
 from lmm.markdown.blocks import HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 
@@ -141,12 +142,15 @@ def read(data: bytes, context: Context) -> Imported:
     values: dict[str, Any] = {}
     notes: list[str] = []
     more: dict[str, str] = {}
+    styles: tuple[str, ...] = ()
     if context.reader in _ARCHIVES:
         with Archive(data, kind=context.kind) as archive:
-            pages: tuple[str, ...] = ()
+            pages, changed = tuple[str, ...](), dict[str, bytes]()
             if context.reader == "epub":
                 more["LMM_BOOK"], pages = _checked_book(archive)
-            data = archive.bounded(pages)
+            elif context.reader == "docx":
+                changed, styles = known_styles(archive, context.styles)
+            data = archive.bounded(pages, changed)
             values, notes = _properties(archive), _speaker_notes(archive)
     else:
         data = _as_utf8(data)
@@ -156,7 +160,7 @@ def read(data: bytes, context: Context) -> Imported:
         raise FileReadError("there is no text in this document", hint=hint)
     values |= document.values
     title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
-    return replace(document, title=title, language=language, values=values)
+    return replace(document, title=title, language=language, values=values, notes=styles + document.notes)
 
 
 def convert_html(html: str, context: Context, *, tex: str = "", all_ids: bool = False) -> Imported:
@@ -221,9 +225,10 @@ def _refused(told: str, context: Context) -> FileReadError:
     hint = f"is it {context.kind}? else it is damaged: open it where it was made, and save it again"
     if "not found in resource path" in told:
         hint = "no other file is read: put what it includes into it"
-    place = re.search(r"\(line (\d+), column (\d+)\)", told)
+    place = re.search(r"\(line (\d+), column (\d+)\):?\s*([^\n]*)", told)
     if place is not None:
-        hint = f"look at line {place[1]}, column {place[2]}; {hint}"
+        message = f"Pandoc cannot read line {place[1]}, from column {place[2]} on: {place[3][:100]}"
+        return FileReadError(message, hint="close what is opened there, or put a backslash before the sign")
     return FileReadError(f"Pandoc cannot read it: {' '.join(told.split())[:200]}", hint=hint)
 
 

@@ -67,11 +67,12 @@ def import_url(
     force: bool = False,
     timeout: float = TIMEOUT,
     rules: FetchRules = WEB,
+    styles: Mapping[str, str] | None = None,
 ) -> ImportReport:
     """Turn what lies at a URL (a page, or a file of any of the `FORMATS`) into a markdown file.
 
     `output` is a file or an existing folder; without it the markdown lies in the current folder. Pictures from the
-    same host lie beside it. `timeout` is for reading, in seconds.
+    same host lie beside it. `timeout` is for reading, in seconds; `styles` are those of `import_file`.
 
     Raises:
         ConfigError: the kind of file is not known, or what reads it is not installed.
@@ -82,7 +83,7 @@ def import_url(
     stem = name.rpartition(".")[0] if suffix_of(name) in FORMATS else name
     target = output_of(check_named(Path(f"{stem}.html")), Path(output) if output is not None else None)
     check_target(target, force)
-    page = loop.run(_Reader(rules, timeout).page(url))
+    page = loop.run(_Reader(rules, timeout, styles=styles).page(url))
     document = _linked(page, {_key(page.url): target.name})
     return write_document(target, document, source=page.url, name=stem, force=force)
 
@@ -153,6 +154,7 @@ class _Reader:
     timeout: float
     left: int = MOST_BYTES
     pictures: dict[str, ImportedImage | None] = field(default_factory=dict)
+    styles: Mapping[str, str] | None = None
     _asking: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     async def fetch(self, url: str, most: int) -> Fetched:
@@ -195,7 +197,7 @@ class _Reader:
         with tempfile.TemporaryDirectory(prefix="lmm-import-") as folder:
             file = Path(folder) / f"document{suffix}"
             file.write_bytes(_in_utf8(came) if kind.is_page else came.data)
-            return read_source(file, format, prefix=came.url, online=True, timeout=self.timeout)
+            return read_source(file, format, prefix=came.url, online=True, timeout=self.timeout, styles=self.styles)
 
     async def _picture(self, image: ImportedImage, page: str, may: Callable[[str], bool]) -> ImportedImage:
         """An image with its bytes, if it lies on the page's host and can be had; else as it is."""
