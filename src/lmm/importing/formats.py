@@ -57,8 +57,7 @@ _PDF = Format(
 _NOTEBOOK = Format(
     "Jupyter",
     "notebooks; no code is run",
-    "html",
-    "a Jupyter notebook",
+    called="a Jupyter notebook",
     types=("application/x-ipynb+json",),
     is_text=True,
     module="lmm.importing.read_notebook",

@@ -10,7 +10,7 @@ import binascii
 import codecs
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from lmm.importing.escape import plain
 from lmm.importing.imported import IMAGE, LINK, ImportedImage
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _DROPPED = """head, script:not([type^='math/']), style, template, noscript, nav, button, select, textarea, dialog,
     iframe, object, embed, canvas, audio, video, svg, link, meta, base, frameset, frame, applet, datalist, progress,
@@ -36,7 +36,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)([^<>]*)")
 _SPAN = re.compile(r"(?:col|row)span\s*=\s*[\"']?\s*(\d{1,6})", re.IGNORECASE)
 # Tags that a later one closes, so that a row of open ones is no nesting.
 _CLOSED_BY_OTHERS = tags(
-    "p li dt dd tr td th tbody thead tfoot option optgroup rt rp colgroup a area base br col embed hr img input "
+    "p li dt dd tr td th tbody thead tfoot option optgroup colgroup a area base br col embed hr img input "
     "link meta param source track wbr html head body"
 )
 _MAX_OPEN = 2_000
@@ -53,8 +53,8 @@ _NO_LANGUAGE = tags(
     "default none text plaintext plain notranslate highlight sourceCode example smallexample verbatim screen "
     "programlisting literallayout code"
 )
-TEX = "+tex_math_single_backslash"  # between one dollar only where a page tells its script so
-_TEX = re.compile(r"\$\$([^$]+)\$\$")
+TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
+DOLLARS = (*TEX_MARKS, ("$", "$"))  # where a page tells its script so
 _HOLDERS = tags("ol ul section aside div")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SCHEMES = tags("http https ftp mailto doi tel file data")
@@ -71,7 +71,7 @@ class HtmlPage:
     `values` are its authors and its date, where it names them. Of a page that is online, `links` are the addresses
     that it links to, as `imported.LINK` numbers them; `follows` those that programs may follow, the navigation's
     first, `next` the one to be read next. If it is not `listed`, it says to be no page of its own, as one with all
-    others in it to be printed. `tex` are Pandoc's extensions for the marks of its formulas.
+    others in it to be printed.
     """
 
     html: str
@@ -83,7 +83,6 @@ class HtmlPage:
     follows: tuple[str, ...] = ()
     next: str = ""
     listed: bool = True
-    tex: str = TEX
 
 
 def decode_html(data: bytes) -> str:
@@ -112,8 +111,11 @@ def codec_of(charset: str) -> str:
     return "cp1252" if charset in ("iso-8859-1", "latin1", "ascii", "us-ascii") else charset
 
 
-def read_page(text: str, images: list[ImportedImage], *, prefix: str = "", online: bool = False) -> HtmlPage | None:
+def read_page(
+    text: str, images: list[ImportedImage], *, prefix: str = "", online: bool = False, dollars: bool = False
+) -> HtmlPage | None:
     """The document in a page, or None if nothing is in it; the `images` that its ``data:`` addresses hold are added.
+    With `dollars`, formulas may stand between single ones, as they do where the page tells its script so.
 
     With the page's URL for a prefix, links become whole URLs. If the page is `online`, links and pictures get numbers.
 
@@ -140,7 +142,7 @@ def read_page(text: str, images: list[ImportedImage], *, prefix: str = "", onlin
     if drawings:
         notes += (f"left out: {len(drawings)} drawing{'s' * (len(drawings) > 1)} (SVG)",)
     _name_languages(main)
-    _mark_formulas(main)
+    _mark_formulas(main, parser, DOLLARS if dollars or "inlineMath" in text else TEX_MARKS)
     links = _relink(main, base, online=online)
     _take_images(main, images, base, online=online)
     html = _with_footnotes(main)
@@ -148,8 +150,7 @@ def read_page(text: str, images: list[ImportedImage], *, prefix: str = "", onlin
     check_tables(html)
     if not _words(main) and main.css_first("img, math, script") is None:
         return None
-    tex = TEX + "+tex_math_dollars" * ("inlineMath" in text)
-    return HtmlPage(html, title, language, notes, values, links, tex=tex, **ways)
+    return HtmlPage(html, title, language, notes, values, links, **ways)
 
 
 def _get(node: LexborNode, name: str) -> str:
@@ -306,18 +307,55 @@ def _language(pre: LexborNode) -> str:
     return next((word for word in candidates if word and word not in _NO_LANGUAGE), "")
 
 
-def _mark_formulas(main: LexborNode) -> None:
-    """TeX that stands between two dollars, or without marks as Pandoc writes it for KaTeX, in marks that it reads."""
+def _mark_formulas(main: LexborNode, parser: LexborHTMLParser, marks: Sequence[tuple[str, str]]) -> None:
+    """TeX between marks, or without any as Pandoc writes it for KaTeX, as the elements in which Pandoc knows it."""
     for node in main.css("span.math.inline, span.math.display"):
-        tex = node.text().strip()
-        if tex and node.first_child == node.last_child and not tex.startswith(("\\(", "\\[")):
-            is_text = node.first_child is not None and node.first_child.is_text_node
-            start, end = ("\\[", "\\]") if "display" in _get(node, "class") else ("\\(", "\\)")
-            node.replace_with(f"{start}{tex}{end}" if is_text else node)
-    if "$$" in (main.html or ""):
-        for node in [node for node in main.traverse(include_text=True) if "$$" in (node.text_content or "")]:
-            if not any(part.tag in _LITERAL for part in _around(node)):
-                node.replace_with(_TEX.sub(r"\\[\1\\]", node.text_content or ""))
+        only = node.first_child
+        is_bare = not node.text().strip().startswith(("\\(", "\\["))
+        if only is not None and only.is_text_node and only.next is None and is_bare:
+            node.replace_with(_formula(parser, node.text(), is_display="display" in _get(node, "class").split()))
+    for node in [node for node in main.traverse(include_text=True) if node.is_text_node]:
+        text = node.text_content or ""
+        if ("\\" not in text and "$" not in text) or any(part.tag in _LITERAL for part in _around(node)):
+            continue
+        at = 0
+        for start, end, tex, mark in find_tex(text, marks):
+            node.insert_before(text[at:start])
+            node.insert_before(_formula(parser, tex, is_display=mark in ("\\[", "$$")))
+            at = end
+        if at:
+            node.replace_with(text[at:])
+
+
+def find_tex(text: str, marks: Sequence[tuple[str, str]] = TEX_MARKS) -> Iterator[tuple[int, int, str, str]]:
+    """Where formulas begin and end in a text, their TeX, and the mark that opens each; in linear time.
+
+    >>> [tex for _, _, tex, _ in find_tex("\\\\(a\\\\) costs $5 and $6, $$b$$")]
+    ['a', 'b']
+    >>> [tex for _, _, tex, _ in find_tex("$x$ costs $5 and $6", DOLLARS)]
+    ['x']
+    """
+    closing = dict(marks)
+    opening = re.compile("|".join(map(re.escape, closing)))
+    at = 0
+    while closing and (found := opening.search(text, at)) is not None:
+        mark, start = found[0], found.end()
+        at, end = start, text.find(closing[mark], start) if mark in closing else -1
+        if end < 0:
+            closing.pop(mark, None)  # nor will any other of its kind end
+            continue
+        tex, after = text[start:end], text[end + len(closing[mark]) :][:1]
+        if mark != "$" or (tex and not tex[0].isspace() and not tex[-1].isspace() and not after.isdigit()):
+            at = end + len(closing[mark])
+            if tex.strip():
+                yield found.start(), at, tex, mark
+
+
+def _formula(parser: LexborHTMLParser, tex: str, *, is_display: bool) -> LexborNode:
+    script = parser.create_node("script")
+    script.attrs["type"] = "math/tex; mode=display" if is_display else "math/tex"
+    script.insert_child(tex.replace("</", "< /"))
+    return script
 
 
 def _relink(main: LexborNode, base: str, *, online: bool) -> tuple[str, ...]:

@@ -181,9 +181,10 @@ local function word(node)
   local text = clean(node.text)
   local parts, from = pandoc.List(), 1
   for place, mark in text:gmatch('()([@&`])') do
-    local before, after = text:sub(1, place - 1), text:sub(place + 1)
-    if mark == '`' or mark == '@' and not before:find('[%w\128-\255]$') or mark == '&' and after:find('^#?%w+;') then
-      parts:extend {pandoc.Str(text:sub(from, place - 1)), pandoc.RawInline('markdown', mark == '`' and '&#96;' or '\\' .. mark)}
+    local is_word = place > 1 and text:find('^[%w\128-\255]', place - 1)
+    if mark == '`' or mark == '@' and not is_word or mark == '&' and text:find('^#?%w+;', place + 1) then
+      parts:insert(pandoc.Str(text:sub(from, place - 1)))
+      parts:insert(pandoc.RawInline('markdown', mark == '`' and '&#96;' or '\\' .. mark))
       from = place + 1
     end
   end

@@ -1,4 +1,4 @@
-"""Word, PowerPoint, Excel, OpenDocument, LaTeX and others: Pandoc reads them, pandoc.lua tidies its markdown.
+"""The one writer of markdown: Pandoc reads a file, or the HTML of another reader; pandoc.lua tidies what it writes.
 
 Pandoc is looked for where those who write such files have it: on the path, in RStudio, in Quarto; the extra ``import``
 brings one. It runs in its sandbox, so that no file and no address which a document names is opened, with a bounded
@@ -77,9 +77,9 @@ def find_pandoc(reader: str) -> Pandoc:
         ConfigError: there is none, or it is too old.
     """
     found = _installed()
-    hint = "pip install 'lmmarkdown[import]' brings one, or see pandoc.org/installing.html"
+    hint = "pip install 'lmmarkdown[import]' brings one, and so do RStudio and Quarto; or see pandoc.org/installing"
     if not found:
-        raise ConfigError("files of this kind are read by Pandoc, and none was found", hint=hint)
+        raise ConfigError("Pandoc writes the markdown, and none was found", hint=hint)
     newest = max(found)
     if newest.version < OLDEST:
         raise ConfigError(f"{newest} is too old: {'.'.join(map(str, OLDEST))} and later will do", hint=hint)
@@ -163,10 +163,10 @@ def read(data: bytes, context: Context) -> Imported:
     return replace(document, title=title, language=language, values=values, notes=styles + document.notes)
 
 
-def convert_html(html: str, context: Context, *, tex: str = "", all_ids: bool = False) -> Imported:
-    """HTML as markdown; `tex` are Pandoc's extensions for formulas in its text, `all_ids` of headings are kept."""
+def convert_html(html: str, context: Context, *, all_ids: bool = False) -> Imported:
+    """HTML as markdown, with `all_ids` of headings or those that are linked to."""
     more = {"LMM_IDS": "1"} if all_ids else {}
-    return convert(html.encode("utf-8", "replace"), context, reader=f"html-auto_identifiers{tex}", **more)
+    return convert(html.encode("utf-8", "replace"), context, reader="html-auto_identifiers", **more)
 
 
 def convert(

@@ -23,7 +23,7 @@ def read(data: bytes, context: Context) -> Imported:
             "a page that a script fills is empty as a file: save it from the browser as 'complete' or print it to PDF"
         )
         raise FileReadError("there is no text in this page", hint=hint)
-    document = convert_html(page.html, context, tex=page.tex, all_ids=context.online)
+    document = convert_html(page.html, context, all_ids=context.online)
     return replace(
         document,
         title=_title(page.title, document.body) if context.online else page.title,

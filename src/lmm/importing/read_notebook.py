@@ -8,12 +8,11 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from html import escape as html_escape
 from typing import Any
 
 from lmm.errors import FileReadError
 from lmm.importing import escape
-from lmm.importing.html_page import SUFFIXES, TEX, image_of, read_page
+from lmm.importing.html_page import SUFFIXES, image_of, read_page
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, front_matter
 from lmm.importing.pandoc import convert_html
@@ -138,7 +137,7 @@ class _Reader:
         elif "text/markdown" in data:
             yield self._markdown(_text(data["text/markdown"]), {})
         elif "<table" in (html := _text(data.get("text/html"))) or (html and "text/plain" not in data):
-            page = read_page(html, self.images)
+            page = read_page(html, self.images, dollars=True)
             yield self._html(page.html if page else "")
         elif "text/latex" in data:
             yield self._html(_latex(_text(data["text/latex"])))
@@ -160,7 +159,7 @@ class _Reader:
         if not self.pages:
             return text
         pages = (f"<p>{self.mark}</p><div>{page}</div>" for page in self.pages)
-        parts = convert_html("".join(pages), context, tex=f"{TEX}+tex_math_dollars").body.split(self.mark)[1:]
+        parts = convert_html("".join(pages), context).body.split(self.mark)[1:]
         return re.sub(rf"{self.mark}(\d+)-", lambda match: parts[int(match[1])].strip("\n"), text)
 
     def _plain(self, text: str) -> str:
@@ -189,7 +188,7 @@ def _bundled(data: Json) -> ImportedImage | None:
 
 def _latex(text: str) -> str:
     body = re.sub(r"\A\$\$?(?:\\displaystyle )?|\$\$?\Z", "", text.strip())
-    return f"<p>\\[{html_escape(body)}\\]</p>"
+    return f"<p><script type='math/tex; mode=display'>{body.replace('</', '< /')}</script></p>"
 
 
 def _text(value: object) -> str:

@@ -57,11 +57,11 @@ def read(data: bytes, context: Context) -> Imported:
     finally:
         document.close()
     notes = _check_text(pages)
-    read = convert_html(to_html(_body(pages, outline)), context)
+    written = convert_html(to_html(_body(pages, outline)), context)
     title = str(metadata.get("Title") or "").strip()
     title = "" if _NO_TITLE.match(title) else title
     notes += tuple(images.notes())
-    return replace(read, title=title, language=language, images=tuple(images.kept), notes=notes)
+    return replace(written, title=title, language=language, images=tuple(images.kept), notes=notes)
 
 
 def _open(data: bytes) -> Any:
