@@ -344,9 +344,10 @@ def find_tex(text: str, marks: Sequence[tuple[str, str]] = TEX_MARKS) -> Iterato
         if end < 0:
             closing.pop(mark, None)  # nor will any other of its kind end
             continue
-        tex, after = text[start:end], text[end + len(closing[mark]) :][:1]
-        if mark != "$" or (tex and not tex[0].isspace() and not tex[-1].isspace() and not after.isdigit()):
-            at = end + len(closing[mark])
+        tex, behind = text[start:end], end + len(closing[mark])
+        is_price = mark == "$" and (tex != tex.strip() or text[behind : behind + 1].isdigit())
+        if not is_price and "$" not in tex:
+            at = behind
             if tex.strip():
                 yield found.start(), at, tex, mark
 
