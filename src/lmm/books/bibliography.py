@@ -14,12 +14,13 @@ from lmm.markdown import yaml_core
 
 Citations = Mapping[str, tuple[str, str]]
 _ENTRY = re.compile(r"@(?P<kind>\w+)\s*\{\s*(?P<key>[^\s,{}]+)\s*,")
-_FIELD = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*=\s*")
+_FIELD = re.compile(r"(?<![\w-])(?P<name>[A-Za-z][\w-]*+)\s*+=\s*+")
 _ACCENT = re.compile(r"""\\(["'`^~=.uvHcdbtr])\s*\{?\\?([A-Za-z])\}?""")
 _ACCENTS = {
     '"': "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", "=": "\u0304", ".": "\u0307",
     "u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "r": "\u030a",
 }  # fmt: skip
+_PARTICLES = ("van", "von", "de", "der", "den", "la")
 _SPECIAL = {r"\ss": "ß", r"\o": "ø", r"\O": "Ø", r"\ae": "æ", r"\aa": "å", r"\l": "ł", r"\&": "&", "~": " "}
 
 
@@ -109,14 +110,21 @@ def _value(body: str, at: int) -> tuple[str, int]:
 
 
 def _family(name: str) -> str:
-    """The family name of ``Family, Given`` or ``Given Family``; in braces, all of it."""
+    """The family name of ``Family, Given`` or ``Given Family``; in braces, all of it.
+
+    >>> _family("Plato"), _family("Ludwig van Beethoven"), _family("de Groot, A."), _family("{R Core Team}")
+    ('Plato', 'van Beethoven', 'de Groot', 'R Core Team')
+    """
     name = name.strip()
     if name.startswith("{") and name.endswith("}"):
         return _plain(name)
-    family = (
-        name.partition(",")[0] if "," in name else re.sub(r"^.*?(?=(?:\b(?:van|von|de|der|den|la)\s+)*\S+$)", "", name)
-    )
-    return _plain(family)
+    if "," in name:
+        return _plain(name.partition(",")[0])
+    words = name.split() or [""]
+    first = len(words) - 1
+    while first and words[first - 1] in _PARTICLES:
+        first -= 1
+    return _plain(" ".join(words[first:]))
 
 
 def _plain(text: str) -> str:
