@@ -25,6 +25,7 @@ _HEAD = """\
 """
 _HEADINGS = "| key | unset | for example | |\n|---|---|---|---|\n"
 _WIDTH, _COLUMN = 118, 42
+_UNTIL_COMMENT = re.compile(r"""(?:"(?:\\.|[^"\\])*+"|'[^']*+'|[^"'#])*+(?=#)""")
 
 
 def template() -> str:
@@ -105,11 +106,8 @@ def _comment_of(line: str) -> str:
     >>> _comment_of('title = "C # and so on"  # short'), _comment_of("title = 1")
     ('  # short', '')
     """
-    for found in re.finditer(r"[ \t]*#", line):
-        with contextlib.suppress(tomllib.TOMLDecodeError):
-            tomllib.loads(line[: found.start()])
-            return line[found.start() :]
-    return ""
+    value = _UNTIL_COMMENT.match(line)
+    return line[len(value[0].rstrip(" \t")) :] if value else ""
 
 
 def _tables() -> Iterator[tuple[str, str, list[Declared]]]:

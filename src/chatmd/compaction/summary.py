@@ -21,7 +21,7 @@ CARRIED = ("decisions", "constraints")
 
 _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*\Z")
-_BULLET = re.compile(r"(?:[-*+]|\d+[.)])[ \t]+")
+_BULLET = re.compile(r"\A(?:[-*+]|\d+[.)])[ \t]+")
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 
 

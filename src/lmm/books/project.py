@@ -170,8 +170,8 @@ def _beside_index(folder: Path) -> list[BookFile]:
 
 
 _SUMMARY_LINE = re.compile(
-    r"^(?P<indent>\s*)(?P<item>[-*+]\s+|\d+[.)]\s+)?\[(?P<title>(?:\\.|[^\]\\])*)\]"
-    r"\(<?(?P<file>[^)\s>#]*)[^)]*\)|^#+[ \t]+(?P<part>.+)",
+    r"^(?P<indent>[ \t]*+)(?P<item>[-*+][ \t]+|\d+[.)][ \t]+)?\[(?P<title>(?:\\.|[^\]\\\n])*+)\]"
+    r"\(<?(?P<file>[^)\s>#]*+)[^)\n]*+\)|^#+[ \t]+(?P<part>.+)",
     re.MULTILINE,
 )
 
@@ -182,7 +182,7 @@ def _summary(text: str, folder: Path) -> _Made:
         if match["part"] is not None:
             part = match["part"].strip(" #") if files else ""  # the first heading is the page's own
             continue
-        indent = len(match["indent"].rpartition("\n")[2].expandtabs(4))
+        indent = len(match["indent"].expandtabs(4))
         indents = [*(each for each in indents if each < indent), indent]
         depth = len(indents) - 1 if match["item"] else -1
         path, title = match["file"].removeprefix("./"), re.sub(r"\\(\W)", r"\1", match["title"])

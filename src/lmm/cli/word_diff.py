@@ -7,6 +7,8 @@ from difflib import SequenceMatcher
 
 from lmm import terminal
 
+_LONG = 2000
+
 
 def word_diff(old: str, new: str, *, err: bool = False) -> str:
     """`new` with what was taken out and put in shown in place: ``[-old-]{+new+}`` where there is no colour.
@@ -16,7 +18,9 @@ def word_diff(old: str, new: str, *, err: bool = False) -> str:
     """
     before, after = _words(old), _words(new)
     parts = []
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    # In a long text, words that are everywhere do not say what belongs together, and would take the square of the time.
+    matcher = SequenceMatcher(None, before, after, autojunk=len(after) > _LONG)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         gone, come = "".join(before[i1:i2]), "".join(after[j1:j2])
         if tag == "equal":
             parts.append(gone)

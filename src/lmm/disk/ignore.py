@@ -12,6 +12,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 _MOST_ALTERNATIVES = 100
+_SET = re.compile(r"(\[!?+\]?+[^\]]*\])|\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,11 @@ def fits_parts(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 @lru_cache(maxsize=2000)
 def _part(pattern: str) -> re.Pattern[str]:
     plain = re.sub(r"\\(.)", lambda match: f"[{match[1]}]" if match[1] in "*?[" else match[1], pattern)
-    return re.compile(translate(re.sub(r"\*+", "*", plain)))
+    plain = re.sub(r"\*+", "*", plain)
+    # `translate` would search the rest of the pattern for the end of each set that has none.
+    end = plain.rfind("]") + 1
+    sets = _SET.sub(lambda match: match[1] or "[[]", plain[:end])
+    return re.compile(translate(sets + plain[end:].replace("[", "[[]")))
 
 
 def _braces(pattern: str) -> list[str]:
@@ -91,7 +96,7 @@ def parse_ignore(text: str) -> tuple[IgnoreRule, ...]:
     """
     rules = []
     for line in text.splitlines():
-        pattern = re.sub(r"(?<!\\)\s+$", "", line)
+        pattern = re.sub(r"(?:(?<![\\\s])|(?<=\\\s))\s+$", "", line)
         kept = pattern.startswith("!")
         pattern = pattern[1:] if kept else pattern
         if not pattern or pattern.startswith("#"):

@@ -27,7 +27,7 @@ _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MU
 _HEADING = re.compile(PREFIX + r" {0,3}(#{1,6})[ \t]*([^\n]*)")
 _ATTRIBUTE = r"(?:[#.][^\s{}#.=][^\s{}=]*|[A-Za-z_:][\w:.\-]*=(?:\"[^\"]*\"|'[^']*'|[^\s{}\"']+)|-)"
 _ANCHOR = re.compile(r"\{[^}]*?#([^\s}#.=]+)")
-_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|`([^`]*)`|[*]+|\$")
+_MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|`([^`]*)`|[*]+|\$")
 _ATTRIBUTES = re.compile(rf"\{{[ \t]*(?:(?:-(?=#))?{_ATTRIBUTE}(?:[ \t]+{_ATTRIBUTE})*[ \t]*)?\}}\Z")
 
 

@@ -28,10 +28,11 @@ _DEFINITION = re.compile(r" {0,3}[:~][ \t]+\S")
 _DEFINED = re.compile(r"[^\n]+\n {0,3}[:~][ \t]+\S")  # a term, and what it means
 # A caption of the form ": text" is a definition where it follows a term.
 _CAPTION = re.compile(r" {0,3}(?:[Tt]able:|:)[ \t]+\S")
-_DASHES = r" {0,3}-{2,}[- \t]*"
-_PIPES = r"[ \t]*\|?[ \t]*:?-+:?[ \t]*"
+_DASHES = r" {0,3}--[- \t]*+"
+_PIPES = r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+"
 _TABLE = re.compile(
-    rf"[^\n]*\|[^\n]*\n{_PIPES}(?:[|+]|\n)|[^\n]+\n{_DASHES}\r?\n|{_DASHES}\r?\n[ \t]*\S| {{0,3}}\+[-=+:]+\+[ \t]*\r?\n"
+    rf"(?=[^|\n]*\|)[^\n]*+\n{_PIPES}(?:[|+]|\n)|[^\n]++\n{_DASHES}\r?\n|{_DASHES}\r?\n[ \t]*\S"
+    r"| {0,3}\+[-=+:]+\+[ \t]*\r?\n"
 )
 _RULED = re.compile(rf"{_DASHES}\r?\n[ \t]*\S")
 _RULE = re.compile(rf"{_DASHES}\s*\Z")

@@ -25,6 +25,8 @@ from typing import Any
 
 from lmm.disk.files import read_document
 from lmm.errors import ModelNotFound, ModelRejected
+from lmm.markdown.blocks import HeadingBlock
+from lmm.markdown.spans import replace_spans
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage, render
 
 NAME = "Builtin/extractive"
@@ -211,12 +213,10 @@ _GOES_ON = re.compile(
 _LONGEST_NAME = 40
 _ITEM_MARK = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 _MATH_OR_CODE = re.compile(r"\$[^$\n]+\$|`[^`\n]+`")
-_CODE_OR_COMMENT = re.compile(
-    r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)[^\n]*|<!--.*?(?:-->|\Z)", re.MULTILINE | re.DOTALL
-)
+_NO_PROSE = {"code_block": "\n", "comment": ""}
 _PIECE = re.compile(
     r"^[ \t]*(?P<equation>\$\$.*?\$\$)[^\n]*"
-    r"|^ {0,3}#{1,6}[ \t]+(?P<title>[^\n]*?)[ \t]*#*[ \t]*(?:\{[^}\n]*\})?[ \t]*$"
+    r"|^(?P<heading> {0,3}#{1,6}[ \t][^\n]*)"
     r"|^[ \t]*(?P<other>\||\+[-=]|:?-{3,}|\\begin|\\end|!\[)[^\n]*"
     r"|^[ \t]*(?P<item>(?:[-*+]|\d+[.)])[ \t]+[^\n]*)"
     r"|^[ \t]*(?P<prose>[^\s][^\n]*)"
@@ -282,15 +282,16 @@ def sentences_of(paragraph: str) -> Iterator[str]:
 def _paragraphs(markdown: str) -> Iterator[tuple[str, str]]:
     """Pieces of prose and displayed equations, each with the heading above it."""
     heading, lines = "", list[str]()
-    for piece in _PIECE.finditer(_CODE_OR_COMMENT.sub("", markdown) + "\n\n"):
+    prose = replace_spans(markdown, lambda span: _NO_PROSE.get(span.kind))
+    for piece in _PIECE.finditer(f"{prose}\n\n"):
         kind = str(piece.lastgroup)
         if kind != "prose" and lines:
             yield heading, "\n".join(lines)
             lines = []
         if kind == "equation":
             yield heading, piece[kind]
-        elif kind == "title":
-            heading = piece[kind]
+        elif kind == "heading":
+            heading = HeadingBlock(piece[kind], 0).title
         elif kind in ("prose", "item"):
             lines.append(piece[kind])
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, NoValidReply, nearest
+from lmm.markdown.spans import spans
 from lmm.messages import ChatRequest, Message, object_schema
 from lmm.models.port import Ask, Flow
 
@@ -28,10 +29,6 @@ RECORDS = "records"  # the key of an object around data that is no object: serve
 _AT_THE_TOP = ("$schema", "$defs", "definitions")
 _MOST_ERRORS = 10
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCED = re.compile(
-    r"^[ \t]*(?P<fence>```+|~~~+)[^\n`]*\n(?P<code>(?:(?![ \t]*(?P=fence)).*\n)*)[ \t]*(?P=fence)[ \t]*\r?$",
-    re.MULTILINE,
-)
 # Where an object or array may begin; ' and words are what models write that take JSON for Python or JavaScript.
 _OPENING = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*["'\[{\]\-\dtfn]""")
 _MOST_BROKEN = 1000  # a reply with more of these has no JSON worth the search, each taking time with its length
@@ -296,7 +293,7 @@ def read_json(reply: str) -> list[Any]:
     [{'name': 'Oak'}]
     """
     text = _THOUGHTS.sub("", reply)
-    whole = [text, *(match["code"] for match in _FENCED.finditer(text))]
+    whole = [text, *(span.text for span in spans(text) if span.kind == "code_block")]
     if values := [value for piece in whole for value in _parsed(piece.strip())]:
         return values
     values, reason = _embedded(text)

@@ -19,6 +19,7 @@ from lmm.config import Settings
 from lmm.disk.folder import Folder
 from lmm.disk.secrets import is_secret_file
 from lmm.errors import DocumentError, LmmError
+from lmm.markdown.spans import spans
 from lmm.messages import Attachment, Image
 
 MOST_PICTURES = 8
@@ -34,7 +35,7 @@ _MENTION = re.compile(
     re.MULTILINE,
 )
 _TRAILING = ".,;:!?)]'"
-_PICTURE = re.compile(r"!\[[^\]]*\]\(\s*<?(?P<link>[^)\s>]+)[^)]*\)|include_graphics\(\s*[\"'](?P<call>[^\"']+)[\"']")
+_GRAPHICS = re.compile(r"include_graphics\(\s*[\"']([^\"']+)[\"']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,9 @@ def pictures(text: str) -> tuple[str, ...]:
     >>> pictures("![A leaf](img/leaf.png) and ![one](https://example.org/a.png)")
     ('img/leaf.png',)
     """
-    names = (match["link"] or match["call"] for match in _PICTURE.finditer(text))
+    names = list[str]()
+    for span in spans(text, in_list=True):
+        names += [span.target] if span.kind == "image" else _GRAPHICS.findall(span.text) if span.runs else []
     local = (name for name in names if "://" not in name and _suffix(name) in _PICTURE_KINDS)
     return tuple(dict.fromkeys(local))
 

@@ -8,27 +8,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lmm.disk.diff import hunks
-from lmm.markdown.spans import spans
+from lmm.markdown.blocks import HeadingBlock
+from lmm.markdown.spans import replace_spans, spans
 
 CUT = "the reply was cut off at the model's output limit"
 
-_FENCED = re.compile(r"^[ \t>]*(?P<mark>(?P<char>[`~])(?P=char){2,})(?P<info>[^\n]*)\n(?P<code>(?:.*\n)*?)"
-                     r"[ \t>]*(?P=mark)(?P=char)*[ \t]*(?:\n|\Z)", re.MULTILINE)  # fmt: skip
-_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
-_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 _DIV_OPENS = re.compile(r"^ {0,3}:{3,}[ \t]*(?:\{[^\n]*|[^\s:{][^\n]*)$", re.MULTILINE)
 _DIV_CLOSES = re.compile(r"^ {0,3}:{3,}[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\(?(?:\d{1,9}|[A-Za-z#@])[.)])[ \t]")
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}[ \t]+(?P<title>[^\n]*?)[ \t]*#*[ \t]*(?:\{[^{}\n]*\})?[ \t]*(?:\n|\Z)")
-_CHUNK_HEADER = re.compile(r"[ \t]*\{(?P<header>[A-Za-z0-9_]+(?:[ ,][^}\n]*)?)\}[ \t]*\r?\Z")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t][^\n]*(?:\n|\Z)")
+_CHUNK_HEADER = re.compile(r"\{(?P<header>[A-Za-z0-9_]+(?:[ ,][^}\n]*)?)\}\Z")
 _CHUNK_LABEL = re.compile(r"\w+[ ,]+(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|\Z)")
 _CHUNK_OPTION = re.compile(r"^[ \t>]*#\|[ \t]*label:[ \t]*([^\s]+)", re.MULTILINE)
 _KEY = r"(\w+(?:[:.#$%&\-+?<>~/]\w+)*)"
 # What other places of a document may refer to, or what itself refers to another place: kind, and how it is written.
 _NAMES = (
-    ("id", re.compile(r"\{[^{}\n]*?(#[\w:.\-]+)[^{}\n]*\}|(\(\\#[\w:.\-]+\))|(\\label\{[^{}\n]+\})")),
-    ("citation or reference", re.compile(rf"(?<![\w.`\\])(@\{{?{_KEY})|(\\@ref\([^()\n]+\))|(\\\w*(?:ref|cite)\w*\{{[^{{}}\n]+\}})")),  # noqa: E501
-    ("footnote", re.compile(r"(\[\^[^\]\s]+\])(?!:)")),
+    ("id", re.compile(r"\{(?=[^{}\n]*\})[^{}\n]*?(#[\w:.\-]+)[^{}\n]*\}|(\(\\#[\w:.\-]+\))|(\\label\{[^{}\n]+\})")),
+    ("citation or reference", re.compile(rf"(?<![\w.`\\])(@\{{?{_KEY})|(\\@ref\([^()\n]+\))|(\\(?=\w*(?:ref|cite))\w++\{{[^{{}}\n]+\}})")),  # noqa: E501
+    ("footnote", re.compile(r"(\[\^[^\[\]\s]+\])(?!:)")),
     ("footnote's text", re.compile(r"^ {0,3}(\[\^[^\]\s]+\]:)", re.MULTILINE)),
     ("link's address", re.compile(r"^ {0,3}(\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S)", re.MULTILINE)),
 )  # fmt: skip
@@ -130,7 +127,8 @@ def without_heading(new: str, heading: str) -> str:
 def _repeated(new: str, heading: str) -> int:
     """How many characters at the start of a new text are the section's heading again."""
     title = _HEADING.match(new)
-    return title.end() if heading and title is not None and _plain(title["title"]) == _plain(heading) else 0
+    repeats = heading and title and _plain(HeadingBlock(title[0], 0).title) == _plain(heading)
+    return title.end() if title and repeats else 0
 
 
 def chunk_labels(text: str) -> list[str]:
@@ -140,11 +138,10 @@ def chunk_labels(text: str) -> list[str]:
     ['fit']
     """
     found = []
-    for fence in _FENCED.finditer(text):
-        if chunk := _CHUNK_HEADER.match(fence["info"]):
-            label = _CHUNK_LABEL.match(chunk["header"])
-            found += [label[1]] if label else []
-            found += _CHUNK_OPTION.findall(fence["code"])
+    for header, code in _chunks(text):
+        label = _CHUNK_LABEL.match(header)
+        found += [label[1]] if label else []
+        found += _CHUNK_OPTION.findall(code)
     return found
 
 
@@ -162,14 +159,15 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
 
 def _chunks(text: str) -> Iterator[tuple[str, str]]:
     """Header and code of the chunks in a text."""
-    for fence in _FENCED.finditer(text):
-        if chunk := _CHUNK_HEADER.match(fence["info"]):
-            yield chunk["header"], fence["code"]
+    for span in spans(text, in_list=True):
+        if span.kind == "code_block" and (chunk := _CHUNK_HEADER.match(span.attributes)):
+            yield chunk["header"], span.text
 
 
 def _prose(text: str) -> str:
     """`text` without code and comments, in which marks mean nothing."""
-    return _HIDDEN.sub("", _INLINE_CODE.sub("`", _FENCED.sub("\n", text.replace("\r\n", "\n"))))
+    instead = {"code_block": "\n", "code": "`", "comment": ""}
+    return replace_spans(text.replace("\r\n", "\n"), lambda span: instead.get(span.kind))
 
 
 def _torn(old: str, new: str) -> Iterator[str]:

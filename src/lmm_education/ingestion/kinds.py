@@ -11,11 +11,14 @@ ITEM = r"(?:[-*+]|\(?\d{1,9}[.)]|\(?[a-z]\)|#\.)[ \t]+"
 _COMMENT = re.compile(r"\s*<!--(?:(?!-->).)*-->\s*\Z", re.DOTALL)
 _ENVIRONMENT = re.compile(r"\\begin\{(equation|align|gather|multline|eqnarray|math|displaymath)\*?\}")
 _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("code", re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[^\n]*\n(?:.*\n)?[ \t]{0,3}\1[`~]*[ \t]*\Z", re.DOTALL)),
+    ("code", re.compile(r"[ \t]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*\n)?[ \t]{0,3}\1[`~]*[ \t]*\Z", re.DOTALL)),
     ("code", re.compile(r"(?:(?: {4}|\t)[^\n]*(?:\n|\Z))+\Z")),
-    ("equation", re.compile(r"\s*\$\$(?:(?!\$\$).)+\$\$[ \t]*(?:\{#[^}\n]*\})?[ \t]*\Z", re.DOTALL)),
+    ("equation", re.compile(r"\s*\$\$(?:(?!\$\$).)+\$\$[ \t]*+(?:\{#[^}\n]*\})?[ \t]*+\Z", re.DOTALL)),
     ("equation", re.compile(r"\s*\\\[(?:(?!\\\]).)+\\\]\s*\Z", re.DOTALL)),
-    ("table", re.compile(r"[ \t]*\|?[^\n]*\n[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:[|+][ \t]*:?-+:?[ \t]*)*\|?[ \t]*(?:\n|\Z)")),
+    (
+        "table",
+        re.compile(r"[^\n]*+\n[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+(?:\n|\Z)"),
+    ),
     ("list", re.compile(rf" {{0,3}}{ITEM}")),
     ("quote", re.compile(r" {0,3}>")),
     ("html", re.compile(r" {0,3}</?[A-Za-z][^<>\n]*>")),

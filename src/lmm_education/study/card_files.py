@@ -26,6 +26,7 @@ from lmm.csv_table import csv_text
 from lmm.disk import files
 from lmm.disk.folder import Folder
 from lmm.errors import ConfigError, DocumentError
+from lmm.markdown.spans import spans
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
 if TYPE_CHECKING:
@@ -208,11 +209,9 @@ _KINDS = ", ".join(WRITERS)
 
 
 # Code first, so that dollar signs in it are no formulas.
-_PARTS = re.compile(
-    r"(?P<code>^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)[`~]*[ \t]*$"
-    r"|(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
-    r"|(?<!\\)\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?"
-    r"|\\\[(?P<bracket>.+?)\\\]|\\\((?P<round>.+?)\\\)"
+_FORMULA = re.compile(
+    r"(?<!\\)\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?"
+    r"|\\\[(?P<bracket>(?:(?!\\\[).)+?)\\\]|\\\((?P<round>(?:(?!\\\().)+?)\\\)"
     r"|(?<![\\$])\$(?P<inline>[^\s$](?:(?:\\.|[^$\\])*?[^\s\\])?)\$(?!\d)",
     re.DOTALL | re.MULTILINE,
 )
@@ -230,15 +229,18 @@ def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path)
     formulas: list[str] = []
 
     def hold(match: re.Match[str]) -> str:
-        if match["code"]:
-            return match[0]
         display = match["display"] or match["bracket"]
         marks = r"\[{}\]" if display else r"\({}\)"
         formulas.append(marks.format(html.escape(display or match["round"] or match["inline"], quote=False)))
         return _HOLE.format(len(formulas) - 1)
 
-    source = _PARTS.sub(hold, _CHUNK.sub(r"\1\2", markdown.replace("\ue000", "").replace("\ue001", "")))
-    rendered = str(_parser().render(source)).strip()
+    source = _CHUNK.sub(r"\1\2", markdown.replace("\ue000", "").replace("\ue001", ""))
+    parts, at = list[str](), 0
+    for span in spans(source):
+        if span.kind in ("code", "code_block") and span.start >= at:
+            parts += (_FORMULA.sub(hold, source[at : span.start]), source[span.start : span.end])
+            at = span.end
+    rendered = str(_parser().render("".join(parts) + _FORMULA.sub(hold, source[at:]))).strip()
     rendered = re.sub(_HOLE.format(r"(\d+)"), lambda match: formulas[int(match[1])], rendered)
     return _IMAGE.sub(lambda match: match[1] + html.escape(picture(html.unescape(match[2]))) + match[3], rendered)
 

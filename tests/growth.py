@@ -1,0 +1,189 @@
+"""How much longer every function that takes a text needs for a longer one; each call in a process that can be ended.
+
+python tests/growth.py [PART]    a line for each function, of modules with PART in their names, that grows too fast
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import inspect
+import multiprocessing
+import os
+import pkgutil
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PACKAGES = ("lmm", "lmm_education", "chatmd")
+EXCEPT = {
+    "lmm.importing": "a redesign under way replaces it",
+    "lmm_education.web.accounts": "a hash of a password takes its time on purpose",
+    "lmm.config_tables._parsed": "tomllib adds the parts of a dotted key one by one",
+    "lmm.config_text._with_value": "as above",
+    "lmm.config_text._candidates": "whole texts to choose from, of which the first that fits is taken",
+}
+# fmt: off
+_LINES = (
+    "", "\r", "---", "a:", "a: b", "- a", "1. a", "# a", "> a", "| a |", "|---|", "```", "~~~", "    a", "    ", "a\n",
+    "::: a", ":::", "<user>", "?: a", "[a]: b", "a =", "@a{b,", "*.a",
+)
+_MARKS = (
+    "[", "]", "(", ")", "{", "}", "<", ">", "{{", "[[", "](", "![", "![](", "[^", "^[", "[@", "{#", "<!--", "-->", "</",
+    "<a ", "*", "**", "_", "__", "~", "-", "--", "`", "`a ", "$", "$$", "$a ", "\\", "\\(", "\\[", "\\a{", "|", "| a ",
+    ":", ":::", "=", "@", "&", "&#", "#", "!", "?", "+", "/", ".", ",", ";", "%", "^", '"', "'", " ", "\t", "\0", "a",
+    "a ", "a_", "a,", "a.b", "a='b' ", '"a":', "{a:", "1", "1.", "é", "😀", "…", "。", "../", "http://", "a@b.",
+)
+_BETWEEN = (
+    ("# ", " ", "x\n"), ("a\n", " ", "x"), ("a", "\n", "a"), ("[a](", "(", "\n"), ("| a |\n|", "-", "\na"),
+    ("`", "a", "\n"), ("---\n", "a: b\n", "---\n"), ("$", "\\a", "\n"), ("{#", "a ", "\n"), ("<a b='", "a", "\n"),
+    ("```", "`", "\na\n"),
+)
+# fmt: on
+UNITS = (*(("", f"{line}\n", "") for line in _LINES), *(("", mark, "") for mark in _MARKS), *_BETWEEN)
+"""What a text repeats: lines, marks, and what stands between a beginning and an end."""
+SIZES = (1_250, 5_000, 40_000)
+FAST = (0.0001, 0.0015)  # seconds: who takes no more for the first two sizes is not asked for the next
+SUSPECT = 5.0  # times as long for the second size as for the first: who takes less is not asked for the last
+SLOW, GROWTH = 0.1, 20.0  # seconds for the last, and as multiple of the second: the square takes 64 times as long
+KILLED = 2.0  # seconds after which a call is ended
+
+
+class Slow(NamedTuple):
+    """A function that needs more time than its text is longer: seconds for 5 and 40 kB; it may have been ended."""
+
+    name: str
+    unit: tuple[str, str, str]
+    small: float
+    large: float
+
+    def __str__(self) -> str:
+        return f"{self.name}({' … '.join(map(repr, self.unit))}): {self.small:.3f} s, then {self.large:.3f} s"
+
+
+def functions(part: str = "") -> dict[str, Callable[..., object]]:
+    """The functions whose first parameter is a text, and that need nothing else but what `_values` knows."""
+    found: dict[str, Callable[..., object]] = {}
+    for package in PACKAGES:
+        for info in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            if part not in info.name or "__main__" in info.name:
+                continue
+            for name, value in vars(importlib.import_module(info.name)).items():
+                if f"{info.name}.{name}".startswith(tuple(EXCEPT)):
+                    continue
+                function = inspect.unwrap(value) if callable(value) else None
+                if inspect.isfunction(function) and function.__module__ == info.name and _values(function, "a"):
+                    found[f"{info.name}.{name}"] = function
+    return found
+
+
+TEXTS = {"text", "old", "new", "ours", "theirs", "other", "after", "changed", "later", "reply", "inner", "knitted"}
+_VALUES: dict[str, Any] = {
+    **{"int": 0, "float": 0.0, "bool": False, "bytes": b"", "Path": Path("a.md"), "object": None, "Any": None},
+    **{"Sequence": (), "Collection": (), "Iterable": (), "Set": frozenset(), "list": [], "tuple": ()},
+    **{"Mapping": {}, "dict": {}},
+}
+
+
+def _values(function: Callable[..., object], text: str) -> list[Any]:
+    """A value for each parameter that needs one, of which the first is a text; empty where one is not known."""
+    values: list[Any] = []
+    if inspect.iscoroutinefunction(function):
+        return values
+    for parameter in inspect.signature(function).parameters.values():
+        kind = str(parameter.annotation).partition("[")[0]
+        if parameter.default is not parameter.empty or parameter.kind > parameter.POSITIONAL_OR_KEYWORD:
+            continue
+        if kind == "str":
+            values.append(text if not values or parameter.name in TEXTS else "a")
+        elif values and kind in _VALUES:
+            values.append(_VALUES[kind])
+        else:
+            try:  # settings are what they are by default
+                values.append(function.__globals__[kind]() if values else function.__globals__[""])
+            except Exception:
+                return []
+    return values
+
+
+def slow(part: str = "") -> Iterator[Slow]:
+    """The functions of modules with `part` in their names that grow faster than their text; one unit for each."""
+    called = functions(part)
+    rest = list(called)
+    gc.freeze()
+    context = multiprocessing.get_context("fork")
+    while rest:
+        reading, writing = context.Pipe(duplex=False)
+        worker = context.Process(target=_work, args=(writing, {name: called[name] for name in rest}))
+        worker.start()
+        writing.close()
+        now = Slow("", ("", "", ""), KILLED, KILLED)
+        with contextlib.suppress(EOFError):
+            while True:
+                now = reading.recv()
+                if now.large < KILLED:
+                    yield now
+        worker.join()
+        if worker.exitcode == -signal.SIGPROF:
+            yield now
+        else:
+            assert worker.exitcode == 0, f"{now} ended with {worker.exitcode}"
+        rest = rest[rest.index(now.name) + 1 :]
+
+
+def _work(writing: Connection, called: dict[str, Callable[..., object]]) -> None:
+    """Call each function with each unit: tell of it before, and again if it was slow. A call without end ends this."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    with Path(os.devnull).open("r+") as nothing:
+        for stream in range(3):
+            os.dup2(nothing.fileno(), stream)
+    sys.addaudithook(_keep_inside)
+    gc.disable()  # it comes when it likes, and takes as long as all that is there is large
+    for name, function in called.items():
+        gc.collect()
+        for unit in UNITS:
+            writing.send(Slow(name, unit, KILLED, KILLED))
+            if (grown := _grown(function, unit)) and (again := _grown(function, unit)):
+                writing.send(Slow(name, unit, *min(grown, again, key=lambda each: each[1] / each[0])))
+                break
+    signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _grown(function: Callable[..., object], unit: tuple[str, str, str]) -> tuple[float, float] | None:
+    """The seconds for 5 and for 40 kB, if they grow too fast."""
+    medium, large = FAST
+    for size, enough in zip(SIZES, (*FAST, 0.0), strict=True):
+        medium, large = large, _seconds(function, unit, size)
+        if large < enough or (size == SIZES[1] and large < medium * SUSPECT):
+            return None
+    return (medium, large) if large > max(SLOW, medium * GROWTH) else None
+
+
+def _seconds(function: Callable[..., object], unit: tuple[str, str, str], size: int) -> float:
+    before, repeated, after = unit
+    values = _values(function, before + (repeated * size)[:size] + after)
+    signal.setitimer(signal.ITIMER_PROF, KILLED)
+    started = time.process_time()
+    with contextlib.suppress(BaseException):  # that such a text is refused is none of this test's business
+        result = function(*values)
+        if isinstance(result, Iterator):
+            deque(result, maxlen=0)
+    return time.process_time() - started
+
+
+def _keep_inside(event: str, given: tuple[Any, ...]) -> None:
+    """Let nobody who is called write, talk, wait, or start something: who wants that is no function of a text."""
+    reads = event == "open" and not given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if not reads and event.startswith(("open", "os.", "socket.", "subprocess.", "shutil.", "time.sleep", "signal.")):
+        raise PermissionError(event)
+
+
+if __name__ == "__main__":
+    for one in slow(*sys.argv[1:]):
+        sys.stdout.write(f"{one}\n")

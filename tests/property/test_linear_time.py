@@ -1,0 +1,46 @@
+"""Nothing takes longer than a text is long: no function that takes one, and no command on a line without end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import growth
+import pytest
+from edge.support import run_here
+
+MODELS = "".join(f'{tier} = "Builtin/extractive"\n' for tier in ("major", "minor", "aux"))
+UNITS = ("-", "`", "~", "| a ", "[", "![", "](", "$a ", "\\(", "<a ", "<!--", "_", "{#", "> ")
+VERBS = (
+    ["scan", "a.md"],
+    ["ingest", "a.md"],
+    ["export", "a.md", "-o", "clean.md"],
+    ["messages", "a.md"],
+    ["search", "why"],
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each call runs in a process that is ended if it takes too long")
+def test_no_function_grows_faster_than_its_text(tmp_path: Path) -> None:
+    """Eight times the text takes about eight times as long, whatever the text repeats."""
+    found = subprocess.run([sys.executable, growth.__file__], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout == ""
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_line_of_200_kb_takes_seconds(
+    unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a document of a few lines, asked about, exported, ingested and searched: it took minutes."""
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").write_text(MODELS)
+    Path("a.md").write_text(f"# A\n\n---\n?: why?\n---\n{(unit * 200_000)[:200_000]}\n\nMore.\n")
+    started = time.process_time()
+    for words in VERBS:
+        assert run_here(capsys, *words).code == 0, words
+    assert time.process_time() - started < 15
