@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import Any
 
 from lmm_education.ingestion.outline import Heading, Text
-from lmm_education.study.study_documents import StudyDocument, is_one_of, texts_of, type_of
+from lmm_education.payloads import is_one_of
+from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
 
 _SOLUTION = "solution"
 # What headings are called, besides the name of a type and its plural.
@@ -68,12 +69,18 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
         if is_one_of(kind, solutions) and found:
             found[-1] = replace(found[-1], solution=_join(found[-1].solution, text.text))
         elif is_one_of(kind, kinds):
-            if owner is last:  # further texts under its heading
+            if last is not None and _is_same(owner, last):  # further texts of its stretch, or under its heading
                 found[-1] = replace(found[-1], text=_join(found[-1].text, text.text))
             else:
                 found.append(_exercise(document, len(found) + 1, kind, owner, text))
             last = owner
     return found
+
+
+def _is_same(one: Heading | Text, other: Heading | Text) -> bool:
+    if isinstance(one, Text) and isinstance(other, Text) and one.owner:
+        return one.owner == other.owner
+    return one is other
 
 
 def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Heading | Text, Text, str]]:

@@ -71,7 +71,7 @@ def test_texts_and_sections_are_exercises() -> None:
         (1, "", "Why?", 7),
         (2, "", "How?", 12),
         (3, "Exercises", "Do all of them.", 34),
-        (4, "First", "One.\n\nTwo.\n\nFour.", 38),
+        (4, "First", "One.\n\nTwo.", 38),
         (5, "Second", "Five.", 54),
     ]
     assert [e.headings for e in FOUND] == [("A",), ("A",), ("A",), ("A", "Exercises"), ("A", "Exercises")]
@@ -79,7 +79,7 @@ def test_texts_and_sections_are_exercises() -> None:
 
 def test_solutions_stand_in_metadata_or_follow() -> None:
     """Those that follow may be several texts."""
-    assert [e.solution for e in FOUND] == ["Because.", "So.\n\n```r\n1\n```", "", "Three.", "Six."]
+    assert [e.solution for e in FOUND] == ["Because.", "So.\n\n```r\n1\n```", "", "Three.\n\nFour.", "Six."]
 
 
 def test_other_types() -> None:
