@@ -1,8 +1,9 @@
 """The exercises of documents, by section, each with its solution if there is one.
 
-An exercise is a text of type ``exercise``, or what stands under a heading of that type, or under one that is called
-Exercises: one exercise, or one for each subheading. Its solution stands under ``solution:`` in its metadata, or follows
-it as texts of type ``solution``, or under a heading that is called so.
+An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.stretches`), or what stands
+under a heading of that type, or under one that is called Exercises: one exercise, or one for each subheading. Its
+solution stands under ``solution:`` in its metadata, or follows it as texts of type ``solution``, or under a heading
+that is called so.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _CALLED = {
     "solution": "lösung lösungen corrigé corrigés solución soluciones soluzione soluzioni solução soluções oplossing "
     "oplossingen",
 }
+_NAMED = re.compile(r"\*\*[^*\n]+\.\*\*")  # as an environment is
 _NUMBERS = re.compile(r"^[\d.\s]+|[\d.:\s]+$")
 
 
@@ -154,7 +156,9 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
             parts += [f"## {' › '.join(headings)}"] if headings else []
             for exercise in in_section:
                 parts += [f"### {exercise.number} {exercise.title}".rstrip(), exercise.text]
-                parts += [f"**Solution.** {exercise.solution}"] if solutions and exercise.solution else []
+                if solutions and exercise.solution:
+                    named = _NAMED.match(exercise.solution)
+                    parts.append(exercise.solution if named else f"**Solution.** {exercise.solution}")
     return "\n\n".join(parts) + ("\n" if parts else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmm_education.study.clean import clean_notes
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
 from lmm_education.study.study_documents import study_document
 
@@ -124,3 +125,23 @@ def test_a_solution_without_an_exercise_is_nothing() -> None:
     """No exercise is made of it."""
     text = "# A\n\n---\ntype: solution\n---\nBecause.\n"
     assert find_exercises([study_document(text, file="a.md")]) == []
+
+
+def test_environments_of_quarto_and_bookdown() -> None:
+    """One exercise each, also in a section of them, with what stands in it beside its solution."""
+    text = (
+        "# A\n\n---\ntype: exercise\n---\n## Exercises\n\n"
+        "::: {#exr-one}\nWhy?\n\n- when\n\n::: {.solution}\nBecause.\n:::\n\nAnd how?\n:::\n\n"
+        "::: {.exercise #two}\nWhat?\n:::\n\n::: {#sol-two}\nThat.\n\nAll of it.\n:::\n\n"
+        "```{exercise}\nWho?\n```\n\n```{solution}\nShe.\n```\n"
+    )
+    found = find_exercises([study_document(text, file="a.qmd")])
+    assert [(e.number, e.text, e.solution) for e in found] == [
+        (1, "Why?\n\n- when\n\nAnd how?", "**Solution.** Because."),
+        (2, "**Exercise.** What?", "**Solution.** That.\n\nAll of it."),
+        (3, "**Exercise.** Who?", "**Solution.** She."),
+    ]
+    assert exercises_as_markdown(found, solutions=True).count("**Solution.**") == 3
+    assert [(out.kind, out.line) for out in clean_notes(text).left_out] == [
+        *(("exercise", 8), ("solution", 13), ("exercise", 20), ("solution", 24), ("exercise", 30), ("solution", 34))
+    ]
