@@ -20,6 +20,7 @@ from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named, hash_of
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
+from lmm.markdown import yaml_core
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm_education.errors import ExportError
@@ -45,7 +46,11 @@ _IN_CODE = (
 )
 _INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 _INCLUDE = re.compile(r"""\{\{<\s*include\s+["']?(?P<bare>[^\s"'>]+)["']?\s*>\}\}""")
-_IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image")
+_IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image", "favicon", "theme", "filters")
+_OF_PROJECTS = (
+    *("_quarto.yml", "_metadata.yml", "_bookdown.yml", "_output.yml"),
+    *("_toc.yml", "_config.yml", "myst.yml", "mkdocs.yml"),
+)
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//|#|@")
 
 
@@ -318,6 +323,7 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
         except LmmError as error:
             report.errors.append(error_of(error, str(source.path)))
     _copy_linked(folder, output, report)
+    _copy_project(folder, output, report)
     _notice_emptied(report)
     _note_exports(Folder(output), report)
     return report
@@ -369,6 +375,31 @@ def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
             else:
                 copied.add(path)
                 _copy(folder, output, os.path.relpath(path, folder), report)
+
+
+def _copy_project(folder: Path, output: Path, report: ExportReport) -> None:
+    """Copy the files by which Quarto, bookdown and others make a book of the notes, and what they show."""
+    folders = {above for each in report.documents for above in each.source.parents if _is_in(above, folder)}
+    for place in sorted(folders):
+        for project in (place / name for name in _OF_PROJECTS if (place / name).is_file()):
+            shown = [place / path for target in _in_project(_settings(project)) if (path := _local(target))]
+            for path in (project, *(each for each in shown if each.is_file() and _is_in(each, folder))):
+                _copy(folder, output, os.path.relpath(path, folder), report)
+
+
+def _settings(project: Path) -> Any:
+    try:
+        return yaml_core.to_value(yaml_core.compose(files.read_document(project)))
+    except LmmError:  # whoever builds the project is told
+        return None
+
+
+def _in_project(values: Any) -> Iterator[str]:
+    """The files that a project's settings name, at whatever depth, as headers do."""
+    if isinstance(values, dict):
+        yield from _in_header(values)
+    for inner in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
+        yield from _in_project(inner)
 
 
 def _copy(folder: Path, output: Path, name: str, report: ExportReport) -> None:
