@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lmm.config_tables import Config
     from lmm.models.port import ChatModel
     from lmm_education.config import ServeSettings
+    from lmm_education.course import Course
     from lmm_education.web.accounts import Accounts
 
 T = TypeVar("T")

@@ -383,8 +383,8 @@ def _copy_project(folder: Path, output: Path, report: ExportReport) -> None:
     for place in sorted(folders):
         for project in (place / name for name in _OF_PROJECTS if (place / name).is_file()):
             shown = [place / path for target in _in_project(_settings(project)) if (path := _local(target))]
-            for path in (project, *(each for each in shown if each.is_file() and _is_in(each, folder))):
-                _copy(folder, output, os.path.relpath(path, folder), report)
+            for file in (project, *(each for each in shown if each.is_file() and _is_in(each, folder))):
+                _copy(folder, output, os.path.relpath(file, folder), report)
 
 
 def _settings(project: Path) -> Any:
