@@ -138,6 +138,6 @@ class StudentStore:
                 raise StoreMismatch(
                     f"[serve] withhold has changed since {document.file} was ingested: it was {before}, is {now}",
                     where=self.location,
-                    hint="lmm ingest all documents (--prune, if files are gone), or change the setting back",
+                    hint="lmm ingest all documents (--prune, if files are gone), then start lmm serve again",
                 )
         self._checked = view.known_stamp

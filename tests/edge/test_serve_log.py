@@ -24,6 +24,7 @@ from edge.support import copy_course, finish, lmm, start, wait_until
 from fakes.openai_server import Action, ScriptedServer, fail
 from prometheus_client.parser import text_string_to_metric_families
 
+from lmm_education import Course
 from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import read_log
 
@@ -40,6 +41,8 @@ def config(folder: Path, server: ScriptedServer, ingested: Path) -> Path:
     file.write_text(
         text + text.replace("[major]", "[aux]") + '[serve]\ncached_answers = 0\nlog = "log.sqlite"\nwithhold = []\n'
     )
+    with Course.open(config=file) as course:
+        course.ingest()
     return file
 
 
@@ -290,7 +293,7 @@ def test_metrics(address: str, server: ScriptedServer) -> None:
     assert counted["lmm_errors_total", "ModelUnavailable"] == 1
     assert counted[("lmm_first_word_seconds_count",)] == 1
     assert counted["lmm_tokens_total", "output"] > 0
-    assert (counted[("lmm_store_generation",)], counted[("lmm_store_documents",)]) == (1, 1)
+    assert (counted[("lmm_store_generation",)], counted[("lmm_store_documents",)]) == (2, 1)
     assert "ada" not in text
     assert "a-name" not in text
 
