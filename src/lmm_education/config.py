@@ -28,6 +28,7 @@ from lmm.config_tables import (
 )
 from lmm.errors import ConfigError
 from lmm.powers import Power, find_powers
+from lmm_education.audience import Withholding
 from lmm_education.encodings import ENCODINGS, find_encoding
 
 DocumentSplit = Literal["heading", "level", "size", "none"]
@@ -231,7 +232,7 @@ class ServeSettings(Table, frozen=True):
         str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", power="path")
     ] = ""
     log_days: Annotated[Count, Key("until one is deleted")] = 180
-    withhold: Annotated[Names, Key("types of texts that reach no student")] = ("solution",)
+    withhold: Annotated[Names, Key("types of texts that reach no student; after a change: lmm ingest")] = ("solution",)
     powers: tuple[Power, ...] = ()
 
 
@@ -252,6 +253,11 @@ class CourseSettings(Table, frozen=True):
     answer: AnswerSettings = AnswerSettings()
     study: StudySettings = StudySettings()
     serve: ServeSettings = ServeSettings()
+
+    @property
+    def withholding(self) -> Withholding:
+        """Which texts reach no student, and which solve exercises."""
+        return Withholding(self.serve.withhold, self.study.solutions)
 
 
 def course_settings(config: Config) -> CourseSettings:

@@ -13,7 +13,7 @@ from lmm.errors import ConfigError
 from lmm_education.encode.encoder import Encoder
 from lmm_education.ingestion.apply import batches
 from lmm_education.material import PreparedDocument, SparseVector
-from lmm_education.payloads import chunk_payload, section_payload
+from lmm_education.payloads import STUDENTS, chunk_payload, section_payload
 from lmm_education.store.port import Vector
 
 if TYPE_CHECKING:
@@ -22,7 +22,19 @@ if TYPE_CHECKING:
 
 What = Literal["chunks", "sections"]
 # What tells programs where a text comes from; a language model that is shown it learns nothing.
-_BOOKKEEPING = ("document", "section", "order", "hash", "first_line", "last_line", "level", "what", "language")
+_BOOKKEEPING = (
+    "document",
+    "owner",
+    "audience",
+    "section",
+    "order",
+    "hash",
+    "first_line",
+    "last_line",
+    "level",
+    "what",
+    "language",
+)
 
 
 def points(documents: Iterable[PreparedDocument], encoder: Encoder) -> Iterator[dict[str, Any]]:
@@ -114,7 +126,7 @@ def _texts(documents: Iterable[PreparedDocument], what: What) -> Iterator[tuple[
 
 def _flat(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The payload without text and hash, the author's properties beside the rest."""
-    kept = {key: value for key, value in payload.items() if key not in ("text", "hash", "metadata")}
+    kept = {key: value for key, value in payload.items() if key not in ("text", "hash", "metadata", STUDENTS)}
     return {**payload["metadata"], **kept}
 
 

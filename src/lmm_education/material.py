@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 Metadata = Mapping[str, Any]
+Audience = Literal["everyone", "teacher"]
 Dense = Sequence[float]
 
 
@@ -94,7 +95,7 @@ class Section:
 
     `order` counts the sections of a document from 0; `level` is the heading's (0: text above the first
     heading); `metadata` is the heading's own, without chats, edits and bookkeeping. `text` is what readers see, and
-    `source` what the author wrote, where that is another text.
+    `source` what the author wrote, where that is another text. `audience` and `for_students` are as in `Chunk`.
     """
 
     id: str
@@ -104,6 +105,8 @@ class Section:
     text: str
     metadata: Metadata = field(default_factory=dict)
     source: str = ""
+    audience: Audience = "everyone"
+    for_students: Metadata = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ class Chunk:
     model collected, one item per line. `section` is the id of the section it was cut from; `order` counts the chunks of
     a document from 0. `kind` is ``text``, or ``summary`` for the summary of a section, or what ``type:`` says in the
     metadata (``exercise``, …). `metadata` is everything the author and the models wrote in metadata blocks for this
-    text, its own before inherited, without chats, edits and bookkeeping. `title` is the document's.
+    text, its own before inherited, without chats, edits and bookkeeping. `title` is the document's. `owner` is the line
+    of what gives it its type (see `ingestion.stretches`).
+    `audience` tells who may read it; `for_students` has what they are given of it in the place of something else.
     """
 
     id: str
@@ -129,6 +134,16 @@ class Chunk:
     kind: str = "text"
     metadata: Metadata = field(default_factory=dict)
     source: str = ""
+    owner: int = 0
+    audience: Audience = "everyone"
+    for_students: Metadata = field(default_factory=dict)
+
+
+class Withheld(NamedTuple):
+    """A stretch of a document that students do not get, and its types."""
+
+    types: tuple[str, ...]
+    lines: Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +151,8 @@ class PreparedDocument:
     """A document after the three steps, in order. `language` is its ``lang:``, or the configured one.
 
     By `sort_key`, documents of a course are sorted (see `reading_order`); `part` is that of a book, which begins here;
-    `book` is the title of the book.
+    `book` is the title of the book. `withheld` is what students do not get, of which the types `withhold` are;
+    `audience` and `for_students` are as in `Chunk`.
     """
 
     id: str
@@ -149,6 +165,10 @@ class PreparedDocument:
     sort_key: str = ""
     part: str = ""
     book: str = ""
+    withheld: tuple[Withheld, ...] = ()
+    withhold: tuple[str, ...] = ("solution",)
+    audience: Audience = "everyone"
+    for_students: Metadata = field(default_factory=dict)
 
 
 def reading_order(sort_key: str, file: str) -> list[str]:

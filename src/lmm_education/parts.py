@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from lmm import config_files
 from lmm.config import MINILM, ModelSettings, Settings, embedding_line, is_chosen
@@ -29,7 +29,7 @@ from lmm_education.errors import StoreError
 from lmm_education.store.manifest import Manifest
 from lmm_education.store.open import open_store
 from lmm_education.store.port import Store
-from lmm_education.withheld import WithheldStore
+from lmm_education.withheld import StudentStore
 
 T = TypeVar("T")
 FROM_STORE = "the store"
@@ -204,11 +204,15 @@ class CourseParts:
         """The same course without the texts that ``[serve] withhold`` names, whoever asks it for what.
 
         Raises:
-            StoreError: the store cannot be opened.
+            StoreMismatch: something else was withheld when it was ingested.
+            StoreError: the store cannot be read.
             ModelError: the embedding model cannot be opened.
         """
-        encoder, store = self.encoder, WithheldStore(self.store, self.settings.serve.withhold)
-        served = replace(self, given_store=store)
+        encoder, store = self.encoder, StudentStore(self.store, self.settings.withholding)
+        if store.manifest() is not None:
+            with store.view():
+                pass
+        served = replace(self, given_store=cast("Store", store))  # to write, or to look at all of it, there is no way
         served.once("encoder", lambda: encoder)  # one model in memory for both
         return served
 

@@ -6,7 +6,7 @@ A payload holds everything that can be shown or filtered by; vectors are not par
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +24,8 @@ class StoredDocument:
     """The record of a document: what it was made from, and how much there is of it.
 
     `file` is the source's path; `hash` is of its bytes and of everything that decides what is made of them,
-    empty while a run is writing the document; `prepared` is the prepared file that was ingested in place
+    empty while a run is writing the document; `withhold` are the types that were kept from students, by which
+    `audience` was decided; `prepared` is the prepared file that was ingested in place
     of the source, if one was. `sort_key`, `part` and `book` are those of a `PreparedDocument`.
     """
 
@@ -39,9 +40,12 @@ class StoredDocument:
     sort_key: str = ""
     part: str = ""
     book: str = ""
+    withhold: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
 
 
+STUDENTS = "for_students"
+"""The field that has what students are given in the place of other fields."""
 RECORD = ("document", *StoredDocument.__slots__[1:])
 """The fields of a document's record that make a `StoredDocument`."""
 
@@ -68,7 +72,15 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "language": plain(language),
         "hash": hash,
         "metadata": plain(chunk.metadata),
+        **({"owner": chunk.owner} if chunk.owner else {}),
+        **_audience(chunk),
     }
+
+
+def _audience(of: Chunk | Section | PreparedDocument) -> dict[str, Any]:
+    """Who may read it, and what students are given in the place of something else."""
+    shown = of.for_students if of.audience == "everyone" else {}
+    return {"audience": of.audience, **({STUDENTS: plain(shown)} if shown else {})}
 
 
 def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -79,6 +91,11 @@ def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
     """
     given = values.get("type")
     return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
+
+
+def is_one_of(kind: object, kinds: Collection[str]) -> bool:
+    """Whether a type is one of several, upper and lower case the same."""
+    return str(kind).strip().casefold() in {each.strip().casefold() for each in kinds}
 
 
 def _kinds(chunk: Chunk) -> str | list[str]:
@@ -98,6 +115,7 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
         "text": plain(section.text),
         **_source(section),
         "metadata": plain(section.metadata),
+        **_audience(section),
     }
 
 
@@ -118,7 +136,9 @@ def document_payload(
         "sort_key": plain(document.sort_key),
         "part": plain(document.part),
         "book": plain(document.book),
+        "withhold": list(document.withhold),
         "metadata": plain(document.metadata),
+        **_audience(document),
         WORDS: words.to_text(),
     }
 
@@ -240,12 +260,14 @@ def chunk_of(id: str, payload: Payload) -> Chunk:
         kind=_kind(payload),
         metadata=payload.get("metadata", {}),
         source=payload.get("source", ""),
+        owner=payload.get("owner", 0),
     )
 
 
 def document_of(payload: Payload) -> StoredDocument:
-    """The record that `document_payload` made; fields that an older version did not write are empty."""
+    """The record that `document_payload` made; fields that were not asked for are empty."""
     known = {name: payload[name] for name in StoredDocument.__slots__ if name in payload}
+    known["withhold"] = tuple(payload.get("withhold", ()))
     return StoredDocument(
         id=payload.get("document", ""), file=known.pop("file", ""), hash=known.pop("hash", ""), **known
     )

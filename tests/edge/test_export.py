@@ -95,6 +95,30 @@ def test_a_folder_is_mirrored(notes: Path, capsys: Capture) -> None:
     assert tree(notes) == before
 
 
+def test_the_files_of_a_project_come_along(notes: Path, capsys: Capture) -> None:
+    """With the bibliography and the like that they name; what lies elsewhere does not."""
+    book = "project: {type: book}\nbook: {chapters: [a.md]}\nbibliography: [refs.bib, ../away.csv]\n"
+    book += "format: {html: {theme: [cosmo, fig/book.scss]}}\n"
+    for name, text in (("_quarto.yml", book), ("refs.bib", "@a{}"), ("fig/book.scss", "a"), ("_quarto-draft.yml", "")):
+        (notes / name).write_text(text)
+    (notes / "part/_bookdown.yml").write_text("rmd_files: [b.Rmd\n")
+    assert run_here(capsys, "export", "notes", "-o", "site").code == 0
+    copied = tree(Path("site"))
+    assert copied["_quarto.yml"] == book
+    assert {"refs.bib", "fig/book.scss"} <= copied.keys()
+    assert not {"_quarto-draft.yml", "away.csv"} & copied.keys()
+
+
+def test_exercises_are_counted_not_their_texts(folder: Path, capsys: Capture) -> None:
+    """Nor the lines of their fences; a second export, with one kept, is the same."""
+    text = "# A\n\n::: {.exercise}\nWhy?\n\n- when\n:::\n\n---\ntype: solution\n---\nSo.\n\nAnd so.\n\n# B\n\nText.\n"
+    (folder / "a.qmd").write_text(text)
+    assert run_here(capsys, "export", "a.qmd", "-o", "b.qmd").out == "b.qmd: written, without 1 exercise, 1 solution\n"
+    for told in ("written", "unchanged"):
+        ran = run_here(capsys, "export", "a.qmd", "-o", "c.qmd", "--keep", "exercise")
+        assert ran.out == f"c.qmd: {told}, without 1 solution\n"
+
+
 def test_what_is_the_same_is_not_touched(notes: Path, capsys: Capture) -> None:
     """So that nothing is rendered again in vain."""
     run_here(capsys, "export", "notes", "-o", "site")

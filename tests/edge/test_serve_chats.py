@@ -20,6 +20,7 @@ from fakes.openai_server import ScriptedServer, fail
 from markdown_it import MarkdownIt
 
 import lmm_education
+from lmm_education import Course
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
 AXE = importlib.util.find_spec("axe_playwright_python")  # installed without Playwright, for its copy of axe-core
@@ -420,6 +421,8 @@ def test_without_a_model_a_quiz_shows_the_solution(course: Path) -> None:
     (course / "open.toml").write_text("[serve]\nwithhold = []\n")
     (course / "kept.toml").write_text("")
     for config, solution in (("open.toml", "<p>Through xylem.</p>\n"), ("kept.toml", "")):
+        with Course.open(config=course / config) as opened:
+            opened.ingest()
         with serving(course / config) as address:
             (exercise,) = [each for each in _json(f"{address}/material/exercises") if "rise" in each["text"]]
             events = _json(f"{address}/feedback", {"exercise": exercise["id"], "answer": "It is pushed."})

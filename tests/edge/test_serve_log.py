@@ -43,6 +43,8 @@ def config(folder: Path, server: ScriptedServer, ingested: Path) -> Path:
     file.write_text(
         text + text.replace("[major]", "[aux]") + '[serve]\ncached_answers = 0\nlog = "log.sqlite"\nwithhold = []\n'
     )
+    with Course.open(config=file) as course:
+        course.ingest()
     return file
 
 
@@ -310,7 +312,7 @@ def test_metrics(address: str, server: ScriptedServer) -> None:
     assert counted["lmm_errors_total", "ModelUnavailable"] == 1
     assert counted[("lmm_first_word_seconds_count",)] == 1
     assert counted["lmm_tokens_total", "output"] > 0
-    assert (counted[("lmm_store_generation",)], counted[("lmm_store_documents",)]) == (1, 1)
+    assert (counted[("lmm_store_generation",)], counted[("lmm_store_documents",)]) == (2, 1)
     assert "ada" not in text
     assert "a-name" not in text
 

@@ -19,6 +19,7 @@ from lmm_education import Course
 from lmm_education.agent_tools.published import open_published_course
 from lmm_education.answer.answer import AskOptions
 from lmm_education.answer.answering import open_answering
+from lmm_education.store.manifest import FORMAT
 from lmm_education.web.app import ROUTES
 
 MARK = "sesquipedalian"  # in every text that is withheld, and nowhere else; "umbellule" is what one would look for
@@ -89,8 +90,71 @@ type: solution
 
 The whole umbellule document is {MARK}.
 """,
+    "notes/stretches.qmd": f"""# Stretches
+
+Above, the umbellule goes on[^note].
+
+[^other]: An umbellule footnote.
+
+---
+type: solution
+---
+The umbellule is {MARK}[^other]:
+
+```r
+umbellule <- "{MARK}"
+```
+
+- an umbellule, {MARK},
+
+- and another {MARK}
+
+[^note]: That the umbellule is {MARK}.
+
+## In other {MARK} words
+
+The umbellule is {MARK}.
+
+# Below
+
+<!-- checked -->
+
+---
+type: solution
+---
+Right below, the umbellule is {MARK}.
+
+## A {MARK} subsection
+
+---
+topic: colour
+---
+The umbellule is {MARK}.
+
+# Environments
+
+::: {{#exr-umbellule}}
+Which umbellule is it?
+
+::: {{.solution}}
+It is the {MARK} umbellule.
+
+- {MARK}
+:::
+:::
+
+```{{solution, echo=FALSE}}
+The umbellule is {MARK}.
+```
+
+{{{{< include _included.qmd >}}}}
+""",
+    "notes/_included.qmd": f"An umbellule.\n\n::: {{#sol-included}}\nIt is {MARK}.\n:::\n",
 }
-SHOWN = ("which umbellule plants have too", "the umbellule falls", "Roots have an umbellule")
+SHOWN = (
+    *("which umbellule plants have too", "the umbellule falls", "Roots have an umbellule"),
+    *("the umbellule goes on", "Which umbellule is it?"),
+)
 HEADERS = {"Content-Type": "application/json"}
 
 
@@ -269,6 +333,7 @@ def test_its_author_sees_it(course: Path, capsys: pytest.CaptureFixture[str]) ->
     assert MARK in run_here(capsys, "search", "umbellule *solution*").out
     assert MARK in run_here(capsys, "exercises", "notes", "--solutions").out
     course.write_text(course.read_text() + "[serve]\nwithhold = []\n")
+    lmm_education.ingest("notes")
     with serving(course) as address:
         assert MARK in send(address, "/search", {"query": "umbellule", "limit": 100})
 
@@ -276,8 +341,50 @@ def test_its_author_sees_it(course: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_other_types_are_withheld(course: Path) -> None:
     """In whatever case they are written."""
     course.write_text(course.read_text() + '[serve]\nwithhold = ["Solution", "EXERCISE"]\n')
+    lmm_education.ingest("notes")
     with serving(course) as address:
         told = send(address, "/search", {"query": "umbellule", "limit": 100}) + send(address, "/material/exercises")
     assert MARK not in told
     assert "Why are leaves green" not in told
     assert "Roots have an umbellule" in told
+
+
+def test_a_change_of_what_is_withheld_needs_an_ingest(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of every document: until then nothing is served."""
+    course.write_text(course.read_text() + '[serve]\nwithhold = ["Exercise"]\n')
+    lmm_education.ingest("notes/leaves.md")
+    refused = run_here(capsys, "serve")
+    assert refused.code == 1
+    assert "[serve] withhold has changed" in refused.err
+    assert "it was solution, is exercise (lmm ingest all documents" in refused.err
+    lmm_education.ingest("notes")
+    with Course.open(config=course) as opened:
+        opened.for_students()
+
+
+def test_a_store_made_before_is_refused(
+    course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the command that makes it anew."""
+    monkeypatch.setattr("lmm_education.store.layout.FORMAT", FORMAT + 1)
+    refused = run_here(capsys, "serve")
+    assert refused.code == 1
+    assert "lmm ingest makes it anew" in refused.err
+
+
+def test_ingest_names_what_is_kept_from_students(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each stretch with its lines, one line of each; a file that a book leaves out is named with -q too."""
+    document = Path("notes/stretches.qmd")
+    document.write_text(f"{document.read_text()}\nMore.\n")
+    told = run_here(capsys, "ingest", "notes").out
+    stretches = [line for line in told.splitlines() if "kept from students" in line]
+    assert stretches == [
+        f"notes/stretches.qmd:{lines}: kept from students (solution)" for lines in ("10-24", "26-40", "47-51", "54-56")
+    ]
+    document.write_text(f"{document.read_text()}\nAnd more.\n")
+    values = json.loads(run_here(capsys, "ingest", "notes", "--json").out)
+    (changed,) = [each for each in values["documents"] if each["state"] == "changed"]
+    assert changed["withheld"][0] == {"types": ["solution"], "lines": [10, 24]}
+    Path("notes/_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd, stretches.qmd]}\n")
+    Path("notes/index.qmd").write_text("# Welcome\n\nHello.\n")
+    assert "leaves.md: skipped: no chapter in _quarto.yml" in run_here(capsys, "ingest", "notes", "-q").err

@@ -12,7 +12,9 @@ from strategies import PIECES, documents, written_documents
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.testing import ScriptedModel
+from lmm_education.config import Preparation
 from lmm_education.errors import ExportError
+from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.study.clean import Edits, Notes, clean_notes
 
 TYPES = ["type: exercise", "type: text", "type: topic\nother: 1", "type:", "a: 1", "skip: true", "~chat_: []"]
@@ -133,3 +135,47 @@ def test_edits_that_wait_are_resolved_as_asked(text: str, which: Edits) -> None:
     with pytest.raises(ExportError) as refused:
         clean_notes(edited, where="notes.md")
     assert re.match(r"notes\.md:\d+", refused.value.where)
+
+
+MARKS = ["type: solution", "type: [exercise, Solution]", "type: exercise", "type: text", "topic: x", "?: why", "~a: 1"]
+FENCES = ["::: {.solution}", "::: {#sol-x}", "::: {.callout-tip}", "::: {#exr-x}", ":::", ":::"]
+
+
+@st.composite
+def courses(draw: st.DrawFn) -> str:
+    """A document in which every paragraph and item has a word of its own."""
+    kinds = st.sampled_from(["mark", "mark", "text", "text", "text", "item", "code", "chunk", "fence", "heading"])
+    pieces = []
+    for number, kind in enumerate(draw(st.lists(kinds, max_size=14))):
+        match kind:
+            case "mark":
+                pieces.append(f"---\n{draw(st.sampled_from(MARKS))}\n---\n")
+            case "fence":
+                pieces.append(f"{draw(st.sampled_from(FENCES))}\n\n")
+            case "heading":
+                pieces.append(f"{'#' * draw(st.integers(1, 3))} Heading {number}\n\n")
+            case "chunk":
+                pieces.append(f"```{{{draw(st.sampled_from(['solution', 'exercise', 'r']))}}}\nword{number}x\n```\n\n")
+            case _:
+                pieces.append({"text": "", "item": "- ", "code": "    "}[kind] + f"word{number}x\n\n")
+    return draw(st.sampled_from(["", "# Leaves\n\n", "Text.\n\n", "---\ntitle: x\n---\n"])) + "".join(pieces)
+
+
+@given(courses(), st.sampled_from(["heading", "level", "size", "none"]), st.sampled_from(["default", "none"]))
+def test_students_read_of_the_course_what_they_read_of_the_notes(text: str, documents: str, splitter: str) -> None:
+    """Of solutions: neither a chunk, nor a section, nor the notes have a text that the others have not."""
+    try:
+        notes = clean_notes(text, keep=["exercise"]).text
+    except ExportError:
+        reject()
+    settings = Preparation(documents=documents, level=1, splitter=splitter)  # type: ignore[arg-type]
+    prepared = prepare_document(text, docid="d", file="d.md", settings=settings)
+    chunks = [chunk.text for chunk in prepared.chunks if chunk.audience == "everyone"]
+    sections = [str(s.for_students.get("text", s.text)) for s in prepared.sections if s.audience == "everyone"]
+    words = set(re.findall(r"word\d+x", text))
+    assert {word for word in words if word in "".join(chunks)} == {word for word in words if word in notes}
+    if documents != "none":
+        assert {word for word in words if word in "".join(sections)} == {word for word in words if word in notes}
+    lines = text.split("\n")
+    withheld = "\n".join(line for each in prepared.withheld for line in lines[each.lines.first - 1 : each.lines.last])
+    assert {word for word in words if word not in notes} <= set(re.findall(r"word\d+x", withheld))

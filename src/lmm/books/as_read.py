@@ -135,6 +135,10 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
         return "\n\n".join(filter(None, (_document(name, chapter) for name in _names(cell.options["child"]))))
     if name in _TEXT_ENGINES:
         return as_read(cell.code, chapter)
+    if name in _THEOREMS:
+        title = str(cell.options.get("name", "")).replace('"', "'")
+        label = f" #{cell.label}" if cell.label else ""
+        return _div_as_read(f'{{.{name}{label} name="{title}"}}', as_read(cell.code, chapter), chapter)
     if name in _ADMONITIONS or name == "admonition":
         return _quoted(_word(chapter, "nte" if name == "admonition" else name), cell.label, as_read(cell.code, chapter))
     if name == "math":
@@ -184,7 +188,7 @@ def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> lis
     if len(pictures) == 1:
         return [_picture(caption, pictures[0])]
     table = _read(cell.caption("tbl") or cell.caption("tab") or _kable_caption(cell), chapter)
-    of_table = _numbered_caption(cell.label, table, chapter) if table else ""
+    of_table = _numbered_caption(cell.table_label or cell.label, table, chapter) if table else ""
     return [*(_picture("", path) for path in pictures), caption, of_table if of_table != caption else ""]
 
 
@@ -522,9 +526,11 @@ def _div_as_read(written: str, inner: str, chapter: BookChapter) -> str:
         is_caption = bool(above) and not last.startswith(("![", "```", "|"))
         return f"{above}\n\n{_numbered_caption(label, last, chapter)}" if is_caption else inner
     theorem = next((kind for name, kind in _THEOREMS.items() if name in classes), "")
-    number = chapter.labels.get(f"{theorem}:{label}", "")
-    name = chapter.labels.get(label) or (f"{_word(chapter, theorem)} {number}" if theorem else "")
-    if label.partition("-")[0] in _THEOREMS.values() or theorem:
+    if label.partition("-")[0] in _THEOREMS.values():
+        theorem = theorem or label.partition("-")[0]
+    if theorem:
+        number = chapter.labels.get(f"{theorem}:{label}", "")
+        name = chapter.labels.get(label) or f"{_word(chapter, theorem)} {number}"
         title, inner = _titled(values.get("name", ""), inner)
         return f"**{name.strip()}{f' ({title})' if title else ''}.** {inner}"
     return inner

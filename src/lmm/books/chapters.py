@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm.books.bibliography import Citations, csl, read_bibliography
+from lmm.books.environments import environments
 from lmm.books.executed import executed
 from lmm.books.numbers import WORDS, FileNumbers, Numbering
 from lmm.books.project import Book, BookFile, book_of, text_in
@@ -296,7 +297,7 @@ def included(path: Path, text: str) -> Mapping[str, str]:
 def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapping[str, str]:
     """The documents that one includes, by their names there: Quarto's ``{{< include a.qmd >}}``, knitr's ``child``.
 
-    Only those below `top` whose metadata say nothing of who may see them: who includes one cannot tell it.
+    Only those below `top` that say nothing of who may see them: who includes one cannot tell it.
     """
     names = {match["path"] for match in _SHORTCODE.finditer(text)}
     names |= {name.strip() for match in _CHILD.finditer(text) for name in _DOCUMENT.findall(match["paths"])}
@@ -311,14 +312,20 @@ def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapp
 
 
 def _body(name: str, text: str) -> str:
-    """The text of a file; of a document what stands below its header, and nothing if metadata say who may see it."""
+    """The text of a file; of a document what stands below its header, and nothing if metadata say who may see it, or a
+    solution is in it."""
     if not _DOCUMENT.fullmatch(name):
         return text
     blocks = parse_markdown_text(text)
     shown = [
         block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
     ]
-    return serialize(shown) if all(isinstance(block, HeadingBlock | TextBlock) for block in shown) else ""
+    plain = (isinstance(b, HeadingBlock) or (isinstance(b, TextBlock) and not _solves(b)) for b in shown)
+    return serialize(shown) if all(plain) else ""
+
+
+def _solves(block: TextBlock) -> bool:
+    return "solution" in environments(block.source)
 
 
 def _read(top: Path, path: Path) -> str:

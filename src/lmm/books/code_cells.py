@@ -12,6 +12,9 @@ from lmm.markdown import Span, spans, yaml_core
 
 _HEADER = re.compile(r"\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*(?P<argument>[^\n`]*)")
 _OPTION_LINE = re.compile(r"[ \t]*(?:(?:#|//|--|%%?)\|[ \t]?|:(?=[\w-]+: ))(.*)")
+_YAML = re.compile(r"[^\s:=]+:(?:\s|\Z)")  # as knitr tells it
+_CAPTION_OF_TABLE = re.compile(r"\bcaption\s*=")
+_LABEL_OF_TABLE = re.compile(r"""\blabel\s*=\s*["']([^"'\s]+)["']""")
 _HEAD = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:[^()]|\([^()]*\))*\)|[^,"'()])+""")
 _STRING = re.compile(r"""(["'])(.*)\1""", re.DOTALL)
 _WORDS = {"TRUE": True, "T": True, "true": True, "FALSE": False, "F": False, "false": False}
@@ -33,6 +36,14 @@ class CodeCell:
         """The caption of its figure, or of its table (``tbl``); empty if there is none."""
         value = self.options.get(f"{of}-cap", "")
         return " ".join(str(value[0] if isinstance(value, list) and value else value).split())
+
+    @property
+    def table_label(self) -> str:
+        """The label of the table with a caption that it makes: the one that `kable()` is given, else the cell's."""
+        if not (_CAPTION_OF_TABLE.search(self.code) or self.options.get("tab-cap")):
+            return ""
+        given = _LABEL_OF_TABLE.search(self.code)
+        return given[1] if given else self.label
 
 
 def code_apart(text: str) -> Iterator[tuple[Span | None, str]]:
@@ -93,8 +104,10 @@ def _value(text: str) -> Any:
 
 
 def _in_lines(lines: list[str]) -> dict[str, Any]:
-    """The options in lines that begin with ``#|``: YAML."""
+    """The options in lines that begin with ``#|``: YAML, or as knitr had them first, like those after the language."""
     source = "\n".join(match[1] for line in lines if (match := _OPTION_LINE.match(line)))
+    if not _YAML.match(source):
+        return _in_head(source)
     try:
         values = yaml_core.to_value(yaml_core.compose(source)) if source else {}
     except LmmError:

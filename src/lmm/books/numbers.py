@@ -46,7 +46,6 @@ _THEOREMS = {
 _TITLED = "titled"
 # A heading in such a div is its title, or that of a tab.
 _IS_TITLED = re.compile(r"callout-|panel-tabset|#(?:thm|lem|cor|prp|cnj|def|exm|exr|sol|rem)-")
-_CAPTION_OF_TABLE = re.compile(r"\bcaption\s*=")
 _TEXT_REFERENCE = re.compile(r"^(\(ref:[\w-]+\)) ([^\n]+)", re.MULTILINE)
 _PART = re.compile(r"\((PART\*?|APPENDIX)\)\s*(?P<title>.*)")
 _PART_BY_CODE = re.compile(r"""cat\(["']# \((PART|APPENDIX)\) (?P<title>(?!\(ref:)[^"'{]*)""")
@@ -213,8 +212,8 @@ class Numbering:
             self._count(f"{_THEOREMS[cell.language]}:{label}", ())
         elif label and cell.options.get("fig-cap") and cell.options.get("eval") is not False:
             self._count(f"fig:{label}", ())
-        elif label and (_CAPTION_OF_TABLE.search(cell.code) or cell.options.get("tab-cap")):
-            self._count(f"tab:{label}", ())
+        elif cell.table_label:
+            self._count(f"tab:{cell.table_label}", ())
 
     def _count(self, label: str, around: Iterable[str]) -> None:
         if label in self.labels:

@@ -67,7 +67,7 @@ def ingest(
         raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
     if watch and (dry_run or again):
         raise ConfigError("--watch goes with neither --dry-run nor --again", hint="run them first, then --watch")
-    printer = IngestPrinter(lines=not (as_json or quiet), dry_run=dry_run)
+    printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, dry_run=dry_run)
     with Course.open(config=config_for(paths, config), course=course) as opened:
         for hint in opened.models.hints:
             terminal.say(hint, err=True)
@@ -138,10 +138,11 @@ def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmErr
 
 
 class IngestPrinter:
-    """Prints a line for every document that something happened to, and a progress bar on a terminal."""
+    """Prints a line for every document that something happened to, or only for those that a book has left out, and a
+    progress bar on a terminal."""
 
-    def __init__(self, *, lines: bool, dry_run: bool) -> None:
-        self.lines, self.dry_run = lines, dry_run
+    def __init__(self, *, lines: bool, left_out: bool = True, dry_run: bool) -> None:
+        self.lines, self.left_out, self.dry_run = lines, left_out, dry_run
         self.total, self.done, self.doing = 0, 0, ""
         self.left = TimeLeft()
 
@@ -169,12 +170,17 @@ class IngestPrinter:
             terminal.show_bar(self.done, self.total, after=", ".join(filter(None, (left, self.doing))))
 
     def _tell(self, document: DocumentReport) -> None:
+        from lmm_education.ingestion.source_files import NO_CHAPTER
+
         if document.error is not None:
             terminal.erase_bar()
             terminal.tell_error(document.error)
-        elif self.lines and (line := describe(document, would=self.dry_run)):
+        elif line := describe(document, would=self.dry_run) if self.lines else "":
             terminal.erase_bar()
-            terminal.say(line)
+            terminal.say("\n".join([line, *describe_withheld(document)]))
+        elif self.left_out and document.reason.startswith(NO_CHAPTER):
+            terminal.erase_bar()
+            terminal.say(describe(document), err=True)
 
 
 class TimeLeft:
@@ -231,6 +237,17 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
     moved = f"was {document.moved_from}; " if document.moved_from else ""
     new = "new, " if document.state == "new" else ""
     return f"{document.path}: {moved}{new}{', '.join(parts)}{saved}"
+
+
+def describe_withheld(document: DocumentReport) -> list[str]:
+    """A line for each stretch of a document that students do not get.
+
+    >>> from lmm_education.ingestion.report import DocumentReport
+    >>> from lmm_education.material import Lines, Withheld
+    >>> describe_withheld(DocumentReport(Path("a.md"), "a.md", withheld=(Withheld(("solution",), Lines(5, 9)),)))
+    ['a.md:5-9: kept from students (solution)']
+    """
+    return [f"{document.path}:{each.lines}: kept from students ({', '.join(each.types)})" for each in document.withheld]
 
 
 def _tell(report: IngestReport, as_json: bool) -> None:

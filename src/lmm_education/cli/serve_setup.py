@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lmm.config_tables import Config
     from lmm.models.port import ChatModel
     from lmm_education.config import ServeSettings
+    from lmm_education.course import Course
     from lmm_education.web.accounts import Accounts
 
 T = TypeVar("T")
@@ -254,10 +255,24 @@ def _finish(file: Path, exports: list[str]) -> int:
             _set_password(Accounts(state, "teacher"), "Password for you, for the page /teacher", "lmm serve teacher")
         if settings.login == "users" and not Accounts(state).read().users:
             next_steps.append("lmm serve users add --generate @names.txt")
-        if course.store.manifest() is None:
+        if not _is_ingested(course):
             next_steps.append("lmm ingest PATH")
     terminal.say("next: " + "; ".join([*next_steps, "lmm serve"]))
     return DONE
+
+
+def _is_ingested(course: Course) -> bool:
+    """Whether there is a store, made with what is withheld now."""
+    from lmm_education.errors import StoreMismatch
+    from lmm_education.withheld import StudentStore
+
+    if course.store.manifest() is None:
+        return False
+    try:
+        with StudentStore(course.store, course.settings.withholding).view():
+            return True
+    except StoreMismatch:
+        return False
 
 
 def _set_password(accounts: Accounts, question: str, later: str) -> None:

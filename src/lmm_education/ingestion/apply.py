@@ -215,6 +215,7 @@ class _Item:
             removed=len(self.changes.removed),
             moved_from=planned.moved_from,
             saved=self.saved,
+            withheld=self.prepared.withheld,
         )
 
 
@@ -244,7 +245,8 @@ def prepare(read: Read, course: CourseParts) -> PreparedDocument:
     document, settings = read.document, course.settings.preparation
     try:
         if document.shows is not None:
-            return replace(read_steps(read.text, count=count_tokens), chapter=read.chapter).document
+            steps = read_steps(read.text, count=count_tokens, withholding=course.settings.withholding)
+            return replace(steps, chapter=read.chapter).document
         return prepare_document(
             read.text,
             docid=document.id,
@@ -252,6 +254,7 @@ def prepare(read: Read, course: CourseParts) -> PreparedDocument:
             settings=settings,
             chapter=read.chapter,
             count=count_tokens,
+            withholding=course.settings.withholding,
         )
     except LmmError as error:
         raise error_of(error, document.file) from error
@@ -262,8 +265,15 @@ def save_steps(run: IngestRun, read: Read) -> tuple[Path, ...]:
     document = read.document
     if not run.options.save_files or run.options.dry_run or document.shows is not None:
         return ()
-    settings = run.course.settings.preparation
-    texts = step_files(read.text, docid=document.id, file=document.file, settings=settings, count=count_tokens)
+    settings = run.course.settings
+    texts = step_files(
+        read.text,
+        docid=document.id,
+        file=document.file,
+        settings=settings.preparation,
+        count=count_tokens,
+        withholding=settings.withholding,
+    )
     folder = document.source.path.parent
     if run.options.output is not None:  # documents of one name in several folders keep apart
         inside = PurePath(document.file.replace("../", "")).parent
@@ -422,7 +432,9 @@ def _mark(writer: Writer, group: Sequence[_Item], finished: Mapping[str, Frequen
     for item in group:
         prepared, shown = item.prepared, item.document.prepared_file
         words = Frequencies() if finished is None else finished[prepared.id]
-        hash = "" if finished is None else item.document.hash
+        hash, stored = "" if finished is None else item.document.hash, item.planned.stored
+        if finished is None and stored is not None:  # what is there was written for other readers
+            prepared = replace(prepared, withhold=stored.withhold)
         payload = document_payload(prepared, hash=hash, prepared=shown, words=words)
         records.append(Point(document_point_id(prepared.id), payload))
     writer.upsert("documents", records)

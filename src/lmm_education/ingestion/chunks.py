@@ -40,6 +40,7 @@ class Passage:
     kind: str = "text"
     overlap: str = ""
     is_summary: bool = False
+    owner: int = 0
 
 
 def passages_of(
@@ -75,6 +76,7 @@ def _passage(text: Text, overlap: str = "") -> Passage:
         values=text.values,
         kind=kind,
         overlap=overlap,
+        owner=text.owner,
     )
 
 
@@ -88,19 +90,20 @@ def _summary(heading: Heading) -> Iterator[Passage]:
 
 def _runs(items: Iterable[Item]) -> Iterator[Heading | list[Text]]:
     """Headings, and between them the texts that may be packed together."""
-    for text_alone, run in groupby(items, key=_run_key):
+    for together, run in groupby(items, key=_run_key):
         held = list(run)
-        if text_alone == "texts":
+        if isinstance(together, int):
             yield [item for item in held if isinstance(item, Text)]
         else:
             for item in held:
                 yield item if isinstance(item, Heading) else [item]
 
 
-def _run_key(item: Item) -> str:
+def _run_key(item: Item) -> int | str:
+    """What texts have in common that may be packed: that they have nothing of their own, or a stretch."""
     if isinstance(item, Heading):
         return "heading"
-    return "alone" if item.own else "texts"
+    return item.stretch or ("alone" if item.own else 0)
 
 
 def _packed(texts: Sequence[Text], limits: Limits) -> Iterator[Text]:
@@ -126,7 +129,7 @@ def _whole(part: Part) -> Iterator[Passage]:
     for item in part.items:
         if isinstance(item, Heading):
             yield from _summary(item)
-        if isinstance(item, Text) and item.own:
+        if isinstance(item, Text) and (item.own or types_in(item.heading.all) != types_in(part.heading.all)):
             yield from _as_one(part, held)
             yield _passage(item)
             held = []
@@ -140,7 +143,8 @@ def _as_one(part: Part, items: Sequence[Item]) -> Iterator[Passage]:
     if texts:
         one = Part(part.heading, tuple(items), by_size=True)
         kind = next(iter(types_in(part.heading.all)), "text")
-        yield Passage(text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, kind=kind)
+        owner = texts[0].owner
+        yield Passage(text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, kind=kind, owner=owner)
 
 
 def _tail(text: str, size: int, limits: Limits) -> str:

@@ -172,7 +172,9 @@ def _stamp_of(course: CourseParts) -> str:
     sparse = encoder.sparse.name if encoder.sparse else ""
     made_by = [FORMAT, version("lmmarkdown")]  # another version may cut in another way
     sentences = ["sentences"] if encoder.reads_sentences else []
-    return json.dumps([made_by, preparation, encoder.encoding.name, encoder.space, sparse, *sentences], sort_keys=True)
+    types = [*course.settings.withholding.withheld, "", *course.settings.study.solutions]
+    how = [made_by, preparation, encoder.encoding.name, encoder.space, sparse, *sentences, types]
+    return json.dumps(how, sort_keys=True)
 
 
 def _stored(run: IngestRun) -> list[StoredDocument]:
@@ -262,6 +264,7 @@ def _only_prepare(run: IngestRun, document: DocumentFile) -> None:
                 chunks=chunks,
                 sections=sections,
                 saved=saved,
+                withheld=prepared.withheld,
             )
         )
 

@@ -3,13 +3,13 @@
 Where an edit waits, the old text is seen. What has ``skip: true`` is not there, with all that is under it but what says
 ``skip: false`` and the headings above that; nor are HTML comments, which readers do not see either. Metadata holds for
 all of what Pandoc takes as one block: a list with blank lines between its items, a fenced div. That is one text then,
-unless a heading or metadata is in it.
+unless a heading or metadata is in it. How far a type reaches is told by `stretches`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,14 +17,15 @@ from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
-from lmm.markdown.units import rests_of_units
+from lmm.markdown.units import fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.fields import is_on
 from lmm_education.ingestion.kinds import is_comment
 from lmm_education.ingestion.packing import key_of
+from lmm_education.ingestion.stretches import SOLUTION, Stretch, stretches
 from lmm_education.material import Lines
-from lmm_education.payloads import plain
+from lmm_education.payloads import plain, types_in
 
 _OF_THE_HEADING_ONLY = "summary"  # it describes another text than the one under it
 
@@ -35,7 +36,7 @@ class Heading:
 
     `path` are the titles from the outermost heading to this one; `source` its line as written (`line` is the
     header's last for the document); `values` its metadata as read, which begins on `metadata_line`, `own` the
-    properties in there; `all` also those of what is above it, the nearest first.
+    properties in there; `all` also those of what is above it, the nearest first. `owner` is as in `Text`.
     """
 
     title: str
@@ -47,6 +48,7 @@ class Heading:
     values: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
     all: Mapping[str, Any] = field(default_factory=dict)
+    owner: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class Text:
 
     Line ends are LF. `values` is the metadata of its own as read, `own` the properties in there. `key` is made
     from its first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start
-    that were repeated when a larger text was split.
+    that were repeated when a larger text was split. `owner` is the line of what gives it a type (see `Stretch`), 0
+    where it has none: texts of one owner are one exercise, or one solution.
     """
 
     text: str
@@ -65,6 +68,12 @@ class Text:
     values: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
     repeated: int = 0
+    owner: int = 0
+
+    @property
+    def stretch(self) -> int:
+        """The owner of a text that has nothing of its own but the type; 0 of others."""
+        return self.owner if self.own.keys() == {"type"} else 0
 
 
 Item = Heading | Text
@@ -86,10 +95,15 @@ def parsed(text: str) -> tuple[Block, ...]:
     return tuple(parse_markdown_text(text))
 
 
-def read_outline(text: str, *, title: str = "", read_text: ReadText | None = None) -> Outline:
-    """The outline of a markdown document; `title` is for one that has neither a title nor a heading.
+def read_outline(
+    text: str, *, title: str = "", lasting: Collection[str] = SOLUTION, read_text: ReadText | None = None
+) -> Outline:
+    """The outline of a markdown document.
 
-    `read_text` gives the text of a text node, where that is not the text of its block.
+    Args:
+        title: for a document that has neither a title nor a heading.
+        lasting: types that reach over a stretch (see `stretches`).
+        read_text: gives the text of a text node, where that is not the text of its block.
 
     >>> outline = read_outline("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n")
     >>> [(type(item).__name__, item.own) for item in outline.items]
@@ -98,15 +112,18 @@ def read_outline(text: str, *, title: str = "", read_text: ReadText | None = Non
     tree = blocks_to_tree(old_view(parsed(text)), title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
-    root = _heading(tree, None)
-    return Outline(tree.title, root, tuple(_items(tree, root, read_text or block_text)))
+    typed = stretches(tree, lasting)
+    root = _heading(tree, None, typed)
+    return Outline(tree.title, root, tuple(_items(tree, root, read_text or block_text, typed)))
 
 
-def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Item]:
+def _items(tree: HeaderNode, root: Heading, read_text: ReadText, typed: Mapping[int, Stretch]) -> Iterator[Item]:
     rests = rests_of_units(tree)
+    divs = _typed_divs(tree, typed) if typed else {}
     whole = {first: [node for node in rest if isinstance(node, TextNode)]
-             for first, rest in rests.items() if _is_one_text(rest)}  # fmt: skip
+             for first, rest in (divs | rests).items() if _is_one_text(first, rest, typed)}  # fmt: skip
     later = {id(node) for nodes in whole.values() for node in nodes}
+    later |= {id(rest[-1]) for first, rest in divs.items() if first not in whole}
     around: dict[int, Mapping[str, Any]] = {}  # properties of a div that is not one text
     seen = _seen(tree, rests)
     stack: list[tuple[Node, Heading]] = [(child, root) for child in reversed(tree.children)]
@@ -115,16 +132,41 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText) -> Iterator[Ite
         if id(node) not in seen:
             continue
         if isinstance(node, HeadingNode):
-            heading = _heading(node, above)
+            heading = _heading(node, above, typed)
             yield heading
             stack.extend((child, heading) for child in reversed(node.children))
         elif isinstance(node, TextNode) and id(node) not in later and (text := read_text(node)):
-            values, line = node.metadata, node.block.line if node.block else node.line
+            values, line = _with_type(node, above, typed), node.block.line if node.block else node.line
             key, text = key_of(text), _with_rest(text, line, whole.get(id(node), ()))
             lines = Lines(line, line + text.count("\n"))
             own = {**around.get(id(node), {}), **properties(values)}
             around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
-            yield Text(text=text, lines=lines, heading=above, key=key, values=values, own=own)
+            owner = typed[id(node)].line if id(node) in typed else 0
+            if id(node) not in divs or id(node) in whole:  # else the fence of what is several texts
+                yield Text(text=text, lines=lines, heading=above, key=key, values=values, own=own, owner=owner)
+
+
+def _typed_divs(tree: HeaderNode, typed: Mapping[int, Stretch]) -> dict[int, list[Node]]:
+    """The other nodes of each div that has a type, by the id of its first line."""
+    order = list(preorder(tree))
+    place = {id(node): at for at, node in enumerate(order)}
+    return {
+        id(first): order[place[id(first)] + 1 : place[id(last)] + 1]
+        for first, last in fences_of_divs(tree)
+        if id(first) in typed
+    }
+
+
+def _with_type(node: Node, above: Heading | None, typed: Mapping[int, Stretch]) -> dict[str, Any]:
+    """A node's metadata, with the type that it has neither from there nor from the heading above it."""
+    values, stretch = node.metadata, typed.get(id(node))
+    inherited = types_in(above.all) if above is not None else ()
+    if node.own("type") or (stretch is None and not inherited):
+        return values
+    if stretch is None:  # behind a div in which the heading stands
+        return {**values, "type": "text"}
+    is_same = inherited == stretch.types if isinstance(node, HeadingNode) else typed.get(id(node.parent)) == stretch
+    return values if is_same else {**values, "type": stretch.value}
 
 
 def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:
@@ -148,8 +190,9 @@ def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:
     return seen
 
 
-def _is_one_text(rest: Sequence[Node]) -> bool:
-    return all(isinstance(node, TextNode) and node.metadata_block is None for node in rest)
+def _is_one_text(first: int, rest: Sequence[Node], typed: Mapping[int, Stretch]) -> bool:
+    whose = typed.get(first)
+    return all(isinstance(n, TextNode) and n.metadata_block is None and typed.get(id(n)) == whose for n in rest)
 
 
 def _with_rest(text: str, line: int, rest: Sequence[TextNode]) -> str:
@@ -157,12 +200,12 @@ def _with_rest(text: str, line: int, rest: Sequence[TextNode]) -> str:
     for node in rest:
         more = block_text(node)
         missing = node.line - line - text.count("\n")
-        text += "\n" * max(missing, 2) + more
+        text += "\n" * max(missing, 1) + more
     return text
 
 
-def _heading(node: HeadingNode, above: Heading | None) -> Heading:
-    values = node.metadata
+def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stretch]) -> Heading:
+    values = _with_type(node, above, typed)
     own = properties(values)
     inherited = above.all if above is not None else {}
     everything = {**inherited, **{name: value for name, value in own.items() if name != _OF_THE_HEADING_ONLY}}
@@ -180,6 +223,7 @@ def _heading(node: HeadingNode, above: Heading | None) -> Heading:
         values=values,
         own=own,
         all=everything,
+        owner=typed[id(node)].line if id(node) in typed else 0,
     )
 
 

@@ -3,7 +3,8 @@
 Two things happen here. What blank lines have torn is put together again, always: what Pandoc takes as one block (see
 `lmm.markdown.units`), an HTML element over several paragraphs; the fences of a div that is too long are left out. Then,
 if asked for, equations, code and very short texts join the text before them, or at the start of a section the one after
-them. Nothing is joined across a heading, or with a text that has properties of its own.
+them. Nothing is joined across a heading, or with a text that has properties of its own; the texts of one stretch that
+has a type (a solution) are joined among themselves.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
     >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, Text)]
     [Lines(first=3, last=5)]
     """
-    units = list(_units(list(items), limits))
+    units = list(_units(list(_in_stretches(items, limits, shorter_than)), limits))
     whole = list(_by_heading(units, lambda texts: _joined(texts, _Continues(), limits, tear=True)))
     if shorter_than is None:
         return whole
@@ -49,6 +50,18 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
         return needs_context(text) or all(map(needs_context, group))
 
     return list(_by_heading(whole, lambda texts: _joined(texts, joins, limits)))
+
+
+def _in_stretches(items: Iterable[Item], limits: Limits, shorter_than: int | None) -> Iterator[Item]:
+    """The items, those of each stretch pooled among themselves."""
+    for stretch, run in groupby(items, key=lambda item: item.stretch if isinstance(item, Text) else 0):
+        held = list(run)
+        texts = [item for item in held if isinstance(item, Text)]
+        if stretch and len(texts) > 1:
+            pooled = pool([replace(text, own={}) for text in texts], limits, shorter_than=shorter_than)
+            yield from (replace(item, own=texts[0].own) for item in pooled)
+        else:
+            yield from held
 
 
 def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:

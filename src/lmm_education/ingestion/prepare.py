@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
@@ -12,15 +13,17 @@ from lmm.books.as_read import as_read
 from lmm.books.chapters import NO_BOOK, BookChapter
 from lmm.books.code_cells import code_apart
 from lmm.errors import ConfigError
+from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
 from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.chunks import Passage, passages_of
 from lmm_education.ingestion.documents import Part, divide
 from lmm_education.ingestion.ids import Ids
-from lmm_education.ingestion.outline import Heading, Item, Outline, read_outline
+from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.pool import pool
 from lmm_education.ingestion.source_files import sort_key
-from lmm_education.material import Chunk, Place, PreparedDocument, Section
+from lmm_education.material import Chunk, Lines, Place, PreparedDocument, Section, Withheld
+from lmm_education.payloads import types_in
 
 # -- annotations -----------------------------------------------------------------------------------
 
@@ -78,6 +81,7 @@ class Steps:
     pooled: tuple[Item, ...]
     parts: tuple[tuple[Part, tuple[Passage, ...]], ...]
     chapter: BookChapter = NO_BOOK
+    withholding: Withholding = DEFAULT
 
     @property
     def document(self) -> PreparedDocument:
@@ -94,6 +98,7 @@ def prepare_document(
     title: str = "",
     chapter: BookChapter = NO_BOOK,
     count: Count | None = None,
+    withholding: Withholding = DEFAULT,
 ) -> PreparedDocument:
     """Prepare a markdown document.
 
@@ -104,6 +109,7 @@ def prepare_document(
         title: for a document that has neither a title nor a heading; by default the file's name.
         chapter: what its book knows of it.
         count: counts tokens; needed where the settings' unit is ``tokens``.
+        withholding: which texts are not for students.
 
     Raises:
         ConfigError: the header's ``RAG:`` asks for something unknown, or tokens cannot be counted.
@@ -115,15 +121,24 @@ def prepare_document(
     >>> [section.place.headings for section in document.sections]
     [('Leaves',), ('Leaves', 'Colour')]
     """
-    steps = prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count)
+    steps = prepare_steps(
+        text, docid=docid, file=file, settings=settings, title=title, count=count, withholding=withholding
+    )
     return replace(steps, chapter=chapter).document
 
 
 def prepare_steps(
-    text: str, *, docid: str, file: str, settings: Preparation, title: str = "", count: Count | None = None
+    text: str,
+    *,
+    docid: str,
+    file: str,
+    settings: Preparation,
+    title: str = "",
+    count: Count | None = None,
+    withholding: Withholding = DEFAULT,
 ) -> Steps:
     """As `prepare_document`, with the result of each step."""
-    outline = read_outline(text, title=title or PurePosixPath(file).stem)
+    outline = read_outline(text, title=title or PurePosixPath(file).stem, lasting=withholding.lasting)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)
     pooled = pool(outline.items, limits, shorter_than=settings.pool_size if settings.pool else None)
@@ -132,7 +147,9 @@ def prepare_steps(
         (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
         for part in divide(outline, pooled, settings)
     )
-    return Steps(docid, file, settings=settings, outline=outline, pooled=tuple(pooled), parts=parts)
+    return Steps(
+        docid, file, settings=settings, outline=outline, pooled=tuple(pooled), parts=parts, withholding=withholding
+    )
 
 
 def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:
@@ -146,7 +163,7 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
 
 def as_written(steps: Steps) -> PreparedDocument:
     """Sections and chunks with their ids, with the texts that the author wrote."""
-    ids, chapter = Ids(steps.docid), steps.chapter
+    ids, chapter, root = Ids(steps.docid), steps.chapter, steps.outline.root
     title = as_read(chapter.title or steps.outline.title, chapter)
     numbers = _numbers(steps)
     sections: list[Section] = []
@@ -157,6 +174,7 @@ def as_written(steps: Steps) -> PreparedDocument:
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
             chunks.append(replace(_numbered(chunk, numbers), title=title))
+    readable = steps.withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
     return PreparedDocument(
         id=steps.docid,
         file=steps.file,
@@ -164,24 +182,71 @@ def as_written(steps: Steps) -> PreparedDocument:
         language=steps.settings.language,
         sections=() if steps.settings.documents == "none" else tuple(sections),
         chunks=tuple(chunks),
-        metadata=steps.outline.root.own,
+        metadata=root.own,
         sort_key=sort_key(steps.file, chapter.book, chapter.position),
         part=chapter.numbers.part,
         book=chapter.book_title,
+        withheld=tuple(_withheld(steps)),
+        withhold=steps.withholding.withheld,
+        audience=EVERYONE if readable else TEACHER,
+        for_students=_changed(metadata=(root.own, steps.withholding.shown(root.own))),
     )
+
+
+def _changed(**values: tuple[Any, Any]) -> dict[str, Any]:
+    """What students are given, of each that is another thing than what teachers have."""
+    return {name: shown for name, (written, shown) in values.items() if shown != written}
+
+
+def _types(item: Item) -> tuple[str, ...]:
+    """The types that a text has, or that a heading gives."""
+    return types_in(item.all) if isinstance(item, Heading) else types_in(item.own) or types_in(item.heading.all)
+
+
+def _withheld(steps: Steps) -> Iterator[Withheld]:
+    """The stretches that students do not get."""
+    items = [item for item in steps.pooled if not isinstance(item, Heading) or item.level]
+    for (owner, audience), run in groupby(items, key=lambda i: (i.owner, steps.withholding.of(_types(i)))):
+        held = list(run)
+        if owner and audience == TEACHER:
+            first, last = held[0], held[-1]
+            start = first.line if isinstance(first, Heading) else first.lines.first
+            end = last.line if isinstance(last, Heading) else last.lines.last
+            yield Withheld(_types(first), Lines(start, end))
 
 
 def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
     """A document as it is stored: with the texts that readers see, without chunks that nobody does."""
-    written = footnotes(part.text for part in document.sections or document.chunks)
-    notes = {name: as_read(note, chapter) for name, note in written.items()}
-    sections = tuple(_as_read(section, chapter, notes) for section in document.sections)
+    notes = _notes(document.chunks, chapter)
+    shown = _notes((chunk for chunk in document.chunks if chunk.audience == EVERYONE), chapter)
+    sections = tuple(_section_as_read(section, chapter, notes, shown) for section in document.sections)
     plain = {new.id for new, old in zip(sections, document.sections, strict=True) if new is old and not notes}
-    seen = (chunk if chunk.section in plain else _as_read(chunk, chapter, notes) for chunk in document.chunks)
+    seen = (
+        chunk if chunk.section in plain else _as_read(chunk, chapter, shown if chunk.audience == EVERYONE else notes)
+        for chunk in document.chunks
+    )
     return replace(
         document,
         sections=sections,
         chunks=tuple(chunk for chunk in seen if chunk.text.strip()),
+    )
+
+
+def _notes(chunks: Iterable[Chunk], chapter: BookChapter) -> Mapping[str, str]:
+    return {name: as_read(note, chapter) for name, note in footnotes(chunk.text for chunk in chunks).items()}
+
+
+def _section_as_read(
+    section: Section, chapter: BookChapter, notes: Mapping[str, str], shown: Mapping[str, str]
+) -> Section:
+    """A section, and what students are given of it, with the footnotes that they may read."""
+    seen = _as_read(section, chapter, notes)
+    if "text" not in section.for_students:
+        return seen
+    text = section.for_students["text"]
+    source = {"source": text} if seen.source else {}
+    return replace(
+        seen, for_students={**seen.for_students, "text": with_notes(as_read(text, chapter), shown), **source}
     )
 
 
@@ -249,7 +314,33 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     heading, path = part.heading, part.heading.path
     new = ids.part(_beginning(part.items[0])) if part.by_size else ids.section(path)
     place = Place(steps.docid, steps.file, part.lines, path)
-    return Section(part.id or new, place, level=heading.level, order=order, text=part.text, metadata=heading.own)
+    shown, withholding = _for_students(part, steps.withholding), steps.withholding
+    texts = [item for item in part.items if isinstance(item, Text)]
+    readable = any(isinstance(item, Text) for item in shown.items)
+    audience = TEACHER if texts and not readable else EVERYONE
+    return Section(
+        part.id or new,
+        place,
+        level=heading.level,
+        order=order,
+        text=part.text,
+        metadata=heading.own,
+        audience=audience if texts else withholding.of_metadata(heading.all),
+        for_students=_changed(text=(part.text, shown.text), metadata=(heading.own, withholding.shown(heading.own))),
+    )
+
+
+def _for_students(part: Part, withholding: Withholding) -> Part:
+    """A part without the texts that are not for students, and headings that have nothing else below them."""
+    shown = [i for i in part.items if isinstance(i, Text) and withholding.of(_types(i)) == EVERYONE]
+    above = {i.heading.path[:end] for i in shown for end in range(len(i.heading.path) + 1)}
+    keep = {id(i) for i in shown}
+    keep |= {
+        id(i)
+        for i in part.items
+        if isinstance(i, Heading) and (i.path in above or withholding.of(_types(i)) == EVERYONE)
+    }
+    return replace(part, items=tuple(i for i in part.items if id(i) in keep))
 
 
 def _beginning(item: Item) -> str:
@@ -257,7 +348,8 @@ def _beginning(item: Item) -> str:
 
 
 def _chunk(steps: Steps, passage: Passage, section: str, ids: Ids, order: int) -> Chunk:
-    heading = passage.heading
+    heading, withholding = passage.heading, steps.withholding
+    metadata = {**heading.all, **passage.own} if passage.own else heading.all
     return Chunk(
         id=ids.chunk(passage.kind, passage.text),
         place=Place(steps.docid, steps.file, passage.lines, heading.path),
@@ -267,5 +359,8 @@ def _chunk(steps: Steps, passage: Passage, section: str, ids: Ids, order: int) -
         overlap=passage.overlap,
         annotations=annotate(steps.settings.annotation_model, passage.own, heading),
         kind=passage.kind,
-        metadata={**heading.all, **passage.own} if passage.own else heading.all,
+        metadata=metadata,
+        owner=passage.owner,
+        audience=withholding.of([passage.kind, *types_in(metadata)]),
+        for_students=_changed(metadata=(metadata, withholding.shown(metadata))),
     )

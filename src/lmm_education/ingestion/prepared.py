@@ -20,6 +20,7 @@ import msgspec
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import TextNode
+from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import Preparation
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.chunks import SUMMARY, Passage, passages_of
@@ -31,8 +32,8 @@ from lmm_education.ingestion.prepare import Count, Steps, limits_of, prepare_ste
 from lmm_education.material import Lines, PreparedDocument
 
 # Keys of the program in a prepared file.
-MARK, LINES, PART, METADATA, TEXT, REPEATED = (
-    *("~~prepared", "~~lines", "~~part", "~~metadata", "~~text", "~~repeated"),
+MARK, LINES, PART, METADATA, TEXT, REPEATED, OWNER = (
+    *("~~prepared", "~~lines", "~~part", "~~metadata", "~~text", "~~repeated", "~~owner"),
 )
 _HEADER = re.compile(r"\ufeff?(?:[ \t]*\r?\n)*---[ \t]*\r?\n(?:(?!(?:---|\.\.\.)[ \t]*\r?$)[^\n]*\n)*", re.MULTILINE)
 _IS_MARKED = re.compile(rf"^{MARK}:", re.MULTILINE)
@@ -52,7 +53,14 @@ Shown = Iterator[tuple[Item, Part | None]]
 
 
 def step_files(
-    text: str, *, docid: str, file: str, settings: Preparation, title: str = "", count: Count | None = None
+    text: str,
+    *,
+    docid: str,
+    file: str,
+    settings: Preparation,
+    title: str = "",
+    count: Count | None = None,
+    withholding: Withholding = DEFAULT,
 ) -> dict[str, str]:
     """The prepared files of a document, name to text; arguments as for `prepare_document`.
 
@@ -71,7 +79,11 @@ def step_files(
     They are green.
     <BLANKLINE>
     """
-    steps = _with_ids(prepare_steps(text, docid=docid, file=file, settings=settings, title=title, count=count))
+    steps = _with_ids(
+        prepare_steps(
+            text, docid=docid, file=file, settings=settings, title=title, count=count, withholding=withholding
+        )
+    )
     stem = PurePosixPath(file).stem
     skipped = "documents" if settings.documents == "none" else ""
     return {f"{stem}.{name}.md": render(steps, name) for name in STEPS if name != skipped}
@@ -125,6 +137,8 @@ def _heading(heading: Heading, part: Part | None) -> str:
     values[LINES] = _range_text(part.lines) if part is not None and opens else heading.line
     if SUMMARY in heading.own:
         values[METADATA] = heading.metadata_line
+    if heading.owner:
+        values[OWNER] = heading.owner
     return f"{MetadataBlock.make(values).source}{heading.source}\n\n"
 
 
@@ -133,6 +147,8 @@ def _text(text: Text, part: Part | None) -> str:
     values[LINES] = _range_text(text.lines)
     if text.repeated:
         values[REPEATED] = text.repeated
+    if text.owner:
+        values[OWNER] = text.owner
     if not _reads_back(shown):
         values[TEXT], shown = shown, _KEPT_IN_METADATA
     return f"{MetadataBlock.make(values).source}{shown}\n\n"
@@ -196,6 +212,7 @@ def _with_headings(part: Part, passages: Iterable[Passage]) -> Iterator[Item]:
             key=key_of(text),
             values=passage.values,
             own=passage.own,
+            owner=passage.owner,
         )
     yield from headings
 
@@ -246,12 +263,13 @@ def read_prepared(text: str, *, count: Count | None = None) -> PreparedDocument:
     return read_steps(text, count=count).document
 
 
-def read_steps(text: str, *, count: Count | None = None) -> Steps:
+def read_steps(text: str, *, count: Count | None = None, withholding: Withholding = DEFAULT) -> Steps:
     """As `read_prepared`, with the result of each step."""
     header = _read_header(text)
     mark = header[MARK]
     step, settings = mark["step"], _settings(mark.get("settings", {}))
-    outline = read_outline(text, title=str(mark.get("title", "")), read_text=_read_text)
+    # Each text of a stretch says its type itself.
+    outline = read_outline(text, title=str(mark.get("title", "")), lasting=(), read_text=_read_text)
     lines = _range(mark.get("lines"), Lines(1, 1))
     root = replace(outline.root, metadata_line=lines.first, line=lines.last)
     items, packed = tuple(_joined(_placed(outline, root))), step == "chunks"
@@ -264,7 +282,13 @@ def read_steps(text: str, *, count: Count | None = None) -> Steps:
         for part in _parts(outline, items, settings, step)
     )
     return Steps(
-        docid=str(header["docid"]), file=mark["file"], settings=settings, outline=outline, pooled=items, parts=parts
+        docid=str(header["docid"]),
+        file=mark["file"],
+        settings=settings,
+        outline=outline,
+        pooled=items,
+        parts=parts,
+        withholding=withholding,
     )
 
 
@@ -299,7 +323,7 @@ def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
         recorded = item.values.get(LINES)
         if isinstance(item, Heading):
             line = _range(recorded, Lines(after + 2, after + 2)).first
-            placed = replace(item, line=line, metadata_line=item.values.get(METADATA, line))
+            placed = replace(item, line=line, metadata_line=item.values.get(METADATA, line), owner=_owner(item, line))
             moved[id(item)] = placed
             after = line
             yield placed
@@ -307,7 +331,14 @@ def _placed(outline: Outline, root: Heading) -> Iterator[Item]:
             lines = _range(recorded, Lines(after + 2, after + 2 + item.text.count("\n")))
             after = lines.last
             repeated = item.values.get(REPEATED, 0)
-            yield replace(item, lines=lines, heading=moved[id(item.heading)], repeated=repeated)
+            owner = _owner(item, lines.first)
+            yield replace(item, lines=lines, heading=moved[id(item.heading)], repeated=repeated, owner=owner)
+
+
+def _owner(item: Item, line: int) -> int:
+    """The line of what gives an item its type, in the source; if somebody wrote that here, its own."""
+    recorded = item.values.get(OWNER)
+    return recorded if isinstance(recorded, int) else line if item.owner else 0
 
 
 def _joined(items: Iterable[Item]) -> Iterator[Item]:

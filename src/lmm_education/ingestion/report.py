@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from lmm.errors import LmmError
 from lmm.messages import Waiting
+from lmm_education.material import Withheld
 
 OUR_OWN = "a prepared file of ours"
 State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
@@ -20,7 +21,8 @@ class DocumentReport:
 
     Of its `chunks`, so many were `embedded`; so many have the vectors of an equal text (`reused`), and of so many only
     the payload was `updated`. So many were `removed`. `moved_from` is its former file, `saved` the
-    files that show what was prepared. ``prepared`` stands for a document that was not to be stored.
+    files that show what was prepared. ``prepared`` stands for a document that was not to be stored. `withheld` is what
+    students do not get of one that was prepared.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class DocumentReport:
     removed: int = 0
     moved_from: str = ""
     saved: tuple[Path, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
     error: LmmError | None = None
     reason: str = ""
 
@@ -44,6 +47,7 @@ class DocumentReport:
         return values | {
             "path": str(self.path),
             "saved": [str(path) for path in self.saved],
+            "withheld": [{"types": list(each.types), "lines": list(each.lines)} for each in self.withheld],
             "error": str(self.error) if self.error else None,
         }
 

@@ -16,6 +16,7 @@ from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
 from lmm_education.errors import IngestError
 from lmm_education.material import reading_order
 
+NO_CHAPTER = "no chapter in"
 _PATTERN = frozenset("*?[")
 
 
@@ -113,7 +114,7 @@ def _follow_books(sources: SourceFiles) -> None:
         if book is not None and not source.named:
             looked_through[book] = not source.path.is_absolute()
         if book is not None and book.whole and position is None and not source.named:
-            sources.skipped.append((source.path, f"no chapter in {book.file}"))
+            sources.skipped.append((source.path, f"{NO_CHAPTER} {book.file}"))
         else:
             places.append((reading_order(sort_key(source.file, book, position), source.file), source))
     sources.documents = [source for _, source in sorted(places, key=lambda place: place[0])]

@@ -33,12 +33,14 @@ INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
         "language": Index("keyword", 5_000),
         "document": Index("keyword", 20_000),
         "section": Index("keyword", 20_000),
+        "audience": Index("keyword", 500),
         "text": Index("text", 20_000),
     },
     "documents": {
         "what": Index("keyword", 20_000),
         "document": Index("keyword", 20_000),
         "file": Index("keyword", 20_000),
+        "audience": Index("keyword", 20_000),
     },
 }
 LONGEST_KEYWORD = 64  # characters

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmm_education.errors import StoreMismatch
 
-FORMAT = 2
+FORMAT = 3
 """The version of what we store: the fields of payloads, the names of vectors, how ids are made."""
 
 

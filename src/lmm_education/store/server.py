@@ -193,8 +193,12 @@ class ServerReader:
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
     ) -> Iterator[Stored]:
-        """See `port.Reader.scroll`."""
-        offset = None
+        """See `port.Reader.scroll`.
+
+        Raises:
+            StoreError: the server's pages go in a circle.
+        """
+        offset, before = None, set[str]()
 
         def arguments(where: Where) -> Mapping[str, Any]:
             return {
@@ -211,6 +215,9 @@ class ServerReader:
             yield from map(values.to_stored, records)
             if offset is None:
                 return
+            if str(offset) in before:
+                raise StoreError("the server gives the same page of points again and again", where=self.location)
+            before.add(str(offset))
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
         """See `port.Reader.count`."""

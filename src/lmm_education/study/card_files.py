@@ -26,12 +26,12 @@ from lmm.csv_table import csv_text
 from lmm.disk import files
 from lmm.disk.folder import Folder
 from lmm.errors import ConfigError, DocumentError
-from lmm.markdown.spans import spans
 from lmm_education.study.cards import COLUMNS, Card, card_as_values, cards_as_markdown
 
 if TYPE_CHECKING:
     from genanki import Deck, Model
     from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 # Anki knows note types and decks by number. Changing these makes other cards of those that students have.
 _NOTE_TYPE = 1_763_920_547
@@ -208,16 +208,8 @@ _KINDS = ", ".join(WRITERS)
 # -- markdown as Anki shows it ---------------------------------------------------------------------
 
 
-# Code first, so that dollar signs in it are no formulas.
-_FORMULA = re.compile(
-    r"(?<!\\)\$\$(?P<display>.+?)\$\$(?:[ \t]*\{#[^}\n]*\})?"
-    r"|\\\[(?P<bracket>(?:(?!\\\[).)+?)\\\]|\\\((?P<round>(?:(?!\\\().)+?)\\\)"
-    r"|(?<![\\$])\$(?P<inline>[^\s$](?:(?:\\.|[^$\\])*?[^\s\\])?)\$(?!\d)",
-    re.DOTALL | re.MULTILINE,
-)
 _IMAGE = re.compile(r'(<img src=")([^"]+)(")')
 _CHUNK = re.compile(r"^([ \t]*(?:```+|~~~+))[ \t]*\{(\w+)[^}\n]*\}[ \t]*$", re.MULTILINE)
-_HOLE = "\ue000{}\ue001"  # private characters, which stand for a formula while markdown is read
 
 
 def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path) -> str:
@@ -226,22 +218,7 @@ def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path)
     >>> to_html("The slope $\\\\beta < 1$ is *small*.")
     '<p>The slope \\\\(\\\\beta &lt; 1\\\\) is <em>small</em>.</p>'
     """
-    formulas: list[str] = []
-
-    def hold(match: re.Match[str]) -> str:
-        display = match["display"] or match["bracket"]
-        marks = r"\[{}\]" if display else r"\({}\)"
-        formulas.append(marks.format(html.escape(display or match["round"] or match["inline"], quote=False)))
-        return _HOLE.format(len(formulas) - 1)
-
-    source = _CHUNK.sub(r"\1\2", markdown.replace("\ue000", "").replace("\ue001", ""))
-    parts, at = list[str](), 0
-    for span in spans(source):
-        if span.kind in ("code", "code_block") and span.start >= at:
-            parts += (_FORMULA.sub(hold, source[at : span.start]), source[span.start : span.end])
-            at = span.end
-    rendered = str(_parser().render("".join(parts) + _FORMULA.sub(hold, source[at:]))).strip()
-    rendered = re.sub(_HOLE.format(r"(\d+)"), lambda match: formulas[int(match[1])], rendered)
+    rendered = str(_parser().render(_CHUNK.sub(r"\1\2", markdown))).strip()
     return _IMAGE.sub(lambda match: match[1] + html.escape(picture(html.unescape(match[2]))) + match[3], rendered)
 
 
@@ -249,4 +226,16 @@ def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path)
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    from lmm_education.study.formulas import formulas
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(formulas)
+    for name in ("formula", "display_formula"):
+        parser.add_render_rule(name, lambda this, tokens, at, *_: _formula(tokens[at]))
+    return parser
+
+
+def _formula(token: Token) -> str:
+    """A formula in the marks that MathJax knows."""
+    text = html.escape(token.content, quote=False)
+    shown = rf"\({text}\)" if token.type == "formula" else rf"\[{text}\]"
+    return f"<p>{shown}</p>\n" if token.block else shown

@@ -34,12 +34,12 @@ from lmm.prompts.templates import Prompts
 from lmm_education.config import StudySettings
 from lmm_education.ingestion.outline import Heading, Item, Text
 from lmm_education.ingestion.plan import error_of
+from lmm_education.payloads import is_one_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.study.study_documents import (
     Reading,
     StudyDocument,
     config_at,
-    is_one_of,
     read_documents,
     settings_at,
     study_document,

@@ -2,7 +2,8 @@
 
 Left out are metadata blocks with the chats in them, edits that wait (only when told which text counts), and
 special material (see `material`). Of the header, the keys that mean something to Pandoc, R Markdown or Quarto
-stay. Everything else stays byte for byte; exporting what was exported changes nothing.
+stay. Everything else stays byte for byte; exporting what was exported changes nothing. How far a type reaches is told
+by `ingestion.stretches`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from lmm.errors import LmmError, MetadataError
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree, fold, preorder
-from lmm.markdown.units import fences_of_divs, rests_of_units
+from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks, resolve
 from lmm_education.errors import ExportError
-from lmm_education.study.study_documents import is_special, type_in
+from lmm_education.ingestion.stretches import SOLUTION, Stretch, stretches
+from lmm_education.payloads import is_one_of
+from lmm_education.study.study_documents import TEXT, is_special
 
 Edits = Literal["refuse", "old", "new"]
 
@@ -41,7 +44,7 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A text that is not in the notes: its type and its line in the source."""
+    """What is not in the notes: the type of one or more texts that have it from one place, and the first line."""
 
     kind: str
     line: int
@@ -61,7 +64,13 @@ class Notes:
 
 
 def clean_notes(
-    text: str, *, keep: Collection[str] = (), edits: Edits = "refuse", keep_lines: bool = False, where: str = "document"
+    text: str,
+    *,
+    keep: Collection[str] = (),
+    edits: Edits = "refuse",
+    keep_lines: bool = False,
+    where: str = "document",
+    lasting: Collection[str] = SOLUTION,
 ) -> Notes:
     """The notes in a document's text.
 
@@ -71,6 +80,7 @@ def clean_notes(
         keep_lines: put blank lines in place of what is left out, so that every line that stays keeps its
             number and error messages of other programs point to the right place.
         where: names the document in errors.
+        lasting: types that reach over more than one text (see `stretches`).
 
     Raises:
         ExportError: an edit waits, or has lost its marks; metadata cannot be read, or not be taken out.
@@ -83,7 +93,7 @@ def clean_notes(
     tree = blocks_to_tree(blocks)
     if tree is None:
         return Notes("")
-    kept, left_out, emptied = _chosen(tree, keep)
+    kept, left_out, emptied = _chosen(tree, keep, lasting)
     cleaned = _clean_header(header, where) if header is not None else None
     stay = [cleaned if block is header else block for block in blocks if id(block) in kept or block is header]
     result = [block for block in stay if block is not None]
@@ -135,9 +145,17 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
 # -- what stays ------------------------------------------------------------------------------------
 
 
-def _chosen(tree: HeadingNode, keep: Collection[str]) -> tuple[set[int], list[LeftOut], list[tuple[str, int]]]:
-    """Ids of the headings and texts that stay; the texts that do not; headings that lost all they had."""
-    kinds = _kinds(tree)
+def _chosen(
+    tree: HeadingNode, keep: Collection[str], lasting: Collection[str]
+) -> tuple[set[int], list[LeftOut], list[tuple[str, int]]]:
+    """Ids of the headings and texts that stay; what does not; headings that lost all they had."""
+    found = stretches(tree, lasting)
+    fences = fences_of_divs(tree)
+    for first, last in fences:
+        found.pop(id(last), None)
+        if id(first) in found:
+            found[id(last)] = found[id(first)]
+    kinds = {id(node): TEXT for node in preorder(tree)} | {key: _kind(each, lasting) for key, each in found.items()}
     stays: dict[int, bool] = {}
 
     def visit(node: Node, below: list[bool]) -> bool:
@@ -147,28 +165,25 @@ def _chosen(tree: HeadingNode, keep: Collection[str]) -> tuple[set[int], list[Le
         return stays[id(node)]
 
     fold(tree, visit)
-    for first, rest in rests_of_units(tree).items():  # a heading in a div goes with it, whatever comes after the div
-        if is_special(kinds[first], keep):
-            stays |= {id(node): False for node in rest if is_special(kinds[id(node)], keep)}
     nodes = list(preorder(tree))
+    place = {id(node): at for at, node in enumerate(nodes)}
+    for first, last in fences:  # a heading in a div goes with it, whatever comes after the div
+        inside = nodes[place[id(first)] : place[id(last)]] if is_special(kinds[id(first)], keep) else []
+        stays |= {id(node): False for node in inside if is_special(kinds[id(node)], keep)}
     kept = {id(b) for node in nodes if stays[id(node)] for b in (_block(node),) if b is not None}
     texts = [node for node in nodes if isinstance(node, TextNode) and node.block is not None]
-    gone = [LeftOut(kinds[id(n)], n.block.line) for n in texts if n.block is not None and not stays[id(n)]]
+    gone: dict[Stretch, LeftOut] = {}
+    for node in texts:
+        if node.block is not None and not stays[id(node)]:
+            gone.setdefault(found[id(node)], LeftOut(kinds[id(node)], node.block.line))
     headings = [node for node in nodes if isinstance(node, HeadingNode) and _is_emptied(node, stays)]
     emptied = [(node.title, node.heading.line) for node in headings if node.heading is not None]
-    return kept, gone, emptied
+    return kept, list(gone.values()), emptied
 
 
-def _kinds(tree: HeadingNode) -> dict[int, str]:
-    """The type of every node, by its id."""
-    kinds: dict[int, str] = {}
-    for node in preorder(tree):
-        above = kinds[id(node.parent)] if node.parent is not None else "text"
-        kinds[id(node)] = type_in({"type": node.own("type")}, above) if node.metadata_block is not None else above
-    for first, rest in rests_of_units(tree).items():
-        if is_special(kinds[first]):
-            kinds |= {id(node): kinds[first] for node in rest}
-    return kinds | {id(last): kinds[id(first)] for first, last in fences_of_divs(tree)}
+def _kind(stretch: Stretch, lasting: Collection[str]) -> str:
+    """The type that counts: of several, one that students do not get."""
+    return next((kind for kind in stretch.types if is_one_of(kind, lasting)), stretch.types[0])
 
 
 def _block(node: Node) -> Block | None:

@@ -1,8 +1,9 @@
 """The exercises of documents, by section, each with its solution if there is one.
 
-An exercise is a text of type ``exercise``, or what stands under a heading of that type, or under one that is called
-Exercises: one exercise, or one for each subheading. Its solution stands under ``solution:`` in its metadata, or follows
-it as texts of type ``solution``, or under a heading that is called so.
+An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.stretches`), or what stands
+under a heading of that type, or under one that is called Exercises: one exercise, or one for each subheading. Its
+solution stands under ``solution:`` in its metadata, or follows it as texts of type ``solution``, or under a heading
+that is called so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from itertools import groupby
 from typing import Any
 
 from lmm_education.ingestion.outline import Heading, Text
-from lmm_education.study.study_documents import StudyDocument, is_one_of, texts_of, type_of
+from lmm_education.payloads import is_one_of
+from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
 
 _SOLUTION = "solution"
 # What headings are called, besides the name of a type and its plural.
@@ -24,6 +26,7 @@ _CALLED = {
     "solution": "lösung lösungen corrigé corrigés solución soluciones soluzione soluzioni solução soluções oplossing "
     "oplossingen",
 }
+_NAMED = re.compile(r"\*\*[^*\n]+\.\*\*")  # as an environment is
 _NUMBERS = re.compile(r"^[\d.\s]+|[\d.:\s]+$")
 
 
@@ -68,12 +71,18 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
         if is_one_of(kind, solutions) and found:
             found[-1] = replace(found[-1], solution=_join(found[-1].solution, text.text))
         elif is_one_of(kind, kinds):
-            if owner is last:  # further texts under its heading
+            if last is not None and _is_same(owner, last):  # further texts of its stretch, or under its heading
                 found[-1] = replace(found[-1], text=_join(found[-1].text, text.text))
             else:
                 found.append(_exercise(document, len(found) + 1, kind, owner, text))
             last = owner
     return found
+
+
+def _is_same(one: Heading | Text, other: Heading | Text) -> bool:
+    if isinstance(one, Text) and isinstance(other, Text) and one.owner:
+        return one.owner == other.owner
+    return one is other
 
 
 def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Heading | Text, Text, str]]:
@@ -147,7 +156,9 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
             parts += [f"## {' › '.join(headings)}"] if headings else []
             for exercise in in_section:
                 parts += [f"### {exercise.number} {exercise.title}".rstrip(), exercise.text]
-                parts += [f"**Solution.** {exercise.solution}"] if solutions and exercise.solution else []
+                if solutions and exercise.solution:
+                    named = _NAMED.match(exercise.solution)
+                    parts.append(exercise.solution if named else f"**Solution.** {exercise.solution}")
     return "\n\n".join(parts) + ("\n" if parts else "")
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote
@@ -19,10 +20,9 @@ from lmm.config_tables import Config
 from lmm.disk import files
 from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named, hash_of
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
-from lmm.markdown import Span, spans
+from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import HeaderBlock, TextBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.plan import error_of
 from lmm_education.ingestion.source_files import SourceFile, find_sources
@@ -36,7 +36,11 @@ from lmm_education.study.study_documents import passed_over, settings_at
 _IN_CODE = re.compile(r"""(?:include_graphics\(\s*|\bchild\s*=\s*)["']([^"'\n]+)["']""")
 _IN_TAG = re.compile(r"""\b(?:src|href)=["']([^"'\n]+)["']""")
 _SHOWING = ("img", "a", "source", "video", "audio", "iframe")
-_IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image")
+_IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image", "favicon", "theme", "filters")
+_OF_PROJECTS = (
+    *("_quarto.yml", "_metadata.yml", "_bookdown.yml", "_output.yml"),
+    *("_toc.yml", "_config.yml", "myst.yml", "mkdocs.yml"),
+)
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//|#|@")
 
 
@@ -94,6 +98,9 @@ def _local(target: str) -> str:
     return unquote(re.split("[?#]", target, maxsplit=1)[0])
 
 
+Cleaner = Callable[..., Notes]
+"""`clean_notes` with the settings that hold for a place."""
+
 # -- notes on disk ---------------------------------------------------------------------------------
 
 
@@ -110,10 +117,12 @@ class ExportOptions:
     keep_lines: bool = False
     config: Path | Config | None = None
 
-    def study(self, path: Path) -> StudySettings:
-        """The settings that hold for a document or folder."""
-        study = settings_at(path, self.config).study
-        return study.replace(keep=(*study.keep, *self.keep), edits=self.edits or study.edits)
+    def cleaner(self, path: Path) -> Cleaner:
+        """What makes notes of the text of a document there, or in a folder there."""
+        settings = settings_at(path, self.config)
+        study, lasting = settings.study, settings.withholding.lasting
+        keep, edits = (*study.keep, *self.keep), self.edits or study.edits
+        return partial(clean_notes, keep=keep, edits=edits, keep_lines=self.keep_lines, lasting=lasting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +178,7 @@ def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> No
         DocumentError, ConfigError: the file or the configuration cannot be read.
     """
     path = Path(path)
-    notes = _clean(path, files.read_document(path), options.study(path), options.keep_lines)
+    notes = options.cleaner(path)(files.read_document(path), where=str(path))
     if notes.nothing_left:
         raise ExportError(_special(notes), where=str(path), hint=f"--keep {notes.left_out[0].kind}, to export it")
     return notes
@@ -206,7 +215,7 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
         raise FileWriteError("there is no such folder", where=str(target.parent), hint=f"mkdir -p {target.parent}")
     if target.name != path.name:
         _check_alike(path, target)
-    report = ExportReport([_write(path, notes, target, [path])])
+    report = ExportReport([_write(path, notes, target, [path], options.cleaner(path))])
     _notice_emptied(report)
     # A hidden file is no document anyway: the knit hook writes one beside the source and removes it.
     if _is_in(target, Path.cwd()) and not target.name.startswith("."):
@@ -220,22 +229,18 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
     return report
 
 
-def _clean(path: Path, text: str, study: StudySettings, keep_lines: bool) -> Notes:
-    return clean_notes(text, keep=study.keep, edits=study.edits, keep_lines=keep_lines, where=str(path))
-
-
 def _special(notes: Notes) -> str:
     kinds = ", ".join(dict.fromkeys(item.kind for item in notes.left_out))
     return f"all of it is special material ({kinds})"
 
 
-def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path]) -> Exported:
+def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path], cleaner: Cleaner) -> Exported:
     """Write notes, if that changes the file.
 
     Raises:
         ExportError: `target` is a source.
     """
-    _check_no_source(target, sources)
+    _check_no_source(target, sources, cleaner)
     data = notes.text.encode("utf-8", "surrogatepass")
     changed = not target.exists() or target.read_bytes() != data
     if changed:
@@ -243,7 +248,7 @@ def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path]) 
     return Exported(source, target, notes, changed)
 
 
-def _check_no_source(target: Path, sources: Collection[Path]) -> None:
+def _check_no_source(target: Path, sources: Collection[Path], cleaner: Cleaner) -> None:
     """What an export wrote has nothing in it that an export would leave out; anything else is somebody's work."""
     if any(_same(target, source) for source in sources):
         raise ExportError("this is the source itself", where=str(target), hint="name another place with -o")
@@ -251,7 +256,7 @@ def _check_no_source(target: Path, sources: Collection[Path]) -> None:
         return
     try:
         text = files.read_document(target)
-        clean = clean_notes(text, where=str(target)).text == text
+        clean = cleaner(text, where=str(target)).text == text
     except (ExportError, FileReadError):
         clean = False
     if not clean:
@@ -297,24 +302,25 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
         raise ConfigError("the notes cannot go where their sources are", where=str(output), hint="name another folder")
     if output.exists() and not output.is_dir():
         raise ConfigError("this is a file, and a folder is to be exported", where=str(output), hint="name a folder")
-    study = options.study(folder)
+    cleaner = options.cleaner(folder)
     found = find_sources([folder], folder.resolve())
     report = ExportReport(skipped=list(found.skipped), errors=list(found.errors))
     inside = [s for s in found.documents if not _is_in(s.path, output)]
     sources = {source.path for source in inside}
     for source in inside:
         try:
-            notes = _notes_in(source, study, options.keep_lines)
+            notes = _notes_in(source, cleaner)
             if isinstance(notes, str):
                 report.skipped.append((source.path, notes))
                 continue
             target = output / source.file
             Folder(output).make(PurePath(source.file).parent)
             Folder(output).path(source.file)
-            report.documents.append(_write(source.path, notes, target, sources))
+            report.documents.append(_write(source.path, notes, target, sources, cleaner))
         except LmmError as error:
             report.errors.append(error_of(error, str(source.path)))
     _copy_linked(folder, output, report)
+    _copy_project(folder, output, report)
     _notice_emptied(report)
     _note_exports(Folder(output), report)
     return report
@@ -341,12 +347,12 @@ def _is_in(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
-def _notes_in(source: SourceFile, study: StudySettings, keep_lines: bool) -> Notes | str:
+def _notes_in(source: SourceFile, cleaner: Cleaner) -> Notes | str:
     """The notes in a document, or why there are none."""
     text = files.read_document(source.path)
     if reason := passed_over(source, text):
         return reason
-    notes = _clean(source.path, text, study, keep_lines)
+    notes = cleaner(text, where=str(source.path))
     return _special(notes) if notes.nothing_left else notes
 
 
@@ -366,6 +372,31 @@ def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
             else:
                 copied.add(path)
                 _copy(folder, output, os.path.relpath(path, folder), report)
+
+
+def _copy_project(folder: Path, output: Path, report: ExportReport) -> None:
+    """Copy the files by which Quarto, bookdown and others make a book of the notes, and what they show."""
+    folders = {above for each in report.documents for above in each.source.parents if _is_in(above, folder)}
+    for place in sorted(folders):
+        for project in (place / name for name in _OF_PROJECTS if (place / name).is_file()):
+            shown = [place / path for target in _in_project(_settings(project)) if (path := _local(target))]
+            for file in (project, *(each for each in shown if each.is_file() and _is_in(each, folder))):
+                _copy(folder, output, os.path.relpath(file, folder), report)
+
+
+def _settings(project: Path) -> Any:
+    try:
+        return yaml_core.to_value(yaml_core.compose(files.read_document(project)))
+    except LmmError:  # whoever builds the project is told
+        return None
+
+
+def _in_project(values: Any) -> Iterator[str]:
+    """The files that a project's settings name, at whatever depth, as headers do."""
+    if isinstance(values, dict):
+        yield from _in_header(values)
+    for inner in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
+        yield from _in_project(inner)
 
 
 def _copy(folder: Path, output: Path, name: str, report: ExportReport) -> None:

@@ -334,8 +334,8 @@ def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep
 
 
 def _counted(texts: Iterable[Text]) -> dict[str, int]:
-    """How much there is of each type; all that has its type from one heading is one."""
-    owners = {id(text) if text.own.get("type") else text.heading.line: type_of(text) for text in texts}
+    """How much there is of each type; all that has its type from one place is one."""
+    owners = {text.owner or text.heading.line: type_of(text) for text in texts}
     return dict(Counter(owners.values()))
 
 

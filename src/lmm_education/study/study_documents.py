@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmm.books.as_read import as_read
@@ -25,9 +25,10 @@ from lmm_education.ingestion.outline import Heading, Item, Outline, Text, read_o
 from lmm_education.ingestion.plan import docid_of, error_of, is_chatmd
 from lmm_education.ingestion.prepared import is_own_output
 from lmm_education.ingestion.source_files import SourceFile, find_sources
+from lmm_education.ingestion.stretches import SOLUTION
 from lmm_education.material import Chunk, Lines, Section
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import StoredDocument, chunk_of, section_of, types_in
+from lmm_education.payloads import StoredDocument, chunk_of, is_one_of, section_of, types_in
 from lmm_education.store.port import Match
 
 TEXT = "text"
@@ -57,15 +58,17 @@ class StudyDocument:
         return self.numbers.get(heading.line if heading.level else 0, "")
 
 
-def study_document(text: str, *, file: str, id: str = "", chapter: BookChapter = NO_BOOK) -> StudyDocument:
+def study_document(
+    text: str, *, file: str, id: str = "", chapter: BookChapter = NO_BOOK, lasting: Collection[str] = SOLUTION
+) -> StudyDocument:
     """The document in a markdown text, with the texts that readers see; `id` is for one that has no docid, by default
-    the file.
+    the file; for `lasting`, see `stretches`.
 
     Raises:
         IngestError: its header cannot be read.
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
-    outline = read_outline(text, title=stem)
+    outline = read_outline(text, title=stem, lasting=lasting)
     items = (replace(i, text=as_read(i.text, chapter)) if isinstance(i, Text) else i for i in outline.items)
     seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
     outline = replace(outline, title=chapter.title or outline.title, items=seen)
@@ -106,11 +109,6 @@ def is_special(kind: str, keep: Collection[str] = ()) -> bool:
     (True, False, False)
     """
     return not is_one_of(kind, (TEXT, *keep))
-
-
-def is_one_of(kind: str, kinds: Collection[str]) -> bool:
-    """Whether a type is one of several, upper and lower case the same."""
-    return kind.strip().casefold() in {each.strip().casefold() for each in kinds}
 
 
 # -- from files ------------------------------------------------------------------------------------
@@ -155,7 +153,9 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
             else:
                 chapter = books.chapter(source.path, text)
                 file = source.path.as_posix()
-                reading.documents.append(study_document(text, file=file, id=source.file, chapter=chapter))
+                lasting = settings.withholding.lasting
+                document = study_document(text, file=file, id=source.file, chapter=chapter, lasting=lasting)
+                reading.documents.append(document)
         except LmmError as error:
             reading.errors.append(error_of(error, str(source.path)))
     return reading
@@ -214,9 +214,21 @@ def stored_documents(course: CourseParts) -> list[StudyDocument]:
     """
     try:
         with course.view() as catalogue:
-            return documents_in(catalogue)
+            found = documents_in(catalogue)
     except StoreMissing:
         return []
+    if not course.settings.storage.addresses:
+        return found
+    return [replace(document, file=_below(document.file)) for document in found]
+
+
+def _below(file: str) -> str:
+    """The file that a server's store names, as one below the course's folder: pictures beside it may be read.
+
+    >>> _below("notes/a.md"), _below("../../home/a.md"), _below("/etc/a.md")
+    ('notes/a.md', 'home/a.md', 'etc/a.md')
+    """
+    return "/".join(part for part in PurePosixPath(file).parts if part not in ("..", "/"))
 
 
 def documents_in(catalogue: Catalogue) -> list[StudyDocument]:
@@ -316,11 +328,14 @@ def _texts(chunks: Sequence[Chunk], heading: Heading) -> list[Text]:
     for chunk in chunks:
         own, lines = _own(chunk, heading), chunk.place.lines
         last = texts[-1] if texts else None
-        if last and last.own == own and lines.first <= last.lines.last + 2:  # a blank line between them
+        if (
+            last and (last.own, last.owner) == (own, chunk.owner) and lines.first <= last.lines.last + 2
+        ):  # a blank line between them
             whole = f"{last.text}\n\n{chunk.text}"
             texts[-1] = replace(last, text=whole, lines=Lines(last.lines.first, lines.last))
         else:
-            texts.append(Text(text=chunk.text, lines=lines, heading=heading, key=0, values=own, own=own))
+            text = Text(chunk.text, lines, heading=heading, key=0, values=own, own=own, owner=chunk.owner)
+            texts.append(text)
     return texts
 
 

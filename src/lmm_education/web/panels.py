@@ -10,14 +10,14 @@ from typing import Any
 from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, SearchError, StoreMissing
 from lmm_education.material import Hit, Lines, Section
-from lmm_education.payloads import StoredDocument, hit_of, section_of
+from lmm_education.payloads import StoredDocument, hit_of, is_one_of, section_of
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.searcher import Searcher, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, card_id, study_cards
 from lmm_education.study.exercises import exercises_as_values, find_exercises
 from lmm_education.study.plans import plan_as_values, study_plan, time_text
-from lmm_education.study.study_documents import StudyDocument, documents_in, is_one_of
+from lmm_education.study.study_documents import StudyDocument, documents_in
 from lmm_education.web.contents import Chapter, SectionTitles, chapters_of, source_title
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 

@@ -67,10 +67,11 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 
 class Pictures:
-    """The pictures below `root`, the course's folder, and below the folders of its documents."""
+    """The pictures below `root`, the course's folder, and below the folders of its documents; with `inside`, only of
+    those that lie in there: what a server's store says of a document's folder, anybody may have written."""
 
-    def __init__(self, root: Path, signer: Signer) -> None:
-        self._root, self._signer = root.resolve(), signer
+    def __init__(self, root: Path, signer: Signer, *, inside: bool = False) -> None:
+        self._root, self._signer, self._inside = root.resolve(), signer, inside
 
     def of_document(self, file: str) -> Picture:
         """The pictures that the document `file` (relative to the course's folder) refers to."""
@@ -103,7 +104,7 @@ class Pictures:
 
     def _may_show(self, file: Path, folder: Path) -> bool:
         """Whether a file, without links in its path, is below the course or the document, and not hidden there."""
-        for top in (self._root, folder):
+        for top in (self._root, *([] if self._inside else [folder])):
             if file.is_relative_to(top):
                 return not any(part.startswith(".") for part in file.relative_to(top).parts)
         return False

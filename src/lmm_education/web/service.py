@@ -496,7 +496,7 @@ def open_service(
     provider = open_provider(settings, signer)
     searcher, study = answering.searching.searcher, course.settings.study
     contents = Contents(searcher, course.settings.preparation.language, study.solutions)
-    pictures = Pictures(course.root, signer)
+    pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
     return Service(
         name=course.settings.storage.course,
         answering=answering,

@@ -126,7 +126,7 @@ BOOKDOWN = r"""# Leaves {#leaves}
 
 See Chapter \@ref(leaves), Section \@ref(their-colour), Figure \@ref(fig:leaf), Table \@ref(tab:t),
 \@ref(eq:e), \@ref(thm:t), \@ref(gone).\index{leaf!green} Of `r n` leaves
-`r ifelse(knitr::is_latex_output(), 'printed', 'shown')` are green [@darwin].
+`r ifelse(knitr::is_latex_output(), 'printed', 'shown')` are green [@darwin].^[See \@ref(fig:old) and \@ref(tab:named).]
 
 (ref:cap) A caption of @darwin.
 
@@ -136,6 +136,20 @@ knitr::include_graphics(c("img/a b.png", 'img/c.png'))
 
 ```{r t, echo=FALSE}
 knitr::kable(x, caption = "All, of \"it\"")
+```
+
+```{r old}
+#| echo = FALSE,
+#| fig.cap = "With commas"
+knitr::include_graphics("img/old.png")
+```
+
+```{r, echo=FALSE}
+knitr::kable(x, caption = "Named", label = "named")
+```
+
+```{exercise, why, name="Green"}
+Why, \@ref(exr:why)?
 ```
 
 \begin{equation}
@@ -156,7 +170,7 @@ BOOKDOWN_READ = r"""# Leaves
 
 See Chapter 1, Section 1.1, Figure 1.1, Table 1.1,
 1.1, 1.1, \@ref(gone). Of … leaves
-shown are green (Darwin 1859).
+shown are green (Darwin 1859).^[See 1.2 and 1.2.]
 
 ![](<../img/a b.png>)
 
@@ -165,6 +179,12 @@ shown are green (Darwin 1859).
 Figure 1.1: A caption of Darwin (1859).
 
 Table 1.1: All, of "it"
+
+![Figure 1.2: With commas](../img/old.png)
+
+Table 1.2: Named
+
+**Exercise 1.1 (Green).** Why, 1.1?
 
 \begin{equation}
 x = y \qquad (1.1)

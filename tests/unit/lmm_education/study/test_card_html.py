@@ -14,6 +14,8 @@ SHOWN = {
     "a $x_1 * y_2$ *b*": "<p>a \\(x_1 * y_2\\) <em>b</em></p>",
     "$$\nx < y\n$$ {#eq:a}": "<p>\\[\nx &lt; y\n\\]</p>",
     "\\[ a & b \\]": "<p>\\[ a &amp; b \\]</p>",
+    "\\(x \\in \\{0,1\\}\\), $\\{y\\}$": "<p>\\(x \\in \\{0,1\\}\\), \\(\\{y\\}\\)</p>",
+    "\\begin{align}\na &= b \\\\\nc\n\\end{align}": "\\[\\begin{align}\na &amp;= b \\\\\nc\n\\end{align}\\]",
     "It costs $5 and $6.": "<p>It costs $5 and $6.</p>",
     "a \\$5$ b": "<p>a $5$ b</p>",
     "`$x$` and ``a ` $y$``": "<p><code>$x$</code> and <code>a ` $y$</code></p>",

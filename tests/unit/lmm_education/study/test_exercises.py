@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmm_education.study.clean import clean_notes
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
 from lmm_education.study.study_documents import study_document
 
@@ -71,7 +72,7 @@ def test_texts_and_sections_are_exercises() -> None:
         (1, "", "Why?", 7),
         (2, "", "How?", 12),
         (3, "Exercises", "Do all of them.", 34),
-        (4, "First", "One.\n\nTwo.\n\nFour.", 38),
+        (4, "First", "One.\n\nTwo.", 38),
         (5, "Second", "Five.", 54),
     ]
     assert [e.headings for e in FOUND] == [("A",), ("A",), ("A",), ("A", "Exercises"), ("A", "Exercises")]
@@ -79,7 +80,7 @@ def test_texts_and_sections_are_exercises() -> None:
 
 def test_solutions_stand_in_metadata_or_follow() -> None:
     """Those that follow may be several texts."""
-    assert [e.solution for e in FOUND] == ["Because.", "So.\n\n```r\n1\n```", "", "Three.", "Six."]
+    assert [e.solution for e in FOUND] == ["Because.", "So.\n\n```r\n1\n```", "", "Three.\n\nFour.", "Six."]
 
 
 def test_other_types() -> None:
@@ -124,3 +125,23 @@ def test_a_solution_without_an_exercise_is_nothing() -> None:
     """No exercise is made of it."""
     text = "# A\n\n---\ntype: solution\n---\nBecause.\n"
     assert find_exercises([study_document(text, file="a.md")]) == []
+
+
+def test_environments_of_quarto_and_bookdown() -> None:
+    """One exercise each, also in a section of them, with what stands in it beside its solution."""
+    text = (
+        "# A\n\n---\ntype: exercise\n---\n## Exercises\n\n"
+        "::: {#exr-one}\nWhy?\n\n- when\n\n::: {.solution}\nBecause.\n:::\n\nAnd how?\n:::\n\n"
+        "::: {.exercise #two}\nWhat?\n:::\n\n::: {#sol-two}\nThat.\n\nAll of it.\n:::\n\n"
+        "```{exercise}\nWho?\n```\n\n```{solution}\nShe.\n```\n"
+    )
+    found = find_exercises([study_document(text, file="a.qmd")])
+    assert [(e.number, e.text, e.solution) for e in found] == [
+        (1, "Why?\n\n- when\n\nAnd how?", "**Solution.** Because."),
+        (2, "**Exercise.** What?", "**Solution.** That.\n\nAll of it."),
+        (3, "**Exercise.** Who?", "**Solution.** She."),
+    ]
+    assert exercises_as_markdown(found, solutions=True).count("**Solution.**") == 3
+    assert [(out.kind, out.line) for out in clean_notes(text).left_out] == [
+        *(("exercise", 8), ("solution", 13), ("exercise", 20), ("solution", 24), ("exercise", 30), ("solution", 34))
+    ]

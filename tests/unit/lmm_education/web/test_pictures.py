@@ -95,6 +95,9 @@ def test_notes_from_another_folder(course: Path) -> None:
     assert of_far("figures/far.png")
     assert not of_far("../private.png")
     assert of_far("../course/top.png")  # which is the course's
+    elsewhere = Pictures(course, Signer(b"k" * 32), inside=True).of_document("../other/far.md")  # says a server's store
+    assert not elsewhere("figures/far.png")
+    assert elsewhere("../course/top.png")
 
 
 @given(st.text(), st.text())
