@@ -67,7 +67,7 @@ def worked(
 ) -> Talked:
     """A document that a batch model worked on (`Document.run`)."""
     document = Talked.from_text(text, title=title, listener=listener)
-    document.report = document.run(batch, model=model, **options)
+    document.report = document.batch(batch, model=model, **options)
     return document
 
 

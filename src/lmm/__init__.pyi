@@ -1,6 +1,6 @@
 """What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
 
-from .document import BatchFailed as BatchFailed, Document as Document
+from .document import BatchFailed as BatchFailed, Document as Document, Edit as Edit
 from .errors import (
     Changed as Changed,
     ConfigError as ConfigError,
@@ -27,11 +27,12 @@ from .errors import (
     NoValidReply as NoValidReply,
     PartlyFailed as PartlyFailed,
     Place as Place,
+    TooLong as TooLong,
     Untrusted as Untrusted,
-    UntrustedConfig as UntrustedConfig,
 )
 from .extraction import Record as Record
+from .loop import Stopped as Stopped
 from .messages import Attachment as Attachment
 from .notebook.batch import Batch as Batch, batch_model as batch_model
 from .pipeline import Report as Report
-from .shortcuts import aask as aask, aedit as aedit, aextract as aextract, ask as ask, edit as edit, extract as extract
+from .shortcuts import aask as aask, aedit as aedit, ask as ask, edit as edit

@@ -325,9 +325,9 @@ class Document:
     annotate = blocking(aannotate)
 
     @background
-    async def arun(
+    async def abatch(
         self,
-        batch: str | BatchFunction,
+        function: str | BatchFunction,
         *,
         model: str | ChatModel | None = None,
         refresh: bool = False,
@@ -341,10 +341,10 @@ class Document:
             ConfigError: there is no batch model of that name.
             BatchFailed: the function failed; what it had made before is in the document.
         """
-        planner = FieldPlanner(batch_function(batch), refresh)
+        planner = FieldPlanner(batch_function(function), refresh)
         return await self._fields(planner, model, again=again, budget=budget, estimate=estimate)
 
-    run = blocking(arun)
+    batch = blocking(abatch)
 
     async def _fields(
         self,

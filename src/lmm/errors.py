@@ -159,10 +159,6 @@ class Untrusted(ConfigError):
     """A config.toml that may be a stranger's asks for something that reaches beyond its folder, and nobody agreed."""
 
 
-UntrustedConfig = Untrusted
-"""Its name in earlier versions."""
-
-
 class ModelError(LmmError):
     """A model did not answer. `retry_after` is in seconds, if the server named a time."""
 

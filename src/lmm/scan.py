@@ -89,9 +89,9 @@ def scan_batch(
     config: str | Path | None = None,
     listener: Listener = ignore,
 ) -> Report[Visited]:
-    """Run a registered batch model (or a function) on a file (see `lmm.Document.run`)."""
+    """Run a registered batch model (or a function) on a file (see `lmm.Document.batch`)."""
     options: dict[str, Any] = {"model": model, "refresh": refresh, "again": again, "estimate": estimate}
-    return _saved(path, config, listener, lambda document: document.run(name, **options))
+    return _saved(path, config, listener, lambda document: document.batch(name, **options))
 
 
 def _saved(

@@ -24,7 +24,7 @@ from lmm.errors import (
     ModelNotFound,
     ModelNotInstalled,
     ModelRejected,
-    UntrustedConfig,
+    Untrusted,
 )
 from lmm.models.chat import open_chat
 from lmm.models.embed import TextEmbedder, aembed, open_embedder, shared_embedder
@@ -276,5 +276,5 @@ def test_a_strangers_config_gets_no_key(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('[embedding]\nmodel = "OpenAI/text-embedding-3-small"\nbase_url = "https://example.com/v1"\n')
     settings = load_settings(file.read_text(), {"OPENAI_API_KEY": "sk-1"}, config_file=file).embedding
-    with pytest.raises(UntrustedConfig):
+    with pytest.raises(Untrusted):
         open_embedder(settings)

@@ -21,7 +21,7 @@ import lmm_education
 from lmm import config_files, terminal
 from lmm.config_tables import TABLES, keys_in
 from lmm.disk import folder as disk_folder, trust
-from lmm.errors import Untrusted, UntrustedConfig
+from lmm.errors import Untrusted
 from lmm.powers import all_powers
 from lmm.scan import scan_messages
 
@@ -541,7 +541,7 @@ def test_what_the_user_named_needs_no_approval(
     """--config, $LMM_CONFIG, and the user's configuration folder; in Python, too."""
     with ScriptedServer() as server:
         file = strange(folder, away(not_loopback(server)))
-        with pytest.raises(UntrustedConfig):
+        with pytest.raises(Untrusted):
             scan_messages(document)
         assert lmm("messages", "d.md", "--config", file).code == 0
         document.write_text(DOCUMENT.replace("q", "r"))

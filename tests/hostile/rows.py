@@ -203,7 +203,7 @@ ROWS = [
     Row("run chats/names.chatmd", codes=(1, 2)),
     Row("run chats/server.chatmd", codes=(1, 2)),
     Row("run chats/recorded.chatmd"),
-    Row("run chats/deep.chatmd", codes=(1, 2)),
+    Row("run chats/deep.chatmd"),
     Row("run chats/loop.chatmd", codes=(1, 2)),
     Row("run -i chats/files.chatmd", long_running=True),
     Row("run notes/key.md", codes=(1, 2)),

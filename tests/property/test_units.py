@@ -84,27 +84,29 @@ def documents() -> st.SearchStrategy[tuple[Unit, ...]]:
     return st.lists(st.recursive(leaves(), divs, max_leaves=6), min_size=1, max_size=5).map(apart)
 
 
-def written(units: Sequence[Unit], at: Unit | None = None, above: str = "", body: str | None = None) -> str:
-    """The text of units; before the unit `at` stands `above`, and in the place of it, or of its section, `body`."""
+def written(
+    units: Sequence[Unit], at: Unit | None = None, above: str = "", body: str | None = None, below: str = ""
+) -> str:
+    """The text of units; `at` stands between `above` and `below`, and in its place, or its section's, `body`."""
     parts, skipping = [], 0
     for unit in units:
         if skipping and not (unit.level and unit.level <= skipping) and min(unit.levels, default=9) > skipping:
             continue
         skipping = 0
-        here = above if unit is at else ""
+        here, after = (above, below) if unit is at else ("", "")
         if unit is at and unit.level and body is not None:
             skipping = unit.level
             parts.append(f"{here}{unit.text}\n\n{body}" if body else f"{here}{unit.text}")
         elif unit is at and body is not None:
             parts.append(f"{here}{body}")
         elif unit.is_div:
-            inside, gap = written(unit.children, at, above, body), "\n" if unit.tight else "\n\n"
+            inside, gap = written(unit.children, at, above, body, below), "\n" if unit.tight else "\n\n"
             fence = ":" * (len(unit.text) - len(unit.text.lstrip(":")))
             # A fence right below a list would go on in its last item, so nobody writes one there.
             end = "\n\n" if inside.endswith("- twice") else gap
-            parts.append(f"{here}{unit.text}{gap}{inside}{end}{fence}")
+            parts.append(f"{here}{unit.text}{gap}{inside}{end}{fence}{after}")
         else:
-            parts.append(here + unit.text)
+            parts.append(here + unit.text + after)
     return "\n\n".join(parts)
 
 
@@ -173,10 +175,11 @@ def test_no_chunk_has_half_a_div(units: tuple[Unit, ...], size: int) -> None:
 def test_what_is_kept_back_is_all_of_a_unit(units: tuple[Unit, ...], data: st.DataObject) -> None:
     """Of a solution nothing is in the notes, and the divs around it stay whole."""
     unit = data.draw(st.sampled_from([unit for unit in [*places(units), Unit("None.")] if not unit.level]))
-    solution = "---\ntype: solution\n---\n"
-    text = f"Start.\n\n{written(units, unit, solution)}\n"
+    before = "Before.\n\n"  # right below a heading, a solution would be all of the section
+    solution, end = "---\ntype: solution\n---\n", "\n\n---\nlevel: easy\n---"
+    text = f"Start.\n\n{written(units, unit, before + solution, below=end)}\n"
     clean = clean_notes(text).text
     found, paired = fences(clean)
     assert found == paired, clean
-    wanted = f"Start.\n\n{written(units, unit, '', '')}\n"
+    wanted = f"Start.\n\n{written(units, unit, before, '')}\n"
     assert clean.split() == wanted.split()

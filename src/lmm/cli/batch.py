@@ -131,7 +131,7 @@ def batch(
     estimate, spent = dry_run or changed, SharedBudget.of(budget)
 
     def verb(document: Document) -> Report[Visited]:
-        return document.run(function, model=model, refresh=refresh, again=again, budget=spent, estimate=estimate)
+        return document.batch(function, model=model, refresh=refresh, again=again, budget=spent, estimate=estimate)
 
     return _run(files, verb, config=config, estimate=estimate, changed=changed, as_json=as_json)
 

@@ -103,6 +103,16 @@ class PendingPrompt:
     blind: bool = False  # whether the model takes no pictures
 
     @property
+    def text(self) -> str:
+        """What is asked, in the author's words."""
+        return self.prompt.text
+
+    @property
+    def word(self) -> str:
+        """The word that it was asked with: ``query``, ``message`` or ``edit``."""
+        return self.prompt.word
+
+    @property
     def starts_chat(self) -> bool:
         """Whether earlier exchanges do not count."""
         return self.prompt.word != "message"
@@ -403,6 +413,11 @@ class Answered:
 
     prompt: PendingPrompt
     reply: Reply
+
+    @property
+    def text(self) -> str:
+        """The reply, as the model gave it."""
+        return self.reply.text
 
     def as_json(self) -> dict[str, Any]:
         """What was asked where, and what came of it, as JSON values."""

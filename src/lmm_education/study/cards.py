@@ -288,7 +288,7 @@ def _with_cards(document: Document, model: str | ChatModel, again: bool, report:
     make = functools.partial(make_cards, prompts=course_prompts(document.settings.prompts_folder))
     with document if save else contextlib.nullcontext():
         try:
-            done = document.run(make, model=model, again=again)
+            done = document.batch(make, model=model, again=again)
         finally:
             if save:
                 document.save()

@@ -92,7 +92,7 @@ async def read_json(request: Request) -> Mapping[str, Any]:
 def is_unicode(values: object) -> bool:
     """Whether the texts in some values can be written as UTF-8.
 
-    >>> is_unicode({"a": ["\U0001f343"]}), is_unicode({"a": ["\ud83c"]})
+    >>> is_unicode({"a": ["\\U0001f343"]}), is_unicode({"a": ["\\ud83c"]})
     (True, False)
     """
     try:

@@ -50,7 +50,7 @@ def test_a_page(web: WebServer) -> None:
     assert read(f"{web.url}/leaves") == (
         f"Title: Leaves - Botany\nSource: {web.url}/leaves\n\n# Leaves\n\n"
         f"Rate $v = \\frac{{s}}{{t}}$, see [roots]({web.url}/roots).\n\n"
-        "```python\na < b\n```\n\n| x | y |\n| --- | --- |\n| 1 | 2 |"
+        "```python\na < b\n```\n\n| x   | y   |\n|-----|-----|\n| 1   | 2   |"
     )
 
 

@@ -11,13 +11,11 @@ import pytest
 from pydantic import BaseModel
 from talking import PaidScript
 
-import lmm
 from lmm.cli.main import main
 from lmm.document import Document
-from lmm.errors import ConfigError, FileReadError, ModelRejected, ModelUnavailable, PartlyFailed, Place, Untrusted
+from lmm.errors import ConfigError, ModelRejected, ModelUnavailable, PartlyFailed, Place, Untrusted
 from lmm.extraction import Record, plan_records, read_records
 from lmm.loop import run
-from lmm.markdown import load_text, load_tree
 from lmm.messages import ChatEvent, ChatRequest, Event, Listener, Progress, Reply, ignore, render
 from lmm.models.port import ChatModel
 from lmm.models.structured import make_schema
@@ -38,6 +36,11 @@ RECORDS = [
     Record("", 3, ("Trees", "Oak"), Plant(name="Oak", height=30)),
     Record("", 7, ("Trees", "Box"), Plant(name="Box", height=5)),
 ]
+
+
+def extract(text: str, schema: Any, select: str | None = None, **options: Any) -> list[Record[Any]]:
+    """The records of a text; fails where there is a failure."""
+    return list(Document.from_text(text, title="text").extract(schema, select=select, **options).check().results)
 
 
 class ByText:
@@ -69,14 +72,14 @@ class ByText:
 def test_a_record_per_section() -> None:
     """With the line of the heading and the titles down to it, in the order of the document."""
     model = ByText({"30 m": OAK, "Five": BOX}, {"30 m": 0.05})
-    assert lmm.extract(TEXT, Plant, model=model) == RECORDS
+    assert extract(TEXT, Plant, model=model) == RECORDS
     assert model.most == 2
 
 
 def test_what_is_sent() -> None:
     """The prompt with the schema after the section's text; no system message unless somebody wrote one."""
     model = ScriptedModel([OAK, BOX])
-    lmm.extract(TEXT, Plant, "oak", model=model)
+    extract(TEXT, Plant, "oak", model=model)
     (request,) = model.seen
     (message,) = request.messages
     assert request.task == "extract"
@@ -99,9 +102,9 @@ def test_the_header_sets_system_message_and_prompts_come_from_the_project(
     model = ScriptedModel(["?", OAK])
     text = "---\nmodel:\n  system: You know plants.\n---\n# Oak\n\nTall.\n"
     with pytest.raises(Untrusted, match=r"\[prompts\] folder"):
-        lmm.extract(text, Plant, model=model)
+        extract(text, Plant, model=model)
     assert main(["trust", "--yes"]) == 0
-    lmm.extract(text, Plant, model=model)
+    extract(text, Plant, model=model)
     system, prompt = model.seen[0].messages
     assert (system.role, system.text) == ("system", "You know plants.")
     assert prompt.text.startswith("Fill in: {\n")
@@ -111,7 +114,7 @@ def test_the_header_sets_system_message_and_prompts_come_from_the_project(
 def test_an_invalid_reply_is_sent_back_with_the_error() -> None:
     """After what was said so far; the third reply may still be right."""
     model = ScriptedModel(['{"name": "Oak"}', "Oh. The height is 30.", f"```json\n{OAK}\n```"])
-    assert lmm.extract(TEXT, Plant, "oak", model=model) == RECORDS[:1]
+    assert extract(TEXT, Plant, "oak", model=model) == RECORDS[:1]
     first, second, third = (request.messages for request in model.seen)
     assert second[: len(first)] == first
     assert [(m.role, m.text) for m in second[len(first) :]] == [
@@ -125,7 +128,7 @@ def test_a_section_that_fails_keeps_the_others() -> None:
     """The error comes after all were read, names the place, and carries the records."""
     model = ByText({"30 m": "never", "not valid": "never", "Five": BOX})
     with pytest.raises(PartlyFailed) as caught:
-        lmm.extract(TEXT, Plant, model=model)
+        extract(TEXT, Plant, model=model)
     assert str(caught.value).startswith("text:3: no valid reply in 3; the last one:\nthere is no JSON in it")
     assert list(caught.value.report.results) == RECORDS[1:]
     assert len(model.seen) == 4
@@ -135,7 +138,7 @@ def test_a_model_that_does_not_answer_is_a_failure_too() -> None:
     """And is not asked to correct anything."""
     model = ByText({"30 m": ModelUnavailable("down"), "Five": BOX})
     with pytest.raises(PartlyFailed, match="text:3: down") as caught:
-        lmm.extract(TEXT, Plant, model=model)
+        extract(TEXT, Plant, model=model)
     assert [failure.place.line for failure in caught.value.report.failures] == [3]
     assert len(model.seen) == 2
 
@@ -143,33 +146,33 @@ def test_a_model_that_does_not_answer_is_a_failure_too() -> None:
 def test_the_built_in_model_refuses() -> None:
     """It has no understanding to extract with."""
     with pytest.raises(PartlyFailed, match="Builtin/extractive cannot extract data") as caught:
-        lmm.extract(TEXT, Plant)
+        extract(TEXT, Plant)
     assert {type(failure.error) for failure in caught.value.report.failures} == {ModelRejected}
 
 
 def test_a_repeated_run_asks_nothing() -> None:
     """What arrived is remembered, corrections included; `again` asks anew."""
-    assert lmm.extract(TEXT, Plant, "oak", model=PaidScript(["{}", OAK])) == RECORDS[:1]
-    assert lmm.extract(TEXT, Plant, "oak", model=PaidScript([])) == RECORDS[:1]
+    assert extract(TEXT, Plant, "oak", model=PaidScript(["{}", OAK])) == RECORDS[:1]
+    assert extract(TEXT, Plant, "oak", model=PaidScript([])) == RECORDS[:1]
     other = PaidScript(['{"name": "Oak", "height": 31}'])
-    assert lmm.extract(TEXT, Plant, "oak", model=other, again=True)[0].value.height == 31
+    assert extract(TEXT, Plant, "oak", model=other, again=True)[0].value.height == 31
 
 
 def test_an_interrupted_run_goes_on_where_it_was() -> None:
     """The replies that arrived are not asked for again, the first invalid ones included."""
     model = PaidScript(["{}", KeyError("crash")])
     with pytest.raises(KeyError):
-        lmm.extract(TEXT, Plant, "oak", model=model)
+        extract(TEXT, Plant, "oak", model=model)
     rest = PaidScript([OAK])
-    assert lmm.extract(TEXT, Plant, "oak", model=rest) == RECORDS[:1]
+    assert extract(TEXT, Plant, "oak", model=rest) == RECORDS[:1]
     assert len(rest.seen[0].messages) == 3
 
 
 def test_what_failed_to_the_end_is_asked_anew() -> None:
     """Remembered failures are not repeated for ever."""
     with pytest.raises(PartlyFailed):
-        lmm.extract(TEXT, Plant, "oak", model=PaidScript(["a", "b", "c"]))
-    assert lmm.extract(TEXT, Plant, "oak", model=PaidScript([OAK])) == RECORDS[:1]
+        extract(TEXT, Plant, "oak", model=PaidScript(["a", "b", "c"]))
+    assert extract(TEXT, Plant, "oak", model=PaidScript([OAK])) == RECORDS[:1]
 
 
 def test_a_reply_that_was_cut_off_is_not_asked_to_be_corrected() -> None:
@@ -181,37 +184,29 @@ def test_a_reply_that_was_cut_off_is_not_asked_to_be_corrected() -> None:
                 yield Reply(event.text, self.name, cut=True)
 
     with pytest.raises(PartlyFailed, match=r"cut off at the model's output limit.*max_tokens"):
-        lmm.extract(TEXT, Plant, "oak", model=Cut({"30 m": OAK[:-3]}))
-    assert lmm.extract(TEXT, Plant, "oak", model=Cut({"30 m": OAK})) == RECORDS[:1]
+        extract(TEXT, Plant, "oak", model=Cut({"30 m": OAK[:-3]}))
+    assert extract(TEXT, Plant, "oak", model=Cut({"30 m": OAK})) == RECORDS[:1]
 
 
 def test_the_first_valid_value_of_a_reply_counts() -> None:
     """An example before the answer does not."""
     reply = f'Such as {{"name": "Elm"}}, so: {OAK} and {BOX}'
-    assert lmm.extract(TEXT, Plant, "oak", model=ScriptedModel([reply])) == RECORDS[:1]
+    assert extract(TEXT, Plant, "oak", model=ScriptedModel([reply])) == RECORDS[:1]
 
 
 def test_a_list_gives_several_records_per_section() -> None:
     """Each with the place of its section."""
-    records = lmm.extract(TEXT, list[Plant], "trees", model=ScriptedModel([f"[{OAK}, {BOX}]"]))
+    records = extract(TEXT, list[Plant], "trees", model=ScriptedModel([f"[{OAK}, {BOX}]"]))
     assert [(record.line, record.value.name) for record in records] == [(1, "Oak"), (1, "Box")]
-    assert lmm.extract(TEXT, list[Plant], "oak", model=ScriptedModel(["[]"])) == []
+    assert extract(TEXT, list[Plant], "oak", model=ScriptedModel(["[]"])) == []
 
 
-def test_documents_are_paths_trees_or_text(tmp_path: Path) -> None:
-    """A string with a line end is text, one without is a path."""
+def test_records_of_a_file_name_it(tmp_path: Path) -> None:
+    """With the path as it was given."""
     path = tmp_path / "plants.md"
     path.write_text(TEXT)
-    replies = {"30 m": OAK, "Five": BOX}
-    for document in (path, str(path)):
-        assert [record.file for record in lmm.extract(document, Plant, model=ByText(replies))] == [str(path)] * 2
-    tree = load_tree(path)
-    assert tree is not None
-    assert lmm.extract(tree, Plant, model=ByText(replies)) == RECORDS
-    assert lmm.extract(tree.headings[0].headings[1], Plant, model=ByText(replies)) == RECORDS[1:]
-    assert lmm.extract(load_text(""), Plant, model=ByText({})) == []
-    with pytest.raises(FileReadError, match="there is no such file"):
-        lmm.extract("Oak", Plant, model=ByText({}))
+    found = Document.open(path).extract(Plant, model=ByText({"30 m": OAK, "Five": BOX}))
+    assert [record.file for record in found.results] == [str(path)] * 2
 
 
 def test_a_waiting_edit_is_not_read() -> None:
@@ -220,7 +215,7 @@ def test_a_waiting_edit_is_not_read() -> None:
 
     edited = talking.answered("# Oak\n\n---\n=: shorten\n---\nOld text.\n", model=ScriptedModel(["New text."])).text
     model = ScriptedModel([OAK])
-    lmm.extract(edited, Plant, model=model)
+    extract(edited, Plant, model=model)
     assert "Old text." in render(model.seen[0].messages[0])
     assert "ew text" not in render(model.seen[0].messages[0])
 
@@ -273,20 +268,19 @@ def test_the_tier_bounds_how_many_run(tmp_path: Path) -> None:
 def test_the_async_twin() -> None:
     """On a loop of the caller's own, several documents at once."""
 
-    async def both() -> tuple[list[Record[Plant]], list[Record[Plant]]]:
+    async def both() -> list[Report[Record[Any]]]:
         model = ByText({"30 m": OAK, "Five": BOX})
-        return await asyncio.gather(
-            lmm.aextract(TEXT, Plant, "oak", model=model), lmm.aextract(TEXT, Plant, "box", model=model)
-        )
+        document = Document.from_text(TEXT, title="text")
+        return await asyncio.gather(*(document.aextract(Plant, select=name, model=model) for name in ("oak", "box")))
 
-    assert list(asyncio.run(both())) == [RECORDS[:1], RECORDS[1:]]
+    assert [list(report.results) for report in asyncio.run(both())] == [RECORDS[:1], RECORDS[1:]]
 
 
 @pytest.mark.parametrize("schema", [{"type": "objekt"}, print])
 def test_what_is_no_schema(schema: Any) -> None:
     """Refused before anything is asked."""
     with pytest.raises(ConfigError):
-        lmm.extract(TEXT, schema, model=ScriptedModel([]))
+        extract(TEXT, schema, model=ScriptedModel([]))
 
 
 def test_a_validator_that_crashes_is_the_callers_error() -> None:
@@ -302,4 +296,4 @@ def test_a_validator_that_crashes_is_the_callers_error() -> None:
             raise KeyError(value)
 
     with pytest.raises(KeyError):
-        lmm.extract(TEXT, Buggy, "oak", model=ScriptedModel([OAK]))
+        extract(TEXT, Buggy, "oak", model=ScriptedModel([OAK]))

@@ -40,7 +40,7 @@ def test_file_and_text_give_the_same(folder: Path) -> None:
     async def both() -> list[str]:
         one, other = Document.from_text(TEXT), Document.from_text(TEXT)
         await one.aannotate()
-        await other.arun(shout)
+        await other.abatch(shout)
         return [one.text, other.text]
 
     assert (folder / "a.md").read_text() == talking.annotated(TEXT).text == asyncio.run(both())[0]

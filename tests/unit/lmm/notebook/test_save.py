@@ -186,7 +186,7 @@ def shout(document: Document) -> None:
     def batch(batch: Batch) -> None:
         batch.run(batch.annotate("shout", lambda section, text: text.upper()))
 
-    document.run(batch, model=ScriptedModel([]))
+    document.batch(batch, model=ScriptedModel([]))
 
 
 @pytest.mark.parametrize(
