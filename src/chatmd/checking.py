@@ -13,7 +13,7 @@ from chatmd.content.expand import locate, placed, read_img, read_raw, read_store
 from chatmd.context import Configuration, Run, model_settings
 from chatmd.errors import LimitReached
 from chatmd.language.agent import AgentSpec, Doc, Img, MessageItem, SubAgent, Tool, interpret
-from chatmd.language.lint import check
+from chatmd.language.lint import check, letter
 from chatmd.language.nodes import Problem, Span, SyntaxTree
 from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
@@ -277,17 +277,18 @@ def check_text(
 ) -> list[Problem]:
     """`check_file` for a text that stands, or could stand, in `path`; `name` is what problems call it."""
     run = prepared(path, path.resolve().parent, options)
-    document, torn = _mended(text, name, strict)
+    document, torn = _mended(text, name)
+    found = [*torn, *letter(document)] if strict else torn
     document = run.rules.imported(document)
-    found = [*torn, *check(document), *surroundings(interpret(document)[0], path, run)]
+    found += [*check(document), *surroundings(interpret(document)[0], path, run)]
     return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
 
 
-def _mended(text: str, name: str, strict: bool) -> tuple[SyntaxTree, list[Problem]]:
+def _mended(text: str, name: str) -> tuple[SyntaxTree, list[Problem]]:
     """The document as the next run reads it, and what that run would say of it."""
-    document = parse(text, file=name, strict=strict)
+    document = parse(text, file=name)
     errors = _errors(document)
-    if strict or not errors:
+    if not errors:
         return document, []
     repaired = repair(text)
     mended = parse(repaired.text, file=name)

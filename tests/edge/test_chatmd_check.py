@@ -61,8 +61,8 @@ def test_strict(folder: Path) -> None:
     assert lmm("check", folder / "s.md").code == 0
     done = lmm("check", "--strict", folder / "s.md")
     assert done.code == 1
-    assert "s.md:1:1: there is no <config>" in done.out
-    assert "s.md:1:1: <user> is never closed" in done.out
+    assert "s.md:1:1: another reader wants one <config>" in done.out
+    assert "s.md:1:9: another reader takes more than this for a tag" in done.out
 
 
 def test_other_roots_have_to_be_named(folder: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @options.command()
 @options.argument("files", "FILE", "ChatMD files, whatever their extension.", many=True, type=options.PATH)
-@options.flag("--strict", help="Read as the published language says, to the letter.")
+@options.flag("--strict", help="Report too what a reader to the letter of the published language reads otherwise.")
 @options.roots("Another folder that files may be taken from.")
 @options.json_lines
 @options.config

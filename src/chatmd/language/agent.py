@@ -249,7 +249,7 @@ def read_agent(document: SyntaxTree) -> AgentSpec:
 
 def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     """The agent as far as it can be made out, and what is wrong; never raises."""
-    reader = _Reader(document.strict)
+    reader = _Reader()
     reader.characters(document)
     for node in document.children:
         if isinstance(node, Element):
@@ -278,8 +278,7 @@ def attribute_spans(element: Element) -> dict[str, Span]:
 class _Reader:
     """Elements to values; what is wrong is added to `problems`, and reading goes on."""
 
-    def __init__(self, strict: bool) -> None:
-        self.strict = strict
+    def __init__(self) -> None:
         self.config: Config | None = None
         self.tools: list[Tool] = []
         self.tool_names: set[str] = set()
@@ -399,8 +398,6 @@ class _Reader:
 
     def _message(self, element: Element, role: str) -> None:
         values = element.values
-        if self.strict and role == "assistant" and values.get("status") and not values.get("id"):
-            self._problem(element.span, "an assistant's status needs an id", "add the id, or delete the status")
         self.items.append(
             MessageItem(
                 cast(ItemRole, role),
@@ -416,7 +413,7 @@ class _Reader:
     def _call(self, element: Element) -> None:
         arguments = self._content(element)
         if not any(not isinstance(part, str) or part.strip(BLANK) for part in arguments):
-            self._problem(element.span, "this call has no arguments", "write {} for none", error=self.strict)
+            self._problem(element.span, "this call has no arguments", "write {} for none", error=False)
         self.items.append(
             CallItem(
                 self._required(element, "tool_call_id"),
@@ -462,7 +459,7 @@ class _Reader:
         """Its text, without the white space around it; but RAW is what was thought, character for character."""
         texts = [node for node in element.children if isinstance(node, Text)]
         value = "".join(node.value for node in texts)
-        return value if any(node.raw for node in texts) and not self.strict else value.strip(BLANK)
+        return value if any(node.raw for node in texts) else value.strip(BLANK)
 
     # -- contents ------------------------------------------------------------------------------------
 
@@ -514,8 +511,8 @@ class _Reader:
         if not _is_cleared(element, name):
             return element.has(name)
         hint = "delete it: other programs take its presence for true"
-        self._bad(element, name, "sets the flag" if self.strict else "is read as not set", hint, error=False)
-        return self.strict
+        self._bad(element, name, "is read as not set", hint, error=False)
+        return False
 
     def _integer(self, element: Element, name: str) -> int | None:
         number = self._number(element, name)

@@ -42,7 +42,7 @@ def resolve_imports(document: SyntaxTree, *, roots: Sequence[Path] = (), withhel
     if not _has_imports(document.children):
         return document
     path = Path(document.file or "document")
-    resolver = _Resolver(document, tuple(folder.resolve() for folder in (path.parent, *roots)), withheld)
+    resolver = _Resolver(tuple(folder.resolve() for folder in (path.parent, *roots)), withheld)
     children = resolver.nodes(document.children, ((path, path.resolve()),), document.is_body)
     imported = frozenset(str(real) for real, _ in resolver.read)
     return replace(document, children=children, problems=(*document.problems, *resolver.problems), imported=imported)
@@ -63,8 +63,8 @@ class _Refused(Exception):
 class _Resolver:
     """The imports of one document; each file is read once."""
 
-    def __init__(self, document: SyntaxTree, allowed: tuple[Path, ...], withheld: Sequence[Power]) -> None:
-        self.strict, self.allowed, self.withheld = document.strict, allowed, withheld
+    def __init__(self, allowed: tuple[Path, ...], withheld: Sequence[Power]) -> None:
+        self.allowed, self.withheld = allowed, withheld
         self.problems: list[Problem] = []
         self.read: dict[tuple[Path, bool], SyntaxTree] = {}
         self.count = 0
@@ -131,7 +131,7 @@ class _Resolver:
             return known
         _check_ordinary(real)
         text = read_document(real).removeprefix("\ufeff")
-        document = (parse_body if in_body else parse)(text, file=str(path), strict=self.strict)
+        document = (parse_body if in_body else parse)(text, file=str(path))
         self.problems += document.problems
         self.read[real, in_body] = document
         return document

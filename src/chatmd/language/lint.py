@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Literal
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret
 from chatmd.language.nodes import BLANK, Element, Node, Problem, Span, SyntaxTree, Text, body
-from chatmd.language.syntax import MAX_PROBLEMS, passed_over, right_place
-from chatmd.language.tags import DOCUMENT, TAGS, Tag
+from chatmd.language.syntax import MAX_PROBLEMS, has_open_quote, passed_over, right_place
+from chatmd.language.tags import DOCUMENT, TAGS, VOID, Tag
 
 _STRAY_END = "|RAW"
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
@@ -135,14 +134,70 @@ def _loose_characters(element: Element) -> Iterator[Problem]:
             yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
 
 
+# -- To the letter -----------------------------------------------------------------------------------
+
+_RAW_BLOCK = re.compile(r"(?:(?<![A-Za-z0-9_])|(?<=\|RAW))RAW\|.*?(?:\|RAW|\Z)", re.DOTALL)
+_FOREIGN = re.compile(r"(</?[A-Za-z_][^<>]*)(>?)|(?<=[A-Za-z0-9_])RAW\|")
+
+
+def letter(document: SyntaxTree) -> Iterator[Problem]:
+    """What another reader, which keeps to the letter of the published language, reads otherwise than we do.
+
+    >>> from chatmd.language.syntax import parse
+    >>> [problem.message for problem in letter(parse('<config model="m"/><user>a</user >'))]
+    ['this closing tag is text for another reader']
+    """
+    configs = [element for element in document.elements if element.tag == "config"]
+    if len(configs) != 1 and not document.is_body:
+        span = configs[1].span if configs else Span(document.source, 0, 0)
+        yield Problem(span, "another reader wants one <config>", 'write <config model="…"/> once, at the top')
+    yield from _other_readings(document.children, DOCUMENT)
+
+
+def _other_readings(children: tuple[Node, ...], parent: str) -> Iterator[Problem]:
+    for node in children:
+        if isinstance(node, Text) and node.span is not None:
+            for at, message, hint in _loose_text(node.span.text):
+                yield Problem(node.span._replace(start=node.span.start + at), message, hint)
+        elif isinstance(node, Element):
+            yield from (Problem(node.span, message, hint) for message, hint in _loose_tags(node, parent))
+            yield from _other_readings(node.children, node.tag)
+
+
+def _loose_text(text: str) -> Iterator[tuple[int, str, str]]:
+    text = _RAW_BLOCK.sub(lambda block: " " * len(block[0]), text)
+    for match in _FOREIGN.finditer(text):
+        if match[1] is None:
+            yield match.start(), "another reader opens a RAW block here", "put a blank before RAW|"
+        elif not match[2] or has_open_quote(match[1]):
+            yield match.start(), "another reader takes more than this for a tag", "put it in RAW|…|RAW"
+
+
+def _loose_tags(element: Element, parent: str) -> Iterator[tuple[str, str]]:
+    tag, opening = element.tag, element.opening.text if element.opening else ""
+    if ">" in opening[:-1]:
+        yield "'>' in a value ends the tag for another reader", "write &gt;"
+    if "\\" in opening and re.search(r"\\[\"']", opening):
+        yield "a backslash before a quote belongs to the value for another reader", "write &quot;"
+    if "&#" in opening:
+        yield "another reader decodes no numeric entities", "write the character itself"
+    if element.closing is not None and element.closing.text != f"</{tag}>":
+        yield "this closing tag is text for another reader", f"write </{tag}>"
+    if tag in VOID and element.closing is None and not opening.endswith("/>"):
+        yield f"another reader wants <{tag}> closed", f"write <{tag} …/>"
+    if tag == "import" and parent == DOCUMENT:
+        yield "<import> at the top is text for another reader", "put it into a message"
+    if tag == "assistant" and element.get("status") and not element.get("id"):
+        yield "an assistant's status needs an id", "add the id, or delete the status"
+
+
 # -- the document as a whole -----------------------------------------------------------------------
 
 
 def _more_configs(document: SyntaxTree) -> Iterator[Problem]:
-    severity: Literal["error", "warning"] = "error" if document.strict else "warning"
     for element in [element for element in document.elements if element.tag == "config"][1:]:
         message = "there is a <config> already, and this one is ignored"
-        yield Problem(element.span, message, "delete one of them", severity, unseen=True)
+        yield _warning(element.span, message, "delete one of them", unseen=True)
 
 
 def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
@@ -151,9 +206,6 @@ def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
         return
     yield from _more_configs(document)
     configs = [element for element in document.elements if element.tag == "config"]
-    if not configs and document.strict:
-        start = Span(document.source, 0, 0)
-        yield Problem(start, "there is no <config>", 'write <config model="…"/> at the top')
     messages = [item for item in spec.items if isinstance(item, MessageItem)]
     if configs and messages and _stands_before(messages[0].span, configs[0].span):
         yield _warning(configs[0].span, "<config> stands after the first message", "move it to the top")

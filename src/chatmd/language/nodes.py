@@ -182,7 +182,6 @@ class SyntaxTree:
     children: tuple[Node, ...]
     source: SourceText = field(default_factory=lambda: SourceText(""), compare=False, repr=False)
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
-    strict: bool = field(default=False, compare=False)
     is_body: bool = field(default=False, compare=False)
     imported: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 

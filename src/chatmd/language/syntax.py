@@ -13,8 +13,8 @@ from chatmd.language.tags import DOCUMENT, TAGS, VOID, means_something
 # -- Attributes: the inside of an opening tag to names and values, and back -----------------------------------
 #
 # A name alone is a flag. A value stands in quotes, or goes up to the next white space. In quoted values the five
-# entities of XML are decoded, and (not in strict reading) numeric ones; a backslash before the quote keeps the value
-# open, and (not in strict reading) does not belong to it. Other characters are passed over.
+# entities of XML are decoded, and numeric ones; a backslash before the quote keeps the value open, and does not belong
+# to it. Other characters are passed over.
 
 
 _DOUBLE = r'"((?:[^"\\]++|\\"?+)*+)"'
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9_:-]+")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
-def read_attributes(inside: str, *, strict: bool = False) -> tuple[Attribute, ...]:
+def read_attributes(inside: str) -> tuple[Attribute, ...]:
     """The attributes of a tag, in order; `inside` is what follows its name, without ``/>`` or ``>``.
 
     >>> read_attributes(" src='a &amp; b' local n=1")
@@ -45,9 +45,9 @@ def read_attributes(inside: str, *, strict: bool = False) -> tuple[Attribute, ..
         if name is None:
             continue
         if double is not None:
-            found.append(Attribute(name, _decode(double, '"', strict)))
+            found.append(Attribute(name, _decode(double, '"')))
         elif single is not None:
-            found.append(Attribute(name, _decode(single, "'", strict)))
+            found.append(Attribute(name, _decode(single, "'")))
         else:
             found.append(Attribute(name, bare))
     return tuple(found)
@@ -83,16 +83,9 @@ def has_open_quote(inside: str) -> bool:
     return False
 
 
-def _decode(value: str, quote: str, strict: bool) -> str:
-    if "\\" in value and not strict:
-        value = value.replace("\\" + quote, quote)
-    if "&" not in value:
-        return value
-    return _ENTITY.sub(_character_strict if strict else _character, value)
-
-
-def _character_strict(match: re.Match[str]) -> str:
-    return _NAMED[match[1]] if match[1] else match[0]
+def _decode(value: str, quote: str) -> str:
+    value = value.replace("\\" + quote, quote)
+    return _ENTITY.sub(_character, value) if "&" in value else value
 
 
 def _character(match: re.Match[str]) -> str:
@@ -182,11 +175,7 @@ OPEN_RAW, CLOSE_RAW = "RAW|", "|RAW"
 _NAMES = "|".join(TAGS)
 _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
 
-# -- Text to tokens as the reference reads them, for `strict` -------------------------------------------------
-#
-# Differences from `chatmd.language.syntax`: any ``<name`` swallows everything up to the next ``>``, whether the name
-# is known or not, and its quotes must close; ``RAW|`` counts in the middle of a word too; a closing tag holds nothing
-# but its name.
+# -- Text to tokens ------------------------------------------------------------------------------------------
 
 
 # RAW| counts at the start of a word, and directly behind the end of another RAW block.
@@ -286,60 +275,11 @@ def _flaw(text: str, start: int, mark: str) -> Flaw:
     )
 
 
-_STRICT_STOP = re.compile(r"<(?:!--|/?[A-Za-z_])|RAW\|")
-_STRICT_NAME = re.compile(r"[^ \t\r\n]*")
-
-
-def strict_tokens(text: str, flaws: list[Flaw]) -> Iterator[Token]:
-    """The tokens of a text; they cover it without gaps. What goes wrong is added to `flaws`."""
-    begin = at = 0
-    last_comment, last_tag = text.rfind("-->"), text.rfind(">")
-    while (stop := _STRICT_STOP.search(text, at)) is not None:
-        start = stop.start()
-        at = stop.end()
-        token: Token | None = None
-        if stop[0] == "RAW|":
-            token = raw_token(text, begin, start)
-        elif stop[0] == "<!--":
-            if start + 4 <= last_comment and (end := text.find("-->", start + 4)) >= 0:
-                token = CommentToken(start, end + 3)
-            else:
-                flaws.append(Flaw(start, "this comment never ends", "end it with -->", True))
-        elif start < last_tag:
-            at = text.find(">", start) + 1
-            token = _strict_tag(text, start, at, flaws)
-        if token is None:
-            continue
-        if token.start > begin:
-            yield TextToken(begin, token.start)
-        yield token
-        begin = at = token.end
-    if begin < len(text):
-        yield TextToken(begin, len(text))
-
-
-def _strict_tag(text: str, start: int, end: int, flaws: list[Flaw]) -> OpenToken | CloseToken | None:
-    """The tag between `start` and `end`; None for one of another vocabulary."""
-    if text[start + 1] == "/":
-        tag = text[start + 2 : end - 1]
-        return CloseToken(start, end, tag) if tag in TAGS else None
-    empty = text[end - 2] == "/"
-    inside = text[start + 1 : end - 2 if empty else end - 1]
-    name = _STRICT_NAME.match(inside)
-    tag = name[0] if name else ""
-    inside = inside[len(tag) :]
-    if has_open_quote(inside):
-        flaws.append(Flaw(start, f"a quote in <{tag}> is not closed before '>'", "write &gt; in values", True))
-    if tag not in TAGS:
-        return None
-    return OpenToken(start, end, tag, read_attributes(inside, strict=True), empty)
-
-
 # -- Text to tree: lossless, linear in the text, and never raising --------------------------------------------
 #
-# The tokens come from `chatmd.language.syntax`, or with ``strict`` from `strict_lexer` beside it. An element that is
-# not closed ends where the element around it does, or the text; a closing tag that closes nothing is text. Both are
-# errors of the document. An element without content (``<doc src="a" local>``) may do without its slash.
+# An element that is not closed ends where the element around it does, or the text; a closing tag that closes nothing
+# is text. Both are errors of the document. An element without content (``<doc src="a" local>``) may do without its
+# slash.
 
 
 MAX_DEPTH = 64
@@ -348,10 +288,10 @@ MAX_PROBLEMS = 1000
 """How many errors, and how many warnings, a document tells of; nobody reads more."""
 
 
-def parse(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
+def parse(text: str, *, file: str = "") -> SyntaxTree:
     """The tree of a document. Nothing raises: what is wrong is in its `problems`.
 
-    `file` names it in messages; `strict` reads as the reference does, quirks included.
+    `file` names it in messages.
 
     >>> document = parse("<user>Is 1 < 2? RAW|</user>|RAW</user>", file="a.chatmd")
     >>> document.children
@@ -359,16 +299,16 @@ def parse(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
     >>> [f"{p.span.where}: {p.message}" for p in parse("<user>\\n<doc>\\n", file="a.md").problems]
     ['a.md:1:1: <user> is never closed', 'a.md:2:1: <doc> is not closed']
     """
-    return _Builder(SourceText(text, file), strict).build()
+    return _Builder(SourceText(text, file)).build()
 
 
-def parse_body(text: str, *, file: str = "", strict: bool = False) -> SyntaxTree:
+def parse_body(text: str, *, file: str = "") -> SyntaxTree:
     """The same for the inside of a message: what an import puts there.
 
     >>> parse_body("Be brief.").children
     (Text(value='Be brief.', raw=False),)
     """
-    return _Builder(SourceText(text, file), strict).build(is_body=True)
+    return _Builder(SourceText(text, file)).build(is_body=True)
 
 
 class _Frame:
@@ -387,8 +327,8 @@ class _Frame:
 class _Builder:
     """One pass over the tokens of one text, with the elements that are open on a stack."""
 
-    def __init__(self, source: SourceText, strict: bool) -> None:
-        self.source, self.strict = source, strict
+    def __init__(self, source: SourceText) -> None:
+        self.source = source
         self.problems: list[Problem] = []
         self.counts = {True: 0, False: 0}  # errors, warnings
         self.stack: list[_Frame] = []
@@ -398,7 +338,7 @@ class _Builder:
         self.root = "user" if is_body else DOCUMENT
         self.stack.append(_Frame(DOCUMENT, 0, 0, ()))
         flaws: list[Flaw] = []
-        for token in (strict_tokens if self.strict else tokens)(text, flaws):
+        for token in tokens(text, flaws):
             self._take(token)
         while len(self.stack) > 1:
             self._end_unclosed(len(text), "is never closed")
@@ -407,7 +347,7 @@ class _Builder:
         for flaw in flaws:
             self._problem(flaw.start, flaw.start + 1, flaw.message, flaw.hint, error=flaw.is_error)
         self.problems.sort(key=lambda problem: problem.span.start)
-        return SyntaxTree(tuple(root.children), self.source, tuple(self.problems), self.strict, is_body)
+        return SyntaxTree(tuple(root.children), self.source, tuple(self.problems), is_body)
 
     def _take(self, token: Token) -> None:
         frame = self.stack[-1]
@@ -452,10 +392,7 @@ class _Builder:
 
     def _means_something(self, token: OpenToken) -> bool:
         host = self._host
-        parent = host.tag or self.root
-        if self.strict and (token.tag != "import" or not parent):  # what means nothing is dropped later
-            return token.tag != "import"
-        return means_something(token.tag, parent, _role(host.attributes))
+        return means_something(token.tag, host.tag or self.root, _role(host.attributes))
 
     def _close(self, frame: _Frame, token: CloseToken) -> None:
         start, end, tag = token
@@ -484,7 +421,7 @@ class _Builder:
         if tag in VOID:  # what follows it was not meant as its content
             parent.children.append(Element(tag, done.attributes, (), opening))
             parent.children.extend(done.children)
-            self._problem(done.start, done.end, f"<{tag}> is not closed", f"write <{tag} …/>", error=self.strict)
+            self._problem(done.start, done.end, f"<{tag}> is not closed", f"write <{tag} …/>", error=False)
             return
         parent.children.append(Element(tag, done.attributes, tuple(done.children), opening))
         self._problem(done.start, done.end, f"<{tag}> {how}", f"write </{tag}> where it ends")

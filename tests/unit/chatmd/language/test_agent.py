@@ -72,13 +72,6 @@ def test_errors_keep_a_document_from_being_read() -> None:
         read_agent(parse("<tool_call>{}</tool_call>"))
 
 
-def test_strict_is_the_letter() -> None:
-    """A flag that says false is set; an assistant's status needs an id."""
-    spec, problems = interpret(parse('<config show_tool_call="false"/><assistant status="x"/>', strict=True))
-    assert spec.config.show_tool_call
-    assert [problem.severity for problem in problems] == ["warning", "error"]
-
-
 @pytest.mark.parametrize(
     ("text", "waits"),
     [

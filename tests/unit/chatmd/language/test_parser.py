@@ -1,4 +1,4 @@
-"""The grammar, case by case: tests/golden/chatmd/*.md, and strict/*.md as the reference reads."""
+"""The grammar, case by case: tests/golden/chatmd/*.md."""
 
 from __future__ import annotations
 
@@ -47,14 +47,6 @@ def _shown(value: str) -> str:
 def test_golden(case: Case) -> None:
     """A text's nodes are those written under it, and they give the text back."""
     document = parse(case.source)
-    assert tuple(describe(document)) == case.expected
-    assert serialize(document) == case.source
-
-
-@pytest.mark.parametrize("case", read_cases("chatmd/strict"), ids=str)
-def test_golden_strict(case: Case) -> None:
-    """The same with `strict`."""
-    document = parse(case.source, strict=True)
     assert tuple(describe(document)) == case.expected
     assert serialize(document) == case.source
 
